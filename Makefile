@@ -8,24 +8,48 @@ SHELL := bash
 PYENV_ROOT ?= $(HOME)/.pyenv
 PYENV_PYTHONS := $(wildcard $(PYENV_ROOT)/versions/3.1[123].*/bin)
 export PATH := $(subst $() ,:,$(strip $(PYENV_PYTHONS) $(PATH)))
+# Compiled tests are kept for the next worker.
+unexport PYTHONDONTWRITEBYTECODE
 export UV_SYSTEM_CERTS := true
 export UV_PYTHON_DOWNLOADS := never
 PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(PYENV_PYTHONS))) $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
 PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt
-ENVIRONMENTS ?= lint,types,generated,py311,py312,py313,simulation,real-kafka,doors
+# Longest first: two environments run at a time, each with two workers.
+ENVIRONMENTS ?= lint,generated,real-kafka,py311,doors,types,py312,py313
 ARGS ?=
 
-.PHONY: help run run-kafka test test-one benchmarks generate clean java
+# Debian packages that an environment's tests need, as [COMMAND:]PACKAGE.
+PACKAGES_units := openssl tshark
+PACKAGES_py311 := $(PACKAGES_units)
+PACKAGES_py312 := $(PACKAGES_units)
+PACKAGES_py313 := $(PACKAGES_units)
+PACKAGES_real-kafka := java:openjdk-17-jdk-headless mvn:maven openssl tshark
+PACKAGES_doors := java:openjdk-17-jdk-headless mvn:maven chromium go:golang-go dockerd:docker.io docker-compose debootstrap
+comma := ,
+PACKAGES = $(sort $(foreach environment,$(subst $(comma), ,$(ENVIRONMENTS)),$(PACKAGES_$(environment))))
+# The editable install links files one by one: it is made anew when a file comes or goes.
+INSTALLED_FOLDERS := $(shell sed -nE 's/^"mockraft[a-z_.]*" = "(.*)"$$/\1/p' pyproject.toml)
+
+.PHONY: help run run-kafka test soak check test-one benchmarks generate clean java FORCE
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
 
-.venv/ready: pyproject.toml constraints.txt
+.venv/python: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "mockraft needs Python 3.11 or later (none found on the PATH)" >&2; exit 1; }
 	@echo "installing mockraft into .venv (once)"
 	@$(PYTHON) -m venv .venv || { .ci/packages python3-venv && $(PYTHON) -m venv .venv; }
 	@.venv/bin/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt uv
-	@$(PIP) --editable '.[explain,test,lint]'
+	@rm -f .venv/ready
+	@touch $@
+
+.venv/files: .venv/python FORCE
+	@find $(INSTALLED_FOLDERS) -type f ! -name '*.pyc' | sort >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+.venv/ready: .venv/python .venv/files
+	@$(PIP) --reinstall-package mockraft --config-settings editable_mode=strict \
+	  --editable '.[admin,conformance,captures,containers,explain,test,lint]'
 	@touch $@
 
 run: .venv/ready  ## the controller with three simulated brokers, live in the terminal (ARGS='--for 10')
@@ -34,9 +58,19 @@ run: .venv/ready  ## the controller with three simulated brokers, live in the te
 run-kafka: .venv/ready java  ## the controller with a real Kafka 4.3.1 broker; the cluster is yours to use
 	@.venv/bin/mockraft run-kafka $(ARGS)
 
-test: .venv/ready  ## all tests: lint, types, generated code, units on each Python at hand, real Kafka
-	@.ci/packages java:openjdk-17-jdk-headless mvn:maven openssl tshark chromium go:golang-go dockerd:docker.io docker-compose debootstrap || test -z "$(CI)"
-	@.venv/bin/tox run --skip-missing-interpreters $(if $(CI),false,true) -e $(ENVIRONMENTS)
+test: .venv/ready  ## all tests: lint, types, generated code, units on each Python at hand, real Kafka (two environments at a time)
+	@.ci/packages $(PACKAGES) || test -z "$(CI)"
+	@.venv/bin/tox run-parallel --parallel 2 --parallel-no-spinner --skip-missing-interpreters $(if $(CI),false,true) -e $(ENVIRONMENTS)
+
+soak:  ## the full budgets of fuzz steps, seeds, mutants and levels, as the documents quote them (an hour)
+	@MOCKRAFT_BUDGET=soak $(MAKE) --no-print-directory test ENVIRONMENTS=real-kafka,py311
+
+check: .venv/ready  ## lint, format, types, import directions, generated code: in seconds, before each commit
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy -p mockraft
+	@.venv/bin/lint-imports
+	@.venv/bin/python -m mockraft.codegen --check
 
 test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid')
 	@.venv/bin/python -m pytest $(ARGS)

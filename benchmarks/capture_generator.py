@@ -33,7 +33,7 @@ Column = NDArray[Any]
 
 
 class Generated(NamedTuple):
-    """What a file holds."""
+    """The contents of a file."""
 
     packets: int
     frames: int
@@ -102,7 +102,7 @@ def generate(path: str | PathLike[str], packets: int, connections: int, seed: in
 def _blocks(
     plans: list[Plan], shares: Column, packets: int, connections: int, chance: np.random.Generator
 ) -> Iterator[tuple[Column, int]]:
-    """Which plan each exchange of a block follows, and the number of the block's first; handshakes come first."""
+    """The plan of each exchange of a block, and the number of the block's first; handshakes come first."""
     lengths = np.array([len(each.packets) for each in plans])
     opening_plan, handshake_plan = len(plans) - 2, len(plans) - 1
     rows = max(1, BLOCK_EXCHANGES // connections)
@@ -166,7 +166,7 @@ def _sizes(plans: list[Plan]) -> tuple[Column, Column]:
 
 
 def _before(amounts: Column, who: Column, state: Column) -> Column:
-    """What each connection's amounts had come to before each exchange, from `state` on, which is moved along."""
+    """The running totals of each connection before each exchange, from `state` on, which is updated."""
     width = min(len(who), len(state))
     padded = np.zeros(-(-len(who) // width) * width, np.int64)
     padded[: len(amounts)] = amounts

@@ -52,7 +52,7 @@ Contender = tuple[str, str, dict[str, Any]]
 
 
 def decoders_and_encoders(body: Body) -> tuple[list[Contender], list[Contender]]:
-    """What can decode and encode a body: ours first."""
+    """Decoders and encoders of a body: ours first."""
     data = body.message.write(body.version)
     cls = type(body.message)
     message = cls.read(data, body.version)
@@ -203,7 +203,7 @@ def _table(
 
 
 def missed(gate: dict[str, Any]) -> bool:
-    """Whether a promise was not kept."""
+    """Return True if a bound was missed."""
     return bool(gate["measured"] < gate.get("at_least", 0) or gate["measured"] > gate.get("at_most", float("inf")))
 
 

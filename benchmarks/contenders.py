@@ -10,10 +10,10 @@ from typing import Any
 
 from load import Asker
 from mockraft.brokers.config import draw_config, registration_of
-from mockraft.brokers.observer import METADATA_TOPIC, METADATA_TOPIC_ID
-from mockraft.kafka_jars import classpath, java
-from mockraft.kafka_processes import KafkaController, random_uuid
-from mockraft.serve_process import MockraftController
+from mockraft.brokers.metadata.observer import METADATA_TOPIC, METADATA_TOPIC_ID
+from mockraft.double.process import MockraftController
+from mockraft.kafka.jars import classpath, java
+from mockraft.kafka.processes import KafkaController, random_uuid
 from mockraft.wire.messages import alter_partition_request as alter
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
@@ -58,7 +58,7 @@ def contenders(folder: Path) -> Iterator[dict[str, Contender]]:
 
 
 def address(controller: Contender) -> tuple[str, int]:
-    """Where it listens."""
+    """The listener's address."""
     return controller.host, controller.port
 
 

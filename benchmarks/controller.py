@@ -46,7 +46,7 @@ Runs = dict[str, dict[str, list[Measured]]]
 
 
 class Sizes:
-    """How much is measured: seconds of a load, turns, registrations a turn, single operations, topics of 1,000."""
+    """Amounts to measure: seconds of a load, rounds, registrations a round, single operations, topics of 1,000."""
 
     def __init__(self, quick: bool) -> None:
         self.seconds = 0.3 if quick else 1.0

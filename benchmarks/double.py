@@ -1,4 +1,4 @@
-"""What scripting costs, beside the doubles that others use: kfake (franz-go) and librdkafka's mock cluster.
+"""The cost of scripting, beside other doubles: kfake (franz-go) and librdkafka's mock cluster.
 
 Round trips of ApiVersions v2, which all of them answer, and heartbeats under stubs: these in one process that changes
 its script between short rounds, by the processor time of a request. kfake is built here from its sources (Go),
@@ -150,7 +150,7 @@ def per_s(measured: Measured) -> float:
 
 
 def scripts(folder: Path) -> dict[str, dict[str, Any]]:
-    """What scripted_double.py is told for each script."""
+    """The instruction to scripted_double.py for each script."""
 
     def stubbed(name: str, count: int, stub: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
         path = folder / f"{name}-{count}.json"
@@ -196,7 +196,7 @@ def under_scripts(folder: Path, rounds: int) -> dict[str, list[float]]:
 
 
 def ratio(taken: dict[str, list[float]], name: str, beside: str) -> float:
-    """How many requests one script lets the same processor time answer, over those of another."""
+    """The ratio of requests that two scripts answer in the same processor time."""
     return statistics.median(taken[beside]) / statistics.median(taken[name])
 
 
@@ -210,7 +210,7 @@ def script_table(taken: dict[str, list[float]]) -> dict[str, Any]:
 
 
 def gates(taken: dict[str, list[float]]) -> list[dict[str, Any]]:
-    """What is held."""
+    """The bounds."""
     ratios: Sequence[tuple[str, str, str, float]] = (
         ("heartbeats for the same CPU with 1,000 stubs on another API ÷ with none", OTHER_API, NO_STUB, 0.9),
         ("heartbeats for the same CPU with 1,000 stubs on other brokers ÷ with none", OTHER_BROKERS, NO_STUB, 0.8),

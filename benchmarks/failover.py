@@ -1,4 +1,4 @@
-"""How long a quorum of three is without an active controller when that is killed: mockraft's beside Kafka's own.
+"""The time that a quorum of three has no active controller after a kill: mockraft's beside Kafka's own.
 
 Three processes each, on disk, with Kafka's default timeouts; the clock runs from SIGKILL to the first registration of
 a broker that another controller acknowledges.
@@ -21,9 +21,9 @@ from typing import Any
 
 from contenders import OURS, THEIRS, registrations
 from load import Asker
-from mockraft.child_process import free_port
-from mockraft.kafka_processes import KafkaController, KafkaServer, random_uuid
-from mockraft.serve_process import MockraftController
+from mockraft.double.process import MockraftController
+from mockraft.kafka.child_process import free_port
+from mockraft.kafka.processes import KafkaController, KafkaServer, random_uuid
 
 NODE_IDS = (3000, 3001, 3002)
 ANSWER_S = 1.0

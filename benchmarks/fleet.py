@@ -18,15 +18,15 @@ from typing import Any, NamedTuple
 
 import psutil
 from contenders import OURS, THEIRS, WarmKafkaController
-from mockraft.kafka_processes import random_uuid
-from mockraft.serve_process import MockraftController
+from mockraft.double.process import MockraftController
+from mockraft.kafka.processes import random_uuid
 
 SESSION_TIMEOUT_MS = 9_000
 EXIT_CODES = (0, 1)
 
 
 class Size(NamedTuple):
-    """How many brokers, over how many seconds their starts are spread, and how long all of it may take."""
+    """Number of brokers, seconds over which their starts are spread, and the limit for the whole run."""
 
     brokers: int
     ramp_s: int
@@ -34,7 +34,7 @@ class Size(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What `mockraft fleet` said at the end, and what the controller took."""
+    """The summary printed by `mockraft fleet`, and the controller's cost."""
 
     summary: dict[str, Any]
     controller_cpu_s: float

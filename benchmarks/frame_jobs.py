@@ -73,7 +73,7 @@ def session(master: str, events: str) -> None:
 
 
 def shuffle_bytes(events: Path, name: str) -> int:
-    """What the jobs of that name wrote for a shuffle, by the logs of sessions that have ended."""
+    """Bytes that the jobs of that name wrote for a shuffle, from the logs of ended sessions."""
     total = 0
     for path in sorted(events.iterdir()):
         stages: set[int] = set()

@@ -1,4 +1,4 @@
-"""What one request costs the controller as the cluster grows: 10² to 10⁵ topics, then 10² to 10⁵ brokers.
+"""The cost of one request as the cluster grows: 10² to 10⁵ topics, then 10² to 10⁵ brokers.
 
 CPU time of the node itself, in this process and without sockets, so that neither load nor kernel is in the figures.
 

@@ -32,7 +32,7 @@ class Load(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What came of one run: answers, errors, seconds, CPU seconds of the controller and of the load, latencies."""
+    """The result of one run: answers, errors, seconds, CPU seconds of the controller and of the load, latencies."""
 
     answers: int
     errors: int

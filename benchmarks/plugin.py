@@ -1,4 +1,4 @@
-"""What the pytest plugin costs a run that does not use it, and a fresh controller and a reset inside a test.
+"""The cost of the pytest plugin for a run that does not use it, and of a fresh controller and a reset inside a test.
 
 The run: an environment of its own with pytest, and the built wheels on the path or not, in turns (pytest_runs.py).
 What counts is the median difference of processor time.

@@ -1,4 +1,4 @@
-"""What `spark.py` measured, as the tables, gates and picture of docs/benchmarks.md."""
+"""The results of `spark.py` as the tables, gates and picture of docs/benchmarks.md."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
-from mockraft.kafka_cluster import ControllerKind, KafkaCluster
+from mockraft.kafka.cluster import ControllerKind, KafkaCluster
 
 KINDS: tuple[ControllerKind, ...] = get_args(ControllerKind)
 NAMES = {"mockraft": "mockraft", "kafka": "Kafka 4.3.1's controller"}

@@ -1,4 +1,4 @@
-"""What a controller's capture is made of: real bodies by the codec, and which bytes change from one to the next.
+"""The composition of a controller's capture: real bodies by the codec, and the bytes that change between them.
 
 The shares are those that facts about a fleet's controller suggest: heartbeats most of all, metadata fetches, some with
 records, registrations, and assignments of replicas to directories that need four segments each way.

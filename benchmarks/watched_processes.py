@@ -22,7 +22,7 @@ class TooLateError(Exception):
 
 
 class Taken(NamedTuple):
-    """What a command took, and what it said."""
+    """The cost and output of a command."""
 
     seconds: float
     rss_bytes: int

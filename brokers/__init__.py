@@ -1,4 +1,22 @@
-"""Simulated brokers: what a controller sees of a Kafka broker, without the broker."""
+"""Simulated brokers: clients of a controller that behave like Kafka 4.3.1 brokers on the wire.
+
+A :class:`~mockraft.brokers.broker.SimulatedBroker` talks to any KRaft controller over sockets and never imports the
+controller's code. It registers, replicates ``__cluster_metadata`` as an observer, sends heartbeats and shuts down; with
+``serve_clients`` it also has listeners and answers producers, consumers and admin clients.
+
+The rules are pure and get the time as an argument; `broker` owns sockets, timers and tasks:
+
+* `lifecycle` is Kafka's BrokerLifecycleManager as a function from (state, event) to (state, orders). The states are
+  Kafka's BrokerState: NOT_RUNNING, STARTING, RECOVERY, RUNNING, PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN.
+* `observer` is the follower side of KafkaRaftClient: it produces the next request and processes the response.
+* `metadata_view` and `image` hold committed records only. The view is small, so that ten thousand brokers fit into a
+  process; a broker that serves clients has the whole image.
+* `assignments`, `partitions.isr_changes` and `moves.move` are further sans-IO state machines.
+
+Components (`component`) are started, notified of metadata and state changes, and closed together; an exception of one
+ends the broker. An error that would end a real broker's process ends only the simulated broker: see `End`,
+`SimulatedBroker.end_reason` and `SimulatedBroker.fault`.
+"""
 
 from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.lifecycle import BrokerState

@@ -1,12 +1,13 @@
-"""Which replica lies in which directory, told to the controller in batches (Kafka's `AssignmentsManager`, KIP-858).
+"""Assignments of replicas to directories, sent to the controller in batches (Kafka's `AssignmentsManager`, KIP-858).
 
-Sans-IO: the shell asks :meth:`Assignments.due_ms`, sends what :meth:`Assignments.take` gives and reports the answer.
+Sans-IO: the caller checks :meth:`Assignments.due_ms`, sends the request of :meth:`Assignments.take` and reports the
+response.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.wire import error_codes
 from mockraft.wire.messages.assign_replicas_to_dirs_request import (
@@ -16,6 +17,9 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import (
     TopicData,
 )
 
+if TYPE_CHECKING:
+    from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
+
 ASSIGNMENTS_PER_REQUEST_MAX = 2250
 BACKOFF_MS = 100
 BACKOFF_MAX_MS = 10_000
@@ -24,16 +28,17 @@ ReplicaKey = tuple[bytes, int]
 
 
 class Assignment(NamedTuple):
-    """Where a replica lies (directory uuid), and whom to tell once the controller has it."""
+    """The directory (uuid) of a replica, and the callback for the controller's confirmation."""
 
     directory_id: bytes
     on_accepted: Callable[[], None] | None = None
 
 
 class Assignments:
-    """The queue of (topic id, partition) → directory uuid that the controller does not know yet.
+    """A queue of (topic id, partition) → directory uuid that the controller has not confirmed yet.
 
-    One request is in flight at a time; what fails goes back into the queue unless a newer assignment is there.
+    At most one request is in flight. A failed assignment is queued again unless a newer one for the same replica is
+    there.
     """
 
     def __init__(self) -> None:
@@ -49,21 +54,23 @@ class Assignments:
 
     @property
     def due_ms(self) -> float | None:
-        """When to call :meth:`take`; None while there is nothing to send or a request is in flight."""
+        """Return the time to call :meth:`take`; None while there is nothing to send or a request is in flight."""
         return self._due_ms if self._ready and not self._in_flight else None
 
     def add(
         self, key: ReplicaKey, directory_id: bytes, now_ms: float, on_accepted: Callable[[], None] | None = None
     ) -> None:
-        """Queue one assignment; it replaces an older one for the same replica that was not sent yet.
+        """Queue one assignment; it replaces an unsent older one for the same replica.
 
-        `on_accepted` is called when the controller has confirmed just this one.
+        `on_accepted` is called when the controller has confirmed exactly this assignment.
         """
         self._ready[key] = Assignment(directory_id, on_accepted)
         self._schedule(now_ms)
 
-    def take(self, broker_id: int, broker_epoch: int, still_here: Container[ReplicaKey]) -> Any | None:
-        """The next request; None when none of the queued replicas is still on this broker."""
+    def take(
+        self, broker_id: int, broker_epoch: int, still_here: Container[ReplicaKey]
+    ) -> AssignReplicasToDirsRequest | None:
+        """Return the next request; None when none of the queued replicas is on this broker any more."""
         if self._in_flight:
             return None
         self._due_ms = None
@@ -74,8 +81,8 @@ class Assignments:
                 self._in_flight[key] = assignment
         return _request(broker_id, broker_epoch, self._in_flight) if self._in_flight else None
 
-    def answered(self, response: Any, now_ms: float) -> None:
-        """Take in the response: what it confirms is done, the rest is queued again."""
+    def answered(self, response: AssignReplicasToDirsResponse, now_ms: float) -> None:
+        """Process the response: drop the confirmed assignments and queue the others again."""
         if response.error_code != error_codes.NONE:
             self.failed(now_ms)
             return
@@ -91,7 +98,7 @@ class Assignments:
         self._put_back(sent, now_ms)
 
     def failed(self, now_ms: float) -> None:
-        """No usable answer: everything in flight is queued again, and later each time."""
+        """Handle a missing or unusable response: queue everything in flight again, with a growing delay."""
         self._failures += 1
         sent, self._in_flight = self._in_flight, {}
         self._put_back(sent, now_ms)
@@ -100,7 +107,7 @@ class Assignments:
         for key, assignment in sent.items():
             self._ready.setdefault(key, assignment)
         if self._due_ms is not None and self._due_ms <= now_ms:
-            # What was queued meanwhile came due while nothing could be sent: its time begins anew.
+            # Assignments queued meanwhile came due while nothing could be sent: restart their delay.
             self._due_ms = None
         if self._ready:
             self._schedule(now_ms)

@@ -1,7 +1,7 @@
-"""One simulated broker: the asyncio shell around lifecycle, observer and assignments.
+"""One simulated broker: the asyncio side around lifecycle, observer and assignments.
 
-Towards a controller it is a Kafka 4.3.1 broker: the same connections with the same client ids, the same requests in
-the same order and rhythm. What it is towards its own clients is in `listener` and `apis`.
+To a controller it looks like a Kafka 4.3.1 broker: the same connections with the same client ids, the same requests in
+the same order and at the same intervals. The client side is in `listener` and `apis`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from mockraft.brokers import lifecycle
 from mockraft.brokers.channel import ControllerChannel, NotSentError
+from mockraft.brokers.component import Component
 from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of, registration_of
 from mockraft.brokers.consumer_groups import Groups
 from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
@@ -26,16 +27,15 @@ from mockraft.brokers.heartbeats import Heartbeats
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, Orders, Send
 from mockraft.brokers.listener.client_listener import ClientListener
-from mockraft.brokers.log_dirs.directory_ids import in_java_order
-from mockraft.brokers.metadata_view import MetadataView
+from mockraft.brokers.metadata.metadata_view import MetadataView
+from mockraft.brokers.metadata.observer import Endpoint, FatalError, Observer
+from mockraft.brokers.metadata.replication import Replication, decoder
+from mockraft.brokers.metadata.shared_replication import Membership, SharedReplication
 from mockraft.brokers.moves.movers import Movers
 from mockraft.brokers.moves.replica_moves import ReplicaMoves
-from mockraft.brokers.observer import Endpoint, FatalError, Observer
-from mockraft.brokers.part import Part
 from mockraft.brokers.partitions.replicas import Replicas
-from mockraft.brokers.replication import Replication, decoder
-from mockraft.brokers.shared_replication import Membership, SharedReplication
 from mockraft.brokers.storage import Storage, logs_of
+from mockraft.serving.directory_ids import in_java_order
 from mockraft.wire import client, error_codes
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -47,11 +47,11 @@ _log = logging.getLogger(__name__)
 
 
 class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
-    """A broker that registers, replicates the metadata log, heartbeats and shuts down; see `BrokerConfig`.
+    """A broker that registers, replicates the metadata log, sends heartbeats and shuts down; see `BrokerConfig`.
 
-    It replicates for itself, or with others when a `shared` replication is given.
-    `end` says that and why it is over, `fault` which answer was fatal. `refusals` counts refused requests by error
-    name, `heartbeats` the good answers to heartbeats.
+    It replicates the log itself, or shares it with other brokers when a `shared` replication is given. `end` and
+    `fault` give the reason for its end and the fatal answer, if any. `refusals` counts refused requests by error name,
+    `heartbeats` the successful heartbeats.
     """
 
     def __init__(self, config: BrokerConfig, shared: SharedReplication | None = None) -> None:
@@ -81,7 +81,7 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         self.refusals: Counter[str] = Counter()
         client_id = str(config.broker_id)
         speaks = (config.security, config.messages, None if shared is None else shared.outage)
-        # Half a session, so that a stuck controller is left in time for another (KAFKA-14392).
+        # Half a session, so that there is time to switch from a stuck controller to another (KAFKA-14392).
         self._channel = ControllerChannel(client_id, self.controller, config.session_timeout_ms // 2, *speaks)
         self.heart = Heartbeats(self, self._channel)
         self._frozen = False
@@ -99,8 +99,8 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         self.movers = Movers(self)
         self.forwarding = Forwarding(self) if config.serve_clients else None
         self.listener = ClientListener(self) if config.serve_clients else None
-        parts = (self.storage, self.directories, self.replicas, self.movers, self.forwarding, self.listener)
-        self.parts: list[Part] = [part for part in parts if part is not None]
+        components = (self.storage, self.directories, self.replicas, self.movers, self.forwarding, self.listener)
+        self.components: list[Component] = [component for component in components if component is not None]
 
     @classmethod
     def joining(
@@ -131,30 +131,33 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients find this broker, host:port. RuntimeError for a broker that serves none."""
+        """The address for clients, host:port. Raises RuntimeError for a broker that serves no clients."""
         if self.listener is None:
-            raise RuntimeError(f"broker {self.config.broker_id} serves no clients: start it with serve_clients=True")
+            raise RuntimeError(
+                f"broker {self.config.broker_id} does not serve clients: start it with serve_clients=True"
+            )
         return self.listener.bootstrap
 
     @property
     def state(self) -> BrokerState:
-        """Where the broker is in its life."""
+        """The current state of the broker's lifecycle."""
         return self.life.state
 
     @property
     def heartbeats(self) -> int:
-        """How many heartbeats were answered with error 0."""
+        """Number of heartbeats that were answered with error 0."""
         return self.heart.answered
 
     @property
-    def epitaph(self) -> str:
+    def end_reason(self) -> str:
         """Why it is over, for people; empty while it is not."""
         return "" if self.end is None else self.fault or self.end.value
 
     def controller(self) -> Endpoint | None:
-        """Where heartbeats go: the leader, looked up in the voter set as Kafka's RaftControllerNodeProvider does.
+        """The endpoint for heartbeats: the leader's, looked up in the voter set as Kafka's RaftControllerNodeProvider
+        does.
 
-        Without voters in the log (kraft.version 0) it is where the leader says it listens, as if
+        Without voters in the log (kraft.version 0) it is the endpoint that the leader reports, as if
         controller.quorum.voters were configured.
         """
         leader = self.observer.leader
@@ -165,32 +168,32 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         return self.observer.voters.get(leader.node_id, {}).get(self.config.controller_listener_name)
 
     def start(self) -> None:
-        """Begin: find the controller, fetch, register. Needs a running loop."""
-        for part in self.parts:
-            part.start()
+        """Start: find the controller, fetch, register. Needs a running event loop."""
+        for component in self.components:
+            component.start()
         self.start_task(self.replication.run)
         timeout_ms = self.config.registration_timeout_ms
         self.set_timer("registration", timeout_ms, self.happen, lifecycle.RegistrationTimedOut())
         self.happen(lifecycle.Started())
 
     async def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
-        """Return once the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped before."""
+        """Wait until the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped before."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while self.state is not state:
                     if self.stopped.is_set():
-                        raise RuntimeError(f"broker {self.config.broker_id} stopped: {self.epitaph}")
+                        raise RuntimeError(f"broker {self.config.broker_id} stopped: {self.end_reason}")
                     self.changed.clear()
                     await self.changed.wait()
         except TimeoutError:
-            said = [self.replication.note, *(f"{count}x {name}" for name, count in self.refusals.items())]
+            problems = [self.replication.note, *(f"{count}x {name}" for name, count in self.refusals.items())]
             raise TimeoutError(
                 f"broker {self.config.broker_id} is {self.state.name}, not {state.name}, after {timeout_ms} ms; "
-                f"it heard: {', '.join(filter(None, said)) or 'nothing bad'}"
+                f"problems: {', '.join(filter(None, problems)) or 'none'}"
             ) from None
 
     async def shut_down(self, timeout_ms: int = 300_000) -> None:
-        """Controlled shutdown: wait for the controller's leave, at most `timeout_ms`, then stop."""
+        """Shut down in a controlled way: wait for the controller's permission, at most `timeout_ms`, then stop."""
         self.happen(lifecycle.ShutdownWanted())
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -200,53 +203,53 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         await self.close()
 
     async def kill(self) -> None:
-        """Stop at once without a word, as kill -9 does."""
+        """Stop at once without notifying the controller, as kill -9 does."""
         self.happen(lifecycle.Stopped())
         await self.close()
 
     async def close(self) -> None:
-        """Wait for every task and close every connection. The broker must have been told to stop."""
+        """Wait for every task and close every connection. The broker must have been stopped."""
         async with self._closing:
             current = asyncio.current_task()
             tasks = [task for task in self._tasks if task is not current]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            # Once: by the second time the directories may be those of the broker that came after.
-            parts, self.parts = self.parts, []
-            # The logs are closed last, as in Kafka: the others may still write.
-            for part in reversed(parts):
-                await part.close()
+            # Only once: later the directories may belong to a successor of this broker.
+            components, self.components = self.components, []
+            # The logs are closed last, as in Kafka: the other components may still write.
+            for component in reversed(components):
+                await component.close()
             await self._channel.close()
             await self.replication.close()
 
     async def wait_stopped(self) -> None:
-        """Return once the broker has stopped, and close what it held."""
+        """Wait until the broker has stopped, then release its resources."""
         await self.stopped.wait()
         await self.close()
 
     def freeze(self) -> None:
-        """Send no registration and no heartbeat until :meth:`thaw`, as a process that hangs; connections stay open."""
+        """Send no registration and no heartbeat until :meth:`thaw`, as a hanging process; connections stay open."""
         self._frozen = True
 
     def thaw(self) -> None:
-        """Go on after :meth:`freeze`, with what should have been said meanwhile."""
+        """Resume after :meth:`freeze` and send what was due meanwhile."""
         self._frozen = False
         held, self._held_back = self._held_back, None
         self._carry_out(Orders(send=held))
 
     def disconnect(self) -> None:
-        """Cut the connection to the controller, as a network does; the next request opens another."""
+        """Cut the connection to the controller, as a network failure does; the next request opens a new one."""
         self._channel.break_off()
 
     def happen(self, event: Event) -> None:
-        """Take one event through the lifecycle and carry out its orders."""
+        """Feed one event to the lifecycle and carry out its orders."""
         before = self.life.state
         self.life, orders = lifecycle.step(self.life, event)
         if self.life.state is not before:
             _log.info("broker %d: %s -> %s", self.config.broker_id, before.name, self.life.state.name)
-            for part in self.parts:
-                part.state_changed(self.life.state)
+            for component in self.components:
+                component.state_changed(self.life.state)
             if self.life.state is BrokerState.RECOVERY:
                 self.start_task(self._recover)
         self._carry_out(orders)
@@ -272,34 +275,34 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
                     task.cancel()
 
     def set_timer(self, name: str, wait_ms: float, call: Callable[..., None], argument: object) -> None:
-        """Call later; the timer of this name that was set before is off."""
+        """Set a timer; it replaces the earlier timer with this name."""
         if name in self._timers:
             self._timers[name].cancel()
         self._timers[name] = asyncio.get_running_loop().call_later(wait_ms / 1000, call, argument)
 
     def start_task(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run work of this broker until it is done or the broker is over."""
+        """Run a task of this broker until it finishes or the broker stops."""
         task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run a task; what would end a real broker's process ends this broker and no other."""
+        """Run a task; an error that would end a real broker's process ends this broker only."""
         try:
             await work()
         except (FatalError, WireError) as error:
             self.failed(error)
         except Exception as defect:
-            # A broker that went on without one of its tasks would mislead whoever tests with it.
+            # A broker that continued without one of its tasks would make test results meaningless.
             _log.exception("broker %d: a defect of mockraft", self.config.broker_id)
             self.failed(FatalError(f"a defect of mockraft: {defect!r}"))
 
     def failed(self, error: Exception) -> None:
-        """End as a real broker's process would over this."""
+        """Stop as a real broker's process would on this error."""
         self.fault = str(error)
         if isinstance(error, WireError):
-            asked = ", ".join(f"{host}:{port}" for host, port in self.config.bootstrap)
-            self.fault = f"an answer that is none of Kafka's: {error}; is a KRaft controller at {asked}?"
+            addresses = ", ".join(f"{host}:{port}" for host, port in self.config.bootstrap)
+            self.fault = f"a response that no Kafka controller sends: {error}; is a KRaft controller at {addresses}?"
         _log.error("broker %d: fatal: %s", self.config.broker_id, self.fault)
         self.happen(lifecycle.Stopped(End.FATAL))
 
@@ -310,12 +313,12 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
             version = connection.version_for(BrokerRegistrationRequest)
             return registration_of(self.config, version, self.life.cordoned_dirs)
 
-        response = await self.ask(self._channel, make)
+        response = await self.send_lifecycle(self._channel, make)
         if response is not None:
             self.happen(lifecycle.Registered(response.broker_epoch))
 
     def heartbeat(self) -> BrokerHeartbeatRequest:
-        """The heartbeat that says how it is now."""
+        """Return the heartbeat for the current state."""
         life = self.life
         tells_cordoned = life.caught_up and self.view.metadata_version >= CORDONED_FROM
         return BrokerHeartbeatRequest(
@@ -328,8 +331,10 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
             cordoned_log_dirs=in_java_order(life.cordoned_dirs) if tells_cordoned else None,
         )
 
-    async def ask(self, channel: ControllerChannel, make: Any) -> Any | None:
-        """Send one lifecycle request; None when it was refused or not answered (the lifecycle knows then)."""
+    async def send_lifecycle(self, channel: ControllerChannel, make: Any) -> Any | None:
+        """Send one lifecycle request; return None when it was refused or not answered (the lifecycle is
+        informed then).
+        """
         try:
             response = await channel.send(make)
         except (NotSentError, client.UnsupportedVersionError) as error:
@@ -338,12 +343,12 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         return self.accepted(response)
 
     def not_answered(self, error: Exception) -> None:
-        """A lifecycle request is given up."""
+        """Give up a lifecycle request."""
         self.refusals[type(error).__name__] += 1
         self.happen(lifecycle.NotAnswered(str(error)))
 
     def accepted(self, response: Any) -> Any | None:
-        """The response to a lifecycle request; None when it is a refusal (the lifecycle knows then)."""
+        """Return the response to a lifecycle request; None when it is a refusal (the lifecycle is informed then)."""
         if response.error_code == error_codes.NONE:
             return response
         name = error_codes.name(response.error_code)
@@ -353,7 +358,7 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         return None
 
     async def _recover(self) -> None:
-        """Its replicas are placed; by KIP-858's text until the controller knows where they lie."""
+        """Continue once the replicas are placed; with KIP-858's text, once the controller knows their directories."""
         await asyncio.sleep(self.config.recovery_ms / 1000)
         while self.directories.waiting or (self.config.fenced_until_assigned and self.directories.assignments.queued):
             self.changed.clear()
@@ -362,8 +367,8 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
 
     def _metadata_advanced(self) -> None:
         self._channel.controller_moved()
-        for part in self.parts:
-            part.metadata_advanced()
+        for component in self.components:
+            component.metadata_advanced()
         registration = self.view.registration
         if (
             registration is not None

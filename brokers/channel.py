@@ -1,7 +1,7 @@
-"""A broker's connection to the active controller: found anew after every failure, one request at a time.
+"""A broker's connection to the active controller: reconnects after every failure, one request at a time.
 
-Kafka's `NodeToControllerChannelManager` and its request thread: a request waits until a controller is known, is sent
-again after a disconnect or NOT_CONTROLLER, and is given up when `retry_timeout_ms` is over.
+Mirrors Kafka's `NodeToControllerChannelManager` and its request thread: a request waits until a controller is known, is
+sent again after a disconnect or NOT_CONTROLLER, and is given up after `retry_timeout_ms`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from mockraft.brokers.observer import Endpoint
+from mockraft.brokers.metadata.observer import Endpoint
 from mockraft.brokers.outage import Outage
 from mockraft.wire import client, error_codes, messages
 from mockraft.wire.client_security import ClientSecurity
@@ -23,15 +23,14 @@ Request = TypeVar("Request")
 
 
 class NotSentError(Exception):
-    """The retry timeout is over: no controller was known, or none that answered."""
+    """The retry timeout expired: no controller was known, or none answered."""
 
 
 class ControllerChannel:
     """One channel of one broker (Kafka has "heartbeat", "directory-assignments", "forwarding", …).
 
-    `find_controller` gives the active controller's endpoint, None while there is none; `client_id` is the broker id
-    as text, as on a real broker. Channels that share an `outage` do not all knock
-    at a closed door.
+    `find_controller` returns the active controller's endpoint, None while there is none; `client_id` is the broker id
+    as text, as on a real broker. Channels that share an `outage` take turns connecting to an unreachable controller.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class ControllerChannel:
 
     @property
     def api_versions(self) -> dict[int, tuple[int, int]] | None:
-        """What the controller offers, (min, max) by API key; None while there is no connection."""
+        """The API versions of the controller, (min, max) by API key; None without a connection."""
         connection = self._connection
         return connection.api_versions if connection is not None and connection.is_open else None
 
@@ -63,9 +62,9 @@ class ControllerChannel:
         self._moved.set()
 
     async def send(self, make: Callable[[client.KafkaConnection], Any]) -> Any:
-        """Send what `make` builds for the connection (it may ask for versions) and return the response.
+        """Send the request that `make` builds for the connection (it may depend on versions) and return the response.
 
-        Raises NotSentError, UnsupportedVersionError and WireError; NOT_CONTROLLER and disconnects never come out.
+        Raises NotSentError, UnsupportedVersionError and WireError; NOT_CONTROLLER and disconnects are retried here.
         """
         try:
             async with asyncio.timeout(self.retry_timeout_ms / 1000):
@@ -77,24 +76,25 @@ class ControllerChannel:
                     await asyncio.sleep(RECONNECT_BACKOFF_MS / 1000)
         except TimeoutError:
             await self.close()
-            raise NotSentError(f"no answer from a controller within {self.retry_timeout_ms} ms") from None
+            raise NotSentError(f"no response from a controller within {self.retry_timeout_ms} ms") from None
 
     def send_soon(self, request: Any, answered: Callable[[Any], None]) -> bool:
-        """Send over the connection there is, without a task; False when there is none, or not a plain one.
+        """Send over the existing connection without a task; return False when there is none, or it is a TLS or SASL
+        one.
 
-        `answered` gets the response, or an error after which :meth:`send` is to be tried, if there is time left:
-        a RequestTimedOutError says that there is none.
+        `answered` gets the response, or an error after which :meth:`send` should be tried while time is left:
+        RequestTimedOutError means that no time is left.
         """
         connection = self._connection
         return connection is not None and connection.send_soon(request, answered, self.retry_timeout_ms)
 
     def break_off(self) -> None:
-        """Cut the connection, as if the network had."""
+        """Cut the connection, as a network failure does."""
         if self._connection is not None:
             self._connection.break_off()
 
     async def close(self) -> None:
-        """Drop the connection; the next send opens another."""
+        """Drop the connection; the next send opens a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()

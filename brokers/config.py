@@ -1,4 +1,4 @@
-"""What one simulated broker is told at its start, and the registration that follows from it."""
+"""The configuration of one simulated broker, and the registration that follows from it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, cast
 
+from mockraft.brokers.disks.disk import Disk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.features import SUPPORTED_FEATURES
-from mockraft.brokers.log_dirs.directory_ids import draw_uuid, in_java_order
-from mockraft.brokers.log_dirs.disk import Disk
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.placement import DirectoryAt
+from mockraft.serving.directory_ids import draw_uuid, in_java_order
 from mockraft.wire import api_keys, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
@@ -31,16 +31,16 @@ class Listener(NamedTuple):
 class BrokerConfig:
     """Every option of a simulated broker, named as in Kafka's configuration where Kafka has it. Times are ms.
 
-    `log_dirs` are those of log.dirs that can be read; `offline_log_dirs` says of the others, by path, why not.
-    `cordoned_log_dirs` is cordoned.log.dirs as in a properties file, paths with commas between or `*`.
-    `fenced_until_assigned` is KIP-858's text: stay fenced until the controller knows where every replica lies; Kafka
-    4.3.1 does not. `io_errors` "kip-18" lets one replica fail where the disk is well; "kafka" takes the directory
-    offline whatever the error. `restart_partitions_elsewhere` gives lost replicas a new life in another directory.
-    `bootstrap` is controller.quorum.bootstrap.servers as (host, port) pairs. `recovery_ms` is how long the broker
-    stays in RECOVERY before it wants to be unfenced. Ids are 16 raw bytes. `security` is how it speaks to controllers,
-    None for PLAINTEXT. `messages` are those it speaks: Kafka's own, or an Overlay's for a broker of a proposal.
-    `serve_clients` has it listen on its listeners; `properties` are others of its server.properties.
-    `open_disk` gives the disk below the path of a log dir: memory, which is empty at each start, or RealDisk.
+    `log_dirs` are the readable directories of log.dirs; `offline_log_dirs` maps the paths of the others to the reason.
+    `cordoned_log_dirs` is cordoned.log.dirs as in a properties file: comma-separated paths, or `*`.
+    `fenced_until_assigned` follows KIP-858's text: stay fenced until the controller knows the directory of every
+    replica; Kafka 4.3.1 does not. `io_errors` "kip-18" takes a single replica offline when the disk itself works;
+    "kafka" takes the directory offline on any error. `restart_partitions_elsewhere` recreates lost replicas in another
+    directory. `bootstrap` is controller.quorum.bootstrap.servers as (host, port) pairs. `recovery_ms` is the time the
+    broker stays in RECOVERY before it asks to be unfenced. Ids are 16 raw bytes. `security` is used for connections to
+    controllers, None for PLAINTEXT. `messages` are the message classes in use: Kafka's own, or an Overlay's for a
+    broker of a proposal. `serve_clients` opens the listeners; `properties` are further keys of its server.properties.
+    `open_disk` returns the disk for the path of a log dir: memory, which is empty at each start, or RealDisk.
     """
 
     broker_id: int
@@ -83,11 +83,11 @@ def draw_config(
     port: int | None = None,
     **options: Any,
 ) -> BrokerConfig:
-    """A config with fresh ids drawn from `chance`, one log dir unless paths are given, one PLAINTEXT listener.
+    """Return a config with ids drawn from `chance`, one log dir unless paths are given, and one PLAINTEXT listener.
 
-    The port is 9092 + broker id unless given, or any free one when clients are served: that is known, and advertised,
-    once the broker has started. A real controller needs one that is not 0: it resigns over it.
-    `options` are any others of `BrokerConfig`, such as `rack` or `session_timeout_ms`.
+    The port is 9092 + broker id unless given, or any free one when clients are served: that port is known and
+    advertised once the broker has started. A real controller needs a port other than 0: it resigns over a
+    registration with port 0. `options` are any other fields of `BrokerConfig`, such as `rack` or `session_timeout_ms`.
     """
     paths = log_dir_paths or (f"/simulated/broker-{broker_id}/d0",)
     if port is None:
@@ -105,7 +105,7 @@ def draw_config(
 
 
 def endpoint_of(text: str) -> tuple[str, int]:
-    """Host and port of `host:port` or `[address]:port`. Raises ValueError."""
+    """Return host and port of `host:port` or `[address]:port`. Raises ValueError."""
     host, _, port = text.strip().rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"{text!r} is not host:port")
@@ -115,10 +115,10 @@ def endpoint_of(text: str) -> tuple[str, int]:
 def registration_of(
     config: BrokerConfig, version: int, cordoned_dirs: Iterable[bytes] = ()
 ) -> BrokerRegistrationRequest:
-    """The registration a 4.3.1 broker with this config sends; directories in Java's order of uuids.
+    """Return the registration of a 4.3.1 broker with this config; directories in Java's order of uuids.
 
-    Below version 4 a feature whose range starts at 0 is left out, as Kafka does. `cordoned_dirs` are told where the
-    words have them: KIP-1066's text has, Kafka has not.
+    Below version 4 a feature whose range starts at 0 is left out, as in Kafka. `cordoned_dirs` are sent when the
+    message classes have the field: those of KIP-1066's text do, Kafka's do not.
     """
     request = BrokerRegistrationRequest(
         broker_id=config.broker_id,
@@ -138,7 +138,7 @@ def registration_of(
         previous_broker_epoch=config.previous_broker_epoch,
     )
     if config.messages is not messages:
-        # Who speaks no proposal need not have the generator in memory.
+        # Imported here: without a proposal the generator need not be in memory.
         from mockraft.wire.recast import recast
 
         worded = recast(request, config.messages.request(api_keys.BROKER_REGISTRATION))

@@ -1,4 +1,4 @@
-"""The config of a broker whose log directories are on a file system: their ids and cluster are read from them."""
+"""Configs for brokers with log directories on a file system: ids and cluster id are read from them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mockraft.brokers.config import BrokerConfig, draw_config
-from mockraft.brokers.log_dirs.real_disk import RealDisk
+from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import format_log_dirs
 
@@ -24,10 +24,11 @@ def draw_config_on_disk(
     format_missing: bool = False,
     **options: Any,
 ) -> BrokerConfig:
-    """As `draw_config`, with the directories at `paths`, which must be formatted.
+    """Return a config like `draw_config` with the formatted directories at `paths`.
 
-    `format_missing` formats those that are not, for which the cluster id must be given; else None takes that of the
-    directories. `metadata_log_dir` None is the first of `paths`. LogDirsError when a broker must not start on them.
+    `format_missing` formats the unformatted ones and requires the cluster id; otherwise None takes that of the
+    directories. `metadata_log_dir` None is the first of `paths`. Raises LogDirsError when a broker must not start on
+    them.
     """
     if format_missing and cluster_id is not None:
         format_log_dirs(paths, broker_id, cluster_id, chance, metadata_log_dir=metadata_log_dir, ignore_formatted=True)

@@ -1,7 +1,7 @@
 """Consumer groups of the classic protocol in the memory of one broker: members, generations, assignments, offsets.
 
-Small on purpose: it has what `subscribe` of Kafka's clients needs (Kafka's `GroupCoordinator` of before KIP-848). What
-it knows is gone with its broker: nothing is written to `__consumer_offsets`.
+Only what `subscribe` of Kafka's clients needs (Kafka's `GroupCoordinator` before KIP-848). The state is lost with its
+broker: nothing is written to `__consumer_offsets`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INITIAL_DELAY = "group.initial.rebalance.delay.ms"
 
 
 class GroupError(Exception):
-    """A request of a member is refused with this error code."""
+    """A member's request is refused with this error code."""
 
     def __init__(self, error_code: int) -> None:
         super().__init__(error_codes.name(error_code))
@@ -47,7 +47,9 @@ class Offset(NamedTuple):
 
 
 class Joining(NamedTuple):
-    """What a member says of itself; `protocols` are its assignors in its order of preference, with their metadata."""
+    """A member's own description; `protocols` are its assignors in its order of preference, with their
+    metadata.
+    """
 
     member_id: str
     instance_id: str | None
@@ -58,7 +60,7 @@ class Joining(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """A generation as one member sees it; the leader alone gets all members' (id, instance id, metadata)."""
+    """A generation as one member sees it; only the leader gets all members' (id, instance id, metadata)."""
 
     generation: int
     protocol: str
@@ -67,10 +69,10 @@ class Joined(NamedTuple):
 
 
 class Member:
-    """A member; `joined` and `synced` are what its request waits for, if one does."""
+    """A member; `joined` and `synced` are the futures of its waiting requests, if any."""
 
     def __init__(self, joining: Joining) -> None:
-        self.says = joining
+        self.joining = joining
         self.assignment = b""
         self.joined: asyncio.Future[Joined] | None = None
         self.synced: asyncio.Future[bytes] | None = None
@@ -94,11 +96,11 @@ class Group:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing would be lost with it."""
+        """True if removing the group would lose nothing."""
         return not self.members and not self.offsets
 
     async def join(self, joining: Joining) -> Joined:
-        """Become a member, or say again what it is; gives the next generation once all have joined."""
+        """Join, or update the member; return the next generation once all members have joined."""
         self._check(joining)
         known = self.members.get(joining.member_id)
         if known is None:
@@ -107,7 +109,7 @@ class Group:
         elif self._changes_nothing(known, joining):
             self.touch(joining.member_id)
             return self._generation_for(joining.member_id)
-        known.says = joining
+        known.joining = joining
         joined: asyncio.Future[Joined] = asyncio.get_running_loop().create_future()
         known.joined = joined
         if self.state is not GroupState.PREPARING_REBALANCE:
@@ -121,7 +123,7 @@ class Group:
                 self.touch(joining.member_id)
 
     async def sync(self, member_id: str, generation: int, assignments: Mapping[str, bytes]) -> bytes:
-        """The member's assignment, once the leader has told all of them."""
+        """Return the member's assignment, once the leader has sent all of them."""
         member = self._member(member_id, generation)
         self.touch(member_id)
         if self.state is GroupState.PREPARING_REBALANCE:
@@ -142,22 +144,22 @@ class Group:
                 member.synced = None
 
     def heartbeat(self, member_id: str, generation: int) -> None:
-        """The member is alive; REBALANCE_IN_PROGRESS tells it to join again."""
+        """Renew the member's session; REBALANCE_IN_PROGRESS makes it rejoin."""
         self._member(member_id, generation)
         self.touch(member_id)
         if self.state is GroupState.PREPARING_REBALANCE:
             raise GroupError(error_codes.REBALANCE_IN_PROGRESS)
 
     def leave(self, member_id: str, instance_id: str | None = None) -> None:
-        """The member goes; a static one may be named by its instance id alone."""
+        """Remove the member; a static one may be given by its instance id alone."""
         if instance_id is not None and not member_id:
-            member_id = next((k for k, each in self.members.items() if each.says.instance_id == instance_id), "")
+            member_id = next((k for k, each in self.members.items() if each.joining.instance_id == instance_id), "")
         if member_id not in self.members:
             raise GroupError(error_codes.UNKNOWN_MEMBER_ID)
         self._remove(member_id)
 
     def check_commit(self, member_id: str, generation: int) -> None:
-        """Whether these may commit offsets: members of this generation, and anybody while there are none."""
+        """Check that this member may commit offsets: one of this generation, or anybody while the group is empty."""
         if generation < 0 and not member_id:
             if self.members:
                 raise GroupError(error_codes.UNKNOWN_MEMBER_ID)
@@ -168,24 +170,24 @@ class Group:
             raise GroupError(error_codes.REBALANCE_IN_PROGRESS)
 
     def touch(self, member_id: str) -> None:
-        """A member was heard of: its session begins again."""
+        """Restart the member's session timeout."""
         member = self.members.get(member_id)
         if member is None:
             return
         if member.expiry is not None:
             member.expiry.cancel()
-        wait_s = member.says.session_timeout_ms / 1000
+        wait_s = member.joining.session_timeout_ms / 1000
         member.expiry = asyncio.get_running_loop().call_later(wait_s, self._expire, member_id)
 
     def close(self) -> None:
-        """No more timers."""
+        """Cancel all timers."""
         for member in self.members.values():
             if member.expiry is not None:
                 member.expiry.cancel()
         if self._deadline is not None:
             self._deadline.cancel()
 
-    # Within.
+    # Internals.
 
     def _check(self, joining: Joining) -> None:
         if not SESSION_TIMEOUT_MIN_MS <= joining.session_timeout_ms <= SESSION_TIMEOUT_MAX_MS:
@@ -195,7 +197,7 @@ class Group:
             raise GroupError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
         if others and (
             joining.protocol_type != self.protocol_type
-            or not set(joining.protocols).intersection(*(each.says.protocols for each in others))
+            or not set(joining.protocols).intersection(*(each.joining.protocols for each in others))
         ):
             raise GroupError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
         if len(others) >= MEMBERS_MAX:
@@ -203,13 +205,13 @@ class Group:
         self.protocol_type = joining.protocol_type
 
     def _changes_nothing(self, known: Member, joining: Joining) -> bool:
-        """A follower that asks again after an answer was lost; a leader that asks wants a rebalance."""
+        """True for a follower's retry after a lost response; a leader that rejoins requests a rebalance."""
         is_settled = self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE)
-        return is_settled and known.says == joining and joining.member_id != self.leader
+        return is_settled and known.joining == joining and joining.member_id != self.leader
 
     def _replace_static(self, instance_id: str | None) -> None:
         for member_id, member in list(self.members.items()):
-            if instance_id is not None and member.says.instance_id == instance_id:
+            if instance_id is not None and member.joining.instance_id == instance_id:
                 self._drop(member_id)
 
     def _member(self, member_id: str, generation: int) -> Member:
@@ -225,7 +227,7 @@ class Group:
         self.state = GroupState.PREPARING_REBALANCE
         for member in self.members.values():
             _refuse(member.synced, error_codes.REBALANCE_IN_PROGRESS)
-        wait_ms = max((each.says.rebalance_timeout_ms for each in self.members.values()), default=0)
+        wait_ms = max((each.joining.rebalance_timeout_ms for each in self.members.values()), default=0)
         if was_empty and self._initial_delay_ms:
             wait_ms = self._initial_delay_ms
         if self._deadline is not None:
@@ -240,7 +242,7 @@ class Group:
             self._complete()
 
     def _complete(self) -> None:
-        """All have joined, or their time is over: who has not is out, the others get the next generation."""
+        """Complete the join phase: remove the members that have not joined, give the others the next generation."""
         if self._deadline is not None:
             self._deadline.cancel()
         self._is_waiting_for_first = False
@@ -261,14 +263,14 @@ class Group:
                 joined.set_result(self._generation_for(member_id))
 
     def _vote(self) -> str:
-        """The assignor that most members like best of those that all have."""
-        common = set.intersection(*(set(each.says.protocols) for each in self.members.values()))
-        votes = [next(name for name in each.says.protocols if name in common) for each in self.members.values()]
+        """Return the assignor that most members prefer among those that all support."""
+        common = set.intersection(*(set(each.joining.protocols) for each in self.members.values()))
+        votes = [next(name for name in each.joining.protocols if name in common) for each in self.members.values()]
         return max(votes, key=votes.count)
 
     def _generation_for(self, member_id: str) -> Joined:
         members = [
-            (each_id, each.says.instance_id, each.says.protocols[self.protocol])
+            (each_id, each.joining.instance_id, each.joining.protocols[self.protocol])
             for each_id, each in self.members.items()
             if member_id == self.leader
         ]
@@ -302,7 +304,7 @@ class Groups:
         self._initial_delay_ms = int(properties.get(INITIAL_DELAY, "0"))
 
     def find(self, group_id: str) -> Group:
-        """The group, which begins when somebody asks for it. GroupError when there are too many."""
+        """Return the group, creating it if needed. Raises GroupError when there are too many."""
         group = self.groups.get(group_id)
         if group is None:
             if len(self.groups) >= GROUPS_MAX:
@@ -313,11 +315,11 @@ class Groups:
         return group
 
     def new_member_id(self, client_id: str | None) -> str:
-        """A member id that nobody has."""
+        """Return an unused member id."""
         return f"{client_id or ''}-{secrets.token_hex(16)}"
 
     def close(self) -> None:
-        """No more timers."""
+        """Cancel all timers."""
         for group in self.groups.values():
             group.close()
 

@@ -1,4 +1,4 @@
-"""Which directory each replica of a broker lies in, and that the controller knows it (KIP-858, KIP-1066)."""
+"""The directory of each replica of a broker, kept in agreement with the controller (KIP-858, KIP-1066)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING
 from mockraft.brokers import lifecycle
 from mockraft.brokers.assignments import Assignments, ReplicaKey
 from mockraft.brokers.channel import ControllerChannel, NotSentError
+from mockraft.brokers.disks.io_errors import Scope, classify
 from mockraft.brokers.lifecycle import BrokerState, End
 from mockraft.brokers.log_dirs.cordoning import CordoningError, cordoned_paths
-from mockraft.brokers.log_dirs.directory_ids import LOST, UNASSIGNED
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
-from mockraft.brokers.log_dirs.io_errors import Scope, classify
 from mockraft.brokers.log_dirs.placement import DirectoryAt, candidates
 from mockraft.brokers.log_dirs.placement_order import NewReplica, in_kafkas_order
 from mockraft.brokers.moves.starting import settle
 from mockraft.brokers.partition_restarts import Restarts
-from mockraft.brokers.turns import Turn
+from mockraft.brokers.time_slice import TimeSlice
+from mockraft.serving.directory_ids import LOST, UNASSIGNED
 from mockraft.wire import client, error_codes
 from mockraft.wire.uuids import text_of
 
 if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
     from mockraft.brokers.log_dirs.log_dir import LogDir
-    from mockraft.brokers.metadata_view import Replica
+    from mockraft.brokers.metadata.metadata_view import Replica
 
 RETRY_TIMEOUT_MS = 60_000
 SHUTDOWN_TIMEOUT_MS = 300_000
@@ -39,14 +39,14 @@ _log = logging.getLogger(__name__)
 
 
 class Directories:
-    """The part of a broker that places replicas, reports where they lie, and which directories failed or are cordoned.
+    """The component that places replicas and reports their directories, failed directories and cordoned ones.
 
-    `placed` is the directory uuid of each replica by (topic id, partition), offline ones too; `lost` are those of them
-    that failed alone (KIP-18). `preferred` is where a replica that is not here yet is to go, by (topic, partition).
-    `moving` is the target of each replica on its way to another directory: the metadata may name either.
-    `is_published` from when the metadata is known up to the leader's high watermark, before the broker is registered:
-    until then no replica is placed or served. `waiting` are those to be placed or removed, in their order.
-    `offline` says of each directory that failed since the start why; `cordoned` are those cordoned now.
+    `placed` is the directory uuid of each replica by (topic id, partition), offline ones included; `lost` are the
+    replicas that failed alone (KIP-18). `preferred` is the directory for a replica that does not exist here yet, by
+    (topic, partition). `moving` is the target of each replica that is being moved: the metadata may name either
+    directory. `is_published` is True once the metadata is known up to the leader's high watermark, before the broker is
+    registered: until then no replica is placed or served. `waiting` are the replicas to be placed or removed, in their
+    order. `offline` maps each directory that failed since the start to the reason; `cordoned` are those cordoned now.
     """
 
     def __init__(self, broker: SimulatedBroker) -> None:
@@ -74,72 +74,75 @@ class Directories:
         broker.logs.on_error = self.io_error
 
     def start(self) -> None:
-        """What lies in the directories is placed; directories that failed as they were opened are told."""
+        """Take over the replicas found in the directories; report directories that failed as they were opened."""
         self.placed = {held.key: held.log_dir.directory_id for held in self._broker.logs.held()}
         for directory_id in self.offline:
             self._report(directory_id)
 
     def metadata_advanced(self) -> None:
-        """Place what came, forget what went, hear which directories are cordoned."""
+        """Place new replicas, drop removed ones, and read which directories are cordoned."""
         self._channel.controller_moved()
         broker = self._broker
         if not self.is_published:
             observer = broker.observer
             known = 0 < observer.leader_high_watermark <= observer.applied_offset + 1
             if not known and broker.state in (BrokerState.NOT_RUNNING, BrokerState.STARTING):
-                return  # What it knows may be old, and what lies here not yet known to it.
+                return  # The metadata may be outdated, and replicas found here may be missing in it.
             self.is_published = True
             self._first_published()
         self.waiting.update(dict.fromkeys(self._turns(broker.view.take_changed())))
         self._place_some()
         self._restarts.metadata_advanced()
-        self._hear_cordoned()
+        self._read_cordoned()
 
     def state_changed(self, state: BrokerState) -> None:
-        """From RECOVERY on the controller holds us for caught up, so that the metadata counts in any case."""
+        """Publish the metadata: from RECOVERY on the controller considers this broker caught up."""
         if state is BrokerState.RECOVERY:
             self.metadata_advanced()
 
     async def close(self) -> None:
-        """Close the connection that assignments go over."""
+        """Close the connection for assignments."""
         await self._channel.close()
 
     def _first_published(self) -> None:
-        """The metadata is known up to the high watermark, and no replica is placed yet: settle what the start left.
+        """Reconcile the logs found at the start with the metadata, which is known up to the high watermark.
 
-        A log that the metadata does not want here is put aside, as Kafka does.
+        Called before any replica is placed. A log that the metadata does not place here is renamed to -stray, as in
+        Kafka.
         """
         broker = self._broker
         self.placed.clear()
-        settle(broker, broker.storage.found.doubled if broker.storage.found else [])
+        settle(broker, broker.storage.found.duplicates if broker.storage.found else [])
         broker.logs.mark_strays(broker.view.replicas)
         self.placed |= {held.key: held.log_dir.directory_id for held in broker.logs.held()}
 
-    # What others ask.
+    # Queries and reports.
 
     @property
     def has_offline(self) -> bool:
-        """Whether some directory of log.dirs cannot be used, since the start or from before it."""
+        """True if some directory of log.dirs is unusable, since the start or from before it."""
         return bool(self.offline or self._broker.config.offline_log_dirs)
 
     def live(self) -> list[DirectoryAt]:
-        """The directories that work, in the order of log.dirs."""
+        """The usable directories, in the order of log.dirs."""
         return [log_dir for log_dir in self._broker.config.log_dirs if log_dir.directory_id not in self.offline]
 
     def is_live(self, directory_id: bytes) -> bool:
-        """Whether this is one of ours that works."""
+        """Return True if this is a usable directory of this broker."""
         return any(log_dir.directory_id == directory_id for log_dir in self.live())
 
     def is_cordoned(self, directory_id: bytes) -> bool:
-        """Whether no new replica should go there."""
+        """Return True if no new replica should be placed there."""
         return directory_id in self.cordoned
 
     def is_here(self, key: ReplicaKey) -> bool:
-        """Whether this replica can be used: it is placed, in a directory that works, and did not fail by itself."""
+        """Return True if this replica is usable: placed, in an online directory, and not failed by itself."""
         return key not in self.lost and self.is_live(self.placed.get(key, UNASSIGNED))
 
     def find(self, path_or_id: str | bytes | os.PathLike[str]) -> DirectoryAt:
-        """A directory by its path, its uuid (16 bytes) or the uuid's text. LookupError names those there are."""
+        """Return a directory given by its path, its uuid (16 bytes) or the uuid's text. LookupError lists the known
+        ones.
+        """
         path_or_id = os.fspath(path_or_id)
         for log_dir in self._broker.config.log_dirs:
             if path_or_id in (log_dir.path, log_dir.directory_id, text_of(log_dir.directory_id)):
@@ -147,13 +150,13 @@ class Directories:
         known = ", ".join(
             f"{log_dir.path} ({text_of(log_dir.directory_id)})" for log_dir in self._broker.config.log_dirs
         )
-        asked = text_of(path_or_id) if isinstance(path_or_id, bytes) else path_or_id
-        raise LookupError(f"broker {self._broker.config.broker_id} has no log dir {asked}; it has {known}")
+        wanted = text_of(path_or_id) if isinstance(path_or_id, bytes) else path_or_id
+        raise LookupError(f"broker {self._broker.config.broker_id} has no log dir {wanted}; it has {known}")
 
     def assign(
         self, key: ReplicaKey, directory_id: bytes, reason: str, on_accepted: Callable[[], None] | None = None
     ) -> None:
-        """Tell the controller that a replica lies there; `on_accepted` is called when it has taken that."""
+        """Report to the controller that a replica is in this directory; `on_accepted` is called on confirmation."""
         if self._broker.view.metadata_version < DIRECTORIES_FROM:
             return
         _log.debug("broker %d: assigns %s-%d: %s", self._broker.config.broker_id, key[0].hex(), key[1], reason)
@@ -161,10 +164,10 @@ class Directories:
         self._schedule_assignments()
 
     def fail(self, directory_id: bytes, reason: str) -> None:
-        """A directory went offline (Kafka's `ReplicaManager.handleLogDirFailure`).
+        """Take a directory offline (Kafka's `ReplicaManager.handleLogDirFailure`).
 
-        The controller hears of it in every heartbeat from now on. Without any live one, or without the one that the
-        metadata log lies in, the broker is over at once, and nobody hears.
+        Every later heartbeat reports it. Without any live directory, or without that of the metadata log, the broker
+        stops at once without reporting.
         """
         if directory_id in self.offline:
             return
@@ -184,7 +187,7 @@ class Directories:
             self._report(directory_id)
 
     def lose(self, key: ReplicaKey, reason: str) -> None:
-        """One replica cannot be used any more although its directory works (KIP-18): the controller hears LOST."""
+        """Mark one replica as failed although its directory works (KIP-18): LOST is reported to the controller."""
         broker = self._broker
         if key in self.lost or key not in self.placed:
             return
@@ -197,7 +200,7 @@ class Directories:
         self.assign(key, LOST, reason)
 
     def io_error(self, log_dir: LogDir, error: OSError, key: ReplicaKey | None) -> None:
-        """An operation on a directory failed: all of it goes offline, or with io_errors "kip-18" what is concerned."""
+        """Handle an I/O error: take the directory offline, or with io_errors "kip-18" only the affected replica."""
         scope, why = Scope.DISK, str(error)
         if self._broker.config.io_errors == "kip-18":
             scope, why = classify(error, self._file_of(log_dir, error, key), log_dir.disk)
@@ -205,10 +208,10 @@ class Directories:
             self.fail(log_dir.directory_id, why)
         elif log_dir.directory_id == self._broker.logs.directory_of(key):
             self.lose(key, why)
-        # Else it is a replica on its way there that failed: its move ends, and it stays where it is.
+        # Otherwise a future replica failed: its move ends, and the replica stays where it is.
 
     def restart(self, key: ReplicaKey) -> bool:
-        """Begin a replica anew, empty, in another directory; whether there is one. What is left in its own stays."""
+        """Recreate a replica, empty, in another directory; return False if there is none. Its old files stay."""
         broker = self._broker
         replica = broker.view.replicas[key]
         left = self.placed.pop(key)
@@ -227,13 +230,13 @@ class Directories:
     # Failed and cordoned directories.
 
     def _file_of(self, log_dir: LogDir, error: OSError, key: ReplicaKey | None) -> str:
-        """The file that an error is about, relative to the directory; any of the replica's when it does not say."""
+        """Return the file of an error, relative to the directory; without a name any file of the replica."""
         name = error.filename if isinstance(error.filename, str) else ""
         name = name.removeprefix(log_dir.path).lstrip("/")
         return name if name or key is None else f"{self._broker.view.topics.get(key[0], 'a')}-{key[1]}"
 
     def _report(self, directory_id: bytes) -> None:
-        """One timer for all of them, as Kafka has it: a directory that fails later gives the earlier ones more time."""
+        """Start the failure timer: a single one as in Kafka, so a later failure gives the earlier ones more time."""
         broker = self._broker
         if broker.stopped.is_set():
             return
@@ -248,13 +251,13 @@ class Directories:
             broker.set_timer("shutdown", SHUTDOWN_TIMEOUT_MS, broker.happen, over)
 
     def _cordoned_by(self, value: str) -> frozenset[bytes]:
-        """The live directories that a value of cordoned.log.dirs means. Raises CordoningError."""
+        """Return the live directories that a value of cordoned.log.dirs selects. Raises CordoningError."""
         config = self._broker.config
         known = [*(log_dir.path for log_dir in config.log_dirs), *config.offline_log_dirs]
         paths = cordoned_paths(value, known)
         return frozenset(log_dir.directory_id for log_dir in self.live() if log_dir.path in paths)
 
-    def _hear_cordoned(self) -> None:
+    def _read_cordoned(self) -> None:
         broker = self._broker
         dynamic = broker.view.cordoned_log_dirs
         value = broker.config.cordoned_log_dirs if dynamic is None else dynamic
@@ -264,33 +267,33 @@ class Directories:
         try:
             self.cordoned = self._cordoned_by(value)
         except CordoningError as error:
-            # Kafka leaves what is in force, and says so in its log.
+            # Kafka keeps the previous configs and logs the error.
             _log.error("broker %d: configs could not be applied: %s", broker.config.broker_id, error)
             return
         broker.happen(lifecycle.LogDirsCordoned(self.cordoned))
 
-    # Where replicas go.
+    # Placement.
 
     def _turns(self, changed: set[ReplicaKey]) -> list[ReplicaKey]:
-        """What is gone first, then leaders, then followers, each in Kafka's order."""
+        """Return removed replicas first, then leaders, then followers, each in Kafka's order."""
         view = self._broker.view
-        turns = sorted(changed - view.replicas.keys())
+        ordered = sorted(changed - view.replicas.keys())
         here = [NewReplica(key[0], view.topics.get(key[0], ""), key[1]) for key in changed & view.replicas.keys()]
         leading = {each for each in here if view.replicas[each.topic_id, each.partition].leader == view.broker_id}
         for each in (*in_kafkas_order(leading), *in_kafkas_order(set(here) - leading)):
-            turns.append((each.topic_id, each.partition))
-        return turns
+            ordered.append((each.topic_id, each.partition))
+        return ordered
 
     def _place_some(self) -> None:
-        """Place what waits, for one turn of the loop: a disk takes its time over each, and heartbeats must go on."""
+        """Place waiting replicas for one time slice: disk operations take time, and heartbeats must continue."""
         self._counts = None
-        turn = Turn(self._broker)
-        while self.waiting and turn.goes_on():
+        time_slice = TimeSlice(self._broker)
+        while self.waiting and time_slice.has_time():
             key = next(iter(self.waiting))
             del self.waiting[key]
             self._place(key)
         if self.waiting:
-            turn.ends("placement", self._place_more)
+            time_slice.continue_later("placement", self._place_more)
 
     def _place_more(self) -> None:
         self._place_some()
@@ -299,7 +302,7 @@ class Directories:
         self._broker.changed.set()
 
     def _place(self, key: ReplicaKey) -> None:
-        """Give a replica its directory, and tell the controller when the metadata says another one or none."""
+        """Place a replica, and report its directory when the metadata has another one or none."""
         replica = self._broker.view.replicas.get(key)
         if replica is None:
             self.placed.pop(key, None)
@@ -314,10 +317,12 @@ class Directories:
             self.assign(key, self.placed[key], "Applying metadata delta")
 
     def _create(self, key: ReplicaKey, replica: Replica) -> None:
-        """Kafka's `Partition.createLogInAssignedDirectoryId` and `LogManager.getOrCreateLog`."""
+        """Choose a directory as Kafka's `Partition.createLogInAssignedDirectoryId` and
+        `LogManager.getOrCreateLog` do.
+        """
         broker = self._broker
         if replica.directory != UNASSIGNED and not self.is_live(replica.directory) and self.has_offline:
-            # It may lie in a directory that is offline, so that a second one elsewhere would be wrong.
+            # It may be in an offline directory, so that a second one elsewhere would be wrong.
             return
         name = (broker.view.topics.get(key[0], ""), key[1])
         wanted = self.preferred.get(name, replica.directory)
@@ -330,13 +335,13 @@ class Directories:
             self.preferred.pop(name, None)
 
     def _load(self) -> Counter[bytes]:
-        """How many replicas each directory has, those on their way there too; counted once for all of a change."""
+        """Return the number of replicas per directory, future ones included; computed once per change."""
         if self._counts is None:
             self._counts = Counter(self.placed.values()) + Counter(self.moving.values())
         return self._counts
 
     def _create_in(self, key: ReplicaKey, replica: Replica, directory_id: bytes) -> bool:
-        """Make the log of a replica; whether that worked. The directory may be offline afterwards."""
+        """Create the log of a replica; return True on success. The directory may be offline afterwards."""
         broker = self._broker
         if directory_id in self.offline:
             return False
@@ -350,7 +355,7 @@ class Directories:
             self._counts[directory_id] += 1
         return True
 
-    # What the controller is told of them.
+    # Reports to the controller.
 
     def _schedule_assignments(self) -> None:
         due_ms = self.assignments.due_ms

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class LogDirView(NamedTuple):
     """One log directory as it is now.
 
-    `directory_id` is the text of its uuid, empty where it could not be read; `offline` says why it is, None while it
-    is not. `replicas` are those that lie there, as `topic-partition`, `future` those that are being moved there.
+    `directory_id` is the text of its uuid, empty where it could not be read; `offline` is the reason, None while it
+    is online. `replicas` are those in it, as `topic-partition`, `future` those that are being moved there.
     """
 
     path: str
@@ -28,7 +28,7 @@ class LogDirView(NamedTuple):
 
 
 class DirectoryViews:
-    """What a broker tells of its directories."""
+    """Read access to a broker's log directories."""
 
     config: BrokerConfig
     directories: Directories

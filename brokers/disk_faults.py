@@ -1,4 +1,4 @@
-"""Disks that fail on purpose: what a test does to the directories of one broker."""
+"""Injection of disk faults: the operations of a test on the directories of one broker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import os
 from typing import TYPE_CHECKING, TypeAlias
 
-from mockraft.brokers.log_dirs.failing_disk import FailingDisk
+from mockraft.brokers.disks.failing_disk import FailingDisk
 
 if TYPE_CHECKING:
     from mockraft.brokers.directories import Directories
@@ -17,7 +17,7 @@ AnyLogDir: TypeAlias = str | bytes | os.PathLike[str]
 
 
 class DiskFaults:
-    """What `SimulatedBroker` offers for breaking its disks.
+    """Operations of `SimulatedBroker` that inject disk faults.
 
     A directory is its path or its uuid (16 bytes, or the text); LookupError names the known ones. A directory that
     went offline stays so until the broker is started again, healed or not, as in Kafka.
@@ -27,7 +27,7 @@ class DiskFaults:
     logs: Logs
 
     def fail_log_dir(self, log_dir: AnyLogDir, error: int = errno.EIO) -> None:
-        """Break a directory: all I/O there gets this errno, and the broker notices at once."""
+        """Break a directory: all I/O there fails with this errno, and the broker notices at once."""
         broken = self._disk(log_dir)
         broken.fail(error)
         self.directories.fail(
@@ -35,31 +35,34 @@ class DiskFaults:
         )
 
     def fill_log_dir(self, log_dir: AnyLogDir) -> None:
-        """Leave no space: the next write there gets ENOSPC. Reading goes on."""
+        """Leave no space: the next write there fails with ENOSPC. Reading still works."""
         self._disk(log_dir).fill()
 
     def slow_log_dir(self, log_dir: AnyLogDir, ms: float) -> None:
-        """Let a directory take `ms` longer for what clients and fetchers ask of it; everybody else goes on."""
+        """Delay the operations of clients and fetchers on a directory by `ms`; nothing else is delayed."""
         self._disk(log_dir).slow(ms)
 
     def flaky_log_dir(self, log_dir: AnyLogDir, probability: float, seed: int = 0) -> None:
-        """Let each operation there fail with EIO by chance, the same ones for the same seed. ValueError."""
+        """Let operations there fail with EIO at random, the same ones for the same seed. Raises ValueError."""
         self._disk(log_dir).flaky(probability, seed)
 
     def heal_log_dir(self, log_dir: AnyLogDir) -> None:
-        """Let a directory work again; bytes that were corrupted stay so."""
+        """Repair a directory; corrupted bytes stay corrupted."""
         self._disk(log_dir).heal()
 
     def corrupt(self, path: str | os.PathLike[str], position: int | None = None, count: int = 1) -> None:
-        """Flip the bits of `count` bytes of a file below a directory, at its middle unless `position` says where.
+        """Flip the bits of `count` bytes of a file below a directory, in its middle unless `position` is given.
 
-        LookupError when it is in none of the directories, FileNotFoundError, ValueError when it has no such bytes.
+        Raises LookupError when none of the directories has the file, FileNotFoundError, ValueError when it has no such
+        bytes.
         """
         log_dir, name = self._file(path)
         _failing(log_dir).corrupt(name, position, count)
 
     def fail_file(self, path: str | os.PathLike[str], error: int = errno.EIO) -> None:
-        """Let all I/O on one file, or in the directory of one replica, get this errno. LookupError as for `corrupt`."""
+        """Let all I/O on one file, or in the directory of one replica, fail with this errno. LookupError as for
+        `corrupt`.
+        """
         log_dir, name = self._file(path)
         _failing(log_dir).fail_file(name, error)
 

@@ -1,4 +1,4 @@
-"""The features of Kafka 4.3.1, as its brokers register them and as its storage tool begins a cluster with them."""
+"""The features of Kafka 4.3.1, as its brokers register them and as its storage tool initializes a cluster with them."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
     "transaction.version": (0, 2),
     "eligible.leader.replicas.version": (0, 1),
 }
-"""What a 4.3.1 broker says it supports, (min, max) by feature."""
+"""The feature ranges that a 4.3.1 broker supports, (min, max) by feature."""

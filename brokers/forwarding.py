@@ -1,8 +1,8 @@
-"""How a broker hands its clients' requests on to the active controller (ForwardingManager, KIP-590).
+"""Forwarding of clients' requests to the active controller (ForwardingManager, KIP-590).
 
-The request goes as it came, header and all, in an Envelope with the client's principal and address; the answer comes
-back in the same way and is unwrapped. One channel, opened with the first such request; a request is sent again until
-`retry_timeout_ms` is over, and then the client hears REQUEST_TIMED_OUT.
+The request goes unchanged, header included, in an Envelope with the client's principal and address; the response
+returns the same way and is unwrapped. One channel, opened with the first forwarded request; a request is sent again
+until `retry_timeout_ms` is over, and then the client receives REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from mockraft.brokers.apis.api import Api, ApiError, ConnectionClosedError, RequestContext
+from mockraft.brokers.apis.api import AnyApi, ApiError, ConnectionClosedError, RequestContext
 from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.topic_creation import TopicCreation
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class Forwarding:
-    """The part of a broker with the channel that Kafka calls "forwarding", and `creation` of topics over it."""
+    """The component with the channel that Kafka calls "forwarding", and `creation` of topics over it."""
 
     def __init__(self, broker: SimulatedBroker) -> None:
         config = broker.config
@@ -49,29 +49,29 @@ class Forwarding:
 
     @property
     def api_versions(self) -> Mapping[int, tuple[int, int]] | None:
-        """What the controller offers, (min, max) by API key; None while the channel is not open."""
+        """The API versions of the controller, (min, max) by API key; None while the channel is not open."""
         return self.channel.api_versions
 
     def start(self) -> None:
-        """Nothing to do: the channel is opened when something is forwarded."""
+        """Nothing to do: the channel is opened with the first forwarded request."""
 
     def metadata_advanced(self) -> None:
-        """There may be a controller now."""
+        """Wake the channel: a controller may be known now."""
         self.channel.controller_moved()
 
     def state_changed(self, state: BrokerState) -> None:
-        """It makes no difference in which state the broker is."""
+        """Nothing to do: forwarding does not depend on the broker's state."""
 
     async def close(self) -> None:
         """Close the channel."""
         await self.channel.close()
 
-    async def forward(self, api: Api, request: Any, ctx: RequestContext, frame: bytes | None = None) -> bytes:
-        """The body of the controller's answer to a client's request, in the version that the client asked in.
+    async def forward(self, api: AnyApi, request: Any, ctx: RequestContext, frame: bytes | None = None) -> bytes:
+        """Return the body of the controller's response to a client's request, in the request's version.
 
-        `frame` is the request with its header when it is not the one that came. Raises ApiError for REQUEST_TIMED_OUT
-        and for what Kafka's brokers call UNKNOWN_SERVER_ERROR, ConnectionClosedError when the controller does not know
-        the version: the client has to ask anew what there is.
+        `frame` is the request with its header when it differs from the received one. Raises ApiError for
+        REQUEST_TIMED_OUT and for what Kafka's brokers turn into UNKNOWN_SERVER_ERROR, ConnectionClosedError when the
+        controller does not know the version: the client has to send ApiVersions again.
         """
         envelope = envelope_of(ctx.frame if frame is None else frame, ctx)
         response = await self.send(lambda _: envelope)
@@ -84,11 +84,11 @@ class Forwarding:
         try:
             return _unwrapped(response.response_data or b"", api, ctx)
         except WireError as wrong:
-            _log.warning("broker %d: an envelope holds no answer: %s", self._broker.config.broker_id, wrong)
+            _log.warning("broker %d: an envelope has no valid response: %s", self._broker.config.broker_id, wrong)
             raise _unknown_error() from wrong
 
     async def send(self, make: Callable[[client.KafkaConnection], Any]) -> Any:
-        """Send a request of the broker's own over the channel, after those that wait already; its response.
+        """Send a request of the broker's own over the channel, after the waiting ones; return its response.
 
         Raises ApiError as `forward` does.
         """
@@ -103,12 +103,12 @@ class Forwarding:
 
 
 def frame_of(request: Any, ctx: RequestContext) -> bytes:
-    """A request with the header of the one that came, as it is put into an envelope."""
+    """Return a request with the received one's header, in the form that an envelope carries."""
     return write_request(request, ctx.api_version, ctx.correlation_id, ctx.client_id)[4:]
 
 
 def envelope_of(frame: bytes, ctx: RequestContext) -> EnvelopeRequest:
-    """A request, header and body, in an envelope of the one who asked."""
+    """Return an envelope of the requesting client around a request, header and body."""
     return EnvelopeRequest(
         request_data=frame,
         request_principal=principal_bytes(ctx.principal),
@@ -117,16 +117,16 @@ def envelope_of(frame: bytes, ctx: RequestContext) -> EnvelopeRequest:
 
 
 def principal_bytes(principal: str) -> bytes:
-    """DefaultKafkaPrincipalBuilder.serialize of a principal such as `User:name`."""
+    """Serialize a principal such as `User:name` as DefaultKafkaPrincipalBuilder.serialize does."""
     kind, _, name = principal.partition(":")
     data = DefaultPrincipalData(type=kind, name=name, token_authenticated=False)
     return _PRINCIPAL_VERSION.pack(DefaultPrincipalData.max_version) + data.write(DefaultPrincipalData.max_version)
 
 
-def _unwrapped(data: bytes, api: Api, ctx: RequestContext) -> bytes:
-    """The body of an answer that begins with its header, if it is one to this request."""
+def _unwrapped(data: bytes, api: AnyApi, ctx: RequestContext) -> bytes:
+    """Return the body of a response that starts with its header. Raises WireError when it is for another request."""
     if len(data) < _CORRELATION.size or _CORRELATION.unpack_from(data)[0] != ctx.correlation_id:
-        raise WireError(f"the answer is not to request {ctx.correlation_id}")
+        raise WireError(f"the response is not for request {ctx.correlation_id}")
     header_version = messages.response_header_version(api.api_key, ctx.api_version)
     _, offset = ResponseHeader.read_from(data, header_version, 0)
     body = data[offset:]

@@ -1,4 +1,4 @@
-"""The heartbeats of one broker on their way: without a task while all is well, as ten thousand of them must be."""
+"""The heartbeats of one broker: no task is needed in the normal case, because ten thousand brokers share a process."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Heartbeats:
-    """Sends one heartbeat at a time over the channel and tells the lifecycle what came of it.
+    """Sends one heartbeat at a time over the channel and reports the result to the lifecycle.
 
-    `answered` counts good answers. `took`, where one is set, is called with the seconds each answer took, measured from
-    the first attempt.
+    `answered` counts successful heartbeats. `took`, if set, is called with the latency of each in seconds, measured
+    from the first attempt.
     """
 
     __slots__ = ("_broker", "_channel", "_sent_s", "answered", "took")
@@ -32,7 +32,7 @@ class Heartbeats:
         self.took: Callable[[float], None] | None = None
 
     def send(self) -> None:
-        """Send the heartbeat that says how the broker is now."""
+        """Send the heartbeat for the broker's current state."""
         self._sent_s = time.perf_counter()
         try:
             sent = self._channel.send_soon(self._broker.heartbeat(), self._came)
@@ -64,7 +64,7 @@ class Heartbeats:
 
     async def _send(self) -> None:
         request = self._broker.heartbeat()
-        self._take(await self._broker.ask(self._channel, lambda _: request))
+        self._take(await self._broker.send_lifecycle(self._channel, lambda _: request))
 
     def _take(self, response: Any | None) -> None:
         if response is None:

@@ -1,8 +1,8 @@
-"""The life of a broker towards its controller, as a pure function: state and event in, state and orders out.
+"""The life of a broker towards its controller as a pure function: state and event in, state and orders out.
 
-The rules are those of Kafka 4.3.1's `BrokerLifecycleManager`: one communication in flight, a registration first and
-heartbeats afterwards, 10 ms between heartbeats while STARTING, the heartbeat interval otherwise, at once when
-something happened. No clock and no socket here: `brokers.broker` owns both and calls :func:`step`.
+The rules are those of Kafka 4.3.1's `BrokerLifecycleManager`: one request in flight, a registration first and
+heartbeats afterwards, 10 ms between heartbeats while STARTING, otherwise the heartbeat interval, and at once after an
+event. No clock and no socket here: `brokers.broker` owns both and calls :func:`step`.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class BrokerState(IntEnum):
 
 
 class Send(Enum):
-    """What to send now."""
+    """The request to send now."""
 
     REGISTRATION = "BrokerRegistration"
     HEARTBEAT = "BrokerHeartbeat"
 
 
 class End(Enum):
-    """Why a broker is over; the values are for people."""
+    """The reason why a broker stopped; the values are for people."""
 
     GRANTED = "the controller granted controlled shutdown"
-    NOT_RUNNING = "told to shut down before it was running"
-    TOLD = "told to stop"
+    NOT_RUNNING = "shutdown requested before it was running"
+    STOPPED = "stop requested"
     IMPATIENT = "controlled shutdown took too long"
     NOT_REGISTERED = "unable to register with the controller quorum"
     LOG_DIR_NOT_REPORTED = "couldn't communicate an offline log dir with controllers"
@@ -49,8 +49,8 @@ class End(Enum):
 
     @property
     def is_failure(self) -> bool:
-        """Whether a real broker's process would have exited with an error."""
-        return self not in (End.GRANTED, End.NOT_RUNNING, End.TOLD, End.IMPATIENT)
+        """True if a real broker's process would have exited with an error."""
+        return self not in (End.GRANTED, End.NOT_RUNNING, End.STOPPED, End.IMPATIENT)
 
 
 class Started(NamedTuple):
@@ -82,7 +82,7 @@ class Refused(NamedTuple):
 
 
 class NotAnswered(NamedTuple):
-    """No usable answer came: timeout, no controller known, version mismatch."""
+    """No usable response came: timeout, no controller known, version mismatch."""
 
     reason: str = ""
 
@@ -98,17 +98,17 @@ class LogDirFailed(NamedTuple):
 
 
 class LogDirsCordoned(NamedTuple):
-    """The set of cordoned log directories is now this one."""
+    """The set of cordoned log directories has changed to this one."""
 
     directories: frozenset[bytes]
 
 
 class RegisterAgain(NamedTuple):
-    """Something in the registration changed (Kafka: the metadata shows no directories for this broker)."""
+    """The registration has to be repeated (Kafka: the metadata shows no directories for this broker)."""
 
 
 class ShutdownWanted(NamedTuple):
-    """Controlled shutdown was asked for."""
+    """Controlled shutdown was requested."""
 
 
 class RegistrationTimedOut(NamedTuple):
@@ -122,9 +122,9 @@ class LogDirFailureTimedOut(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """The process goes down now, whatever the controller says."""
+    """The process ends now, without regard to the controller."""
 
-    end: End = End.TOLD
+    end: End = End.STOPPED
 
 
 Event: TypeAlias = (
@@ -146,7 +146,7 @@ Event: TypeAlias = (
 
 
 class Orders(NamedTuple):
-    """What the shell has to do after a step: send, set the one timer, stop. None means: leave it as it is."""
+    """The actions after a step: send, set the single timer, stop. None means no change."""
 
     send: Send | None = None
     wait_ms: int | None = None
@@ -154,11 +154,11 @@ class Orders(NamedTuple):
 
 
 class Lifecycle(NamedTuple):
-    """Everything the next step depends on.
+    """The complete input of the next step besides the event.
 
     `offline_dirs` maps each failed directory to whether the controller has acknowledged it; it never shrinks.
-    `cordoned_dirs` are told once the broker has caught up; before, its heartbeats have null, "no information".
-    `leaving_for` is why it is in controlled shutdown.
+    `cordoned_dirs` are reported once the broker has caught up; before that its heartbeats have null, "no information".
+    `leaving_for` is the reason of the controlled shutdown.
     """
 
     heartbeat_interval_ms: int = 2000
@@ -190,16 +190,15 @@ Step: TypeAlias = tuple[Lifecycle, Orders]
 
 
 class _Answered(NamedTuple):
-    """A row of the table below: the next state and how long to wait (None: the heartbeat interval)."""
+    """A row of the table below: the next state and the delay (None: the heartbeat interval)."""
 
     state: BrokerState
     wait_ms: int | None = None
 
 
 _S = BrokerState
-# (state, the flag of the answer that this state looks at) -> what follows. Every other flag is ignored, as Kafka does:
-# STARTING looks at IsCaughtUp only, RECOVERY at IsFenced, RUNNING at nothing, PENDING_CONTROLLED_SHUTDOWN at
-# ShouldShutDown.
+# (state, the response flag that this state reads) -> next state and delay. Other flags are ignored, as in Kafka:
+# STARTING reads IsCaughtUp only, RECOVERY IsFenced, RUNNING none, PENDING_CONTROLLED_SHUTDOWN ShouldShutDown.
 HEARTBEAT_TABLE: Mapping[tuple[BrokerState, bool], _Answered] = {
     (_S.STARTING, False): _Answered(_S.STARTING, STARTING_INTERVAL_MS),
     (_S.STARTING, True): _Answered(_S.RECOVERY, STARTING_INTERVAL_MS),
@@ -213,7 +212,7 @@ HEARTBEAT_TABLE: Mapping[tuple[BrokerState, bool], _Answered] = {
 
 
 def step(life: Lifecycle, event: Event) -> Step:
-    """The next lifecycle and the orders for the shell. Total: every event is allowed in every state."""
+    """Return the next lifecycle and the orders. Total: every event is allowed in every state."""
     if life.state is BrokerState.SHUTTING_DOWN or (
         life.state is BrokerState.NOT_RUNNING and not isinstance(event, _BEFORE_START)
     ):
@@ -231,7 +230,7 @@ def step(life: Lifecycle, event: Event) -> Step:
         case HeartbeatAnswered():
             return _heartbeat_answered(life, event)
         case Refused() | NotAnswered():
-            # A failure is never followed at once, not even when something happened meanwhile.
+            # The request after a failure is always delayed, even when an event is waiting.
             return _wait(life._replace(in_flight=False, hurry=False), life.heartbeat_interval_ms)
         case Stopped(end):
             return _stop(life, end)
@@ -253,7 +252,7 @@ _BEFORE_START = (Started, Stopped, ShutdownWanted, ReadyToUnfence, LogDirFailed,
 
 
 def _happened(life: Lifecycle, event: Event) -> Step:
-    """Something the controller should hear of at once."""
+    """Handle an event that the controller should learn at once."""
     match event:
         case ReadyToUnfence():
             life = life._replace(ready_to_unfence=True)
@@ -273,7 +272,7 @@ def _happened(life: Lifecycle, event: Event) -> Step:
 
 
 def _not_reported(life: Lifecycle, directory: bytes) -> Step:
-    """Kafka shuts down as if it had been told to, so a running broker asks for leave first."""
+    """Start a controlled shutdown, as Kafka does here: a running broker asks for permission first."""
     if life.offline_dirs.get(directory, False) or life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
         return life, Orders()
     if life.state is not BrokerState.RUNNING:
@@ -297,7 +296,7 @@ def _heartbeat_answered(life: Lifecycle, answer: HeartbeatAnswered) -> Step:
         BrokerState.PENDING_CONTROLLED_SHUTDOWN: answer.should_shut_down,
     }.get(life.state, False)
     row = HEARTBEAT_TABLE[life.state, flag]
-    # Also those that failed while the heartbeat was under way: Kafka hands its answer's handler the live set of them.
+    # Includes directories that failed while the heartbeat was in flight: Kafka's handler reads the live set of them.
     life = life._replace(in_flight=False, offline_dirs=dict.fromkeys(life.offline_dirs, True))
     if row.state is BrokerState.SHUTTING_DOWN:
         return _stop(life, life.leaving_for)
@@ -311,7 +310,7 @@ def _heartbeat_answered(life: Lifecycle, answer: HeartbeatAnswered) -> Step:
 
 
 def _wait(life: Lifecycle, wait_ms: int) -> Step:
-    """Set the timer. While a communication is in flight it only makes the next one follow at once."""
+    """Set the timer. While a request is in flight this only makes the next one follow at once."""
     if life.in_flight:
         return life._replace(hurry=True), Orders()
     if life.hurry:

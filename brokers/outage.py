@@ -1,6 +1,6 @@
-"""While a controller is gone, one of a process's brokers tries to reach it and the others wait for what it finds.
+"""Coordination of reconnects: while a controller is unreachable one of a process's brokers tries, the others wait.
 
-Kafka's brokers each try every 50 ms. Thousands in one process that did would leave it no time for anything else.
+Kafka's brokers each retry every 50 ms. Thousands of them in one process would use all of its time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Outage:
         self._trying = asyncio.Lock()
 
     async def connect(self, connect: Callable[[], Awaitable[Connection]]) -> Connection:
-        """Call `connect`, at once while all is well and in turn while it fails. Raises what that raises."""
+        """Call `connect`, at once normally, one caller at a time while it fails. Raises what `connect` raises."""
         while self._is_on:
             async with self._trying:
                 if not self._is_on:
@@ -39,6 +39,6 @@ class Outage:
         try:
             return await connect()
         except DisconnectedError as error:
-            # One that is only slow is there: late answers and lost connections are no reason to queue up.
+            # A slow controller is reachable: late responses and lost connections are no reason to queue.
             self._is_on = isinstance(error.__cause__, ConnectionRefusedError)
             raise

@@ -1,4 +1,4 @@
-"""A lost replica begins anew in another directory of its broker and is replicated there again (KIP-18, an option)."""
+"""Recreation of a lost replica in another directory of its broker, where it is replicated again (KIP-18, an option)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
 
 
 class Restarts:
-    """Which lost replicas may begin anew, and when.
+    """Decides which lost replicas may be recreated, and when.
 
-    An empty replica must never lead: it waits until the metadata shows another leader and an ISR without this broker.
-    One that nobody else has stays lost, so that its data can still be saved by hand.
+    An empty replica must never lead: it waits until the metadata shows another leader and an ISR without this broker. A
+    replica without any other copy stays lost, so that its data can still be recovered by hand.
     """
 
     def __init__(self, broker: SimulatedBroker) -> None:
         self._broker = broker
 
     def metadata_advanced(self) -> None:
-        """Begin again those that may."""
+        """Recreate the replicas that may be."""
         broker = self._broker
         if not broker.config.restart_partitions_elsewhere or not (
             broker.directories.lost or broker.directories.offline

@@ -1,4 +1,4 @@
-"""The server.properties that a simulated broker would have if it were a real one."""
+"""The server.properties that correspond to a simulated broker's config."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 def static_configs(config: BrokerConfig) -> dict[str, str]:
-    """Keys and values, those of `config.properties` among them; what is at its default and said nowhere is left out."""
+    """Return keys and values, including `config.properties`; unset keys with default values are left out."""
     controllers = config.controller_listener_name
     named = [f"{each.name}:{_protocol(each)}" for each in config.listeners]
     protocol = "PLAINTEXT"

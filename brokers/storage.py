@@ -1,4 +1,4 @@
-"""The part of a broker that opens its logs at the start, keeps their checkpoints and closes them at the end."""
+"""The component that opens a broker's logs at the start, writes their checkpoints and closes them at the end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.lifecycle import BrokerState, End
-from mockraft.brokers.log_dirs.failing_disk import FailingDisk
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.logs import Found, Logs
 from mockraft.brokers.partitions.settings import whole_number
@@ -22,41 +22,41 @@ RETENTION = "log.retention.check.interval.ms"
 _INTERVALS_MS = {HIGH_WATERMARKS: 5_000, RECOVERY_POINTS: 60_000, RETENTION: 300_000}
 
 _CLEAN = frozenset({End.GRANTED, End.NOT_RUNNING, End.IMPATIENT, End.LOG_DIR_NOT_REPORTED, End.NOT_REGISTERED})
-"""The ends at which Kafka's broker closes its logs; at the others its process is gone at once."""
+"""The ends at which Kafka's broker closes its logs; at all others its process is gone at once."""
 
 
 def logs_of(config: BrokerConfig) -> Logs:
-    """The logs of a broker on the disks that its config opens, each of which can be made to fail; nothing is read."""
+    """Return the logs of a broker on its config's disks, each of which can be made to fail; nothing is read."""
     return Logs(LogDir(FailingDisk(config.open_disk(path)), directory_id) for path, directory_id in config.log_dirs)
 
 
 class Storage:
-    """Locks and loads `SimulatedBroker.logs`; `found` is what lay there, None before the start.
+    """Locks and loads `SimulatedBroker.logs`; `found` is the result, None before the start.
 
-    A directory that another broker has makes the start raise BlockingIOError, one that cannot be read goes offline.
-    Made of a config with an interval that is no number it raises ValueError.
+    A directory that another broker has locked makes the start raise BlockingIOError; one that cannot be read goes
+    offline. The constructor raises ValueError for an interval in the config that is no number.
     """
 
     def __init__(self, broker: SimulatedBroker) -> None:
         self._broker = broker
         self._armed = False
         properties = broker.config.properties
-        said = {name: whole_number(name, properties[name]) for name in _INTERVALS_MS if name in properties}
-        self._intervals_ms = {**_INTERVALS_MS, **said} if said else _INTERVALS_MS
+        configured = {name: whole_number(name, properties[name]) for name in _INTERVALS_MS if name in properties}
+        self._intervals_ms = {**_INTERVALS_MS, **configured} if configured else _INTERVALS_MS
         self.found: Found | None = None
 
     def start(self) -> None:
-        """Lock the directories and open what lies in them."""
+        """Lock the directories and open their logs."""
         broker = self._broker
         broker.logs.lock()
         self.found = broker.logs.load()
-        # Kafka reads it only when every directory of log.dirs is there.
+        # Kafka reads it only when every directory of log.dirs is available.
         epoch = -1 if broker.config.offline_log_dirs else broker.logs.previous_broker_epoch
         if broker.config.previous_broker_epoch == -1 and epoch != -1:
             broker.config = replace(broker.config, previous_broker_epoch=epoch)
 
     def metadata_advanced(self) -> None:
-        """Checkpoints are written from time to time once there is a log."""
+        """Start the periodic checkpoints once there is a log."""
         if not self._armed and self._broker.logs.held():
             self._armed = True
             for name in _INTERVALS_MS:
@@ -66,7 +66,7 @@ class Storage:
         """Nothing to do."""
 
     async def close(self) -> None:
-        """A broker that had time to closes its logs cleanly; a killed one leaves them as they are."""
+        """Close the logs cleanly after an orderly end; a killed broker leaves them as they are."""
         broker = self._broker
         if self.found is not None and broker.end in _CLEAN:
             broker.logs.shut_down(broker.life.broker_epoch)

@@ -1,10 +1,10 @@
-"""Topics that come into being because somebody asked for them (DefaultAutoTopicCreationManager, KRaftTopicCreator)."""
+"""Automatic topic creation on request (DefaultAutoTopicCreationManager, KRaftTopicCreator)."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
 
 from mockraft.brokers.apis import topic_names
 from mockraft.wire import api_keys, error_codes
@@ -30,13 +30,13 @@ _INTERNAL: Final = {
     topic_names.TRANSACTION_STATE: "transaction.state.log",
     topic_names.SHARE_GROUP_STATE: "share.coordinator.state.topic",
 }
-"""The properties of Kafka's own topics begin with this."""
+"""Prefix of the properties of Kafka's internal topics."""
 
 _log = logging.getLogger(__name__)
 
 
 class TopicCreation:
-    """Asks the controller for topics, each once at a time, and does not wait for them. `in_flight` are their names."""
+    """Requests topics from the controller, each once at a time, without waiting. `in_flight` are their names."""
 
     def __init__(self, forwarding: Forwarding, broker: SimulatedBroker) -> None:
         self.in_flight: set[str] = set()
@@ -44,7 +44,7 @@ class TopicCreation:
         self._broker = broker
 
     def create(self, names: Iterable[str], ctx: RequestContext) -> None:
-        """Have these topics created in the name of the one who asked for them, those left out that are on their way."""
+        """Create these topics on behalf of the requesting client, except those in flight."""
         new = [name for name in names if name not in self.in_flight]
         if not new:
             return
@@ -87,8 +87,8 @@ class TopicCreation:
                 _log.warning("topic %s was not created: %s: %s", topic.name, name, topic.error_message)
 
 
-def creatable(name: str, properties: Any) -> CreatableTopic:
-    """The topic as the broker's server.properties say; a number that they leave unsaid is the controller's to say."""
+def creatable(name: str, properties: Mapping[str, str]) -> CreatableTopic:
+    """Return the topic by the broker's server.properties; the controller chooses unset numbers."""
     if name not in _INTERNAL:
         return CreatableTopic(
             name=name,

@@ -1,4 +1,4 @@
-"""`python -m mockraft.codegen`: the generated part of `wire` out of Kafka's schemas."""
+"""`python -m mockraft.codegen`: generate the code of `wire` from Kafka's schemas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Files are written where `mockraft.wire` is, so run it from a checkout installed 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code is 1 when `--check` finds a difference and 2 when a schema is at fault."""
+    """Run the command; the exit code is 1 if `--check` finds a difference and 2 for a faulty schema."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["sync"]:
         from mockraft.codegen import sync

@@ -1,4 +1,4 @@
-"""What a schema must keep to so that code can be generated from it."""
+"""Checks that a schema can be turned into code."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ RESERVED = {
     "unknown_tagged_fields",
     "write",
 }
-"""Attributes that every message has."""
+"""Attributes of every message."""
 
 KINDS = {"data", "header", "metadata", "request", "response"}
-"""What a schema's `type` may be here."""
+"""Supported values of a schema's `type`."""
 
 RESERVED_CLASSES = {"Message", "Struct", "WireError"}
 """Names that a generated module imports."""
 
 
 def check(spec: MessageSpec) -> None:
-    """Raise SpecError for the first fault, naming file and field."""
+    """Raise SpecError for the first fault, with file and field."""
     for struct in (spec.body, *spec.structs.values()):
         for where, fault in _faults(spec, struct):
             raise SpecError(f"{spec.source}: {where}: {fault}")
 
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-"""Names become Python, so nothing else may be in them."""
+"""Check that names are safe as Python identifiers, as they become code."""
 
 
 def _faults(spec: MessageSpec, struct: StructSpec) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""`python -m mockraft.codegen compare OLD NEW`: what moved between two releases' specs."""
+"""`python -m mockraft.codegen compare OLD NEW`: the differences between two releases' specs."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ FIELD_KEYS = ("type", "versions", "nullableVersions", "taggedVersions", "tag", "
 
 
 def main(arguments: list[str]) -> int:
-    """The subcommand; returns the exit code: 0 whether or not anything moved, 2 where a folder is not a release."""
+    """Run the subcommand; return its exit code: 0 with or without differences, 2 for a folder that is not a release."""
     parser = argparse.ArgumentParser(
         prog="python -m mockraft.codegen compare",
         description="Say what moved between two releases: messages, versions, fields, error codes.",
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
 
 
 def release_folder(name: str) -> Path:
-    """The folder that a release name or a path means; FileNotFoundError names what was looked for."""
+    """Return the folder of a release name or path. Raises FileNotFoundError, naming the folders that were tried."""
     for folder in (Path(name), Path("schemas_json") / name):
         if (folder / "message").is_dir():
             return folder
@@ -52,7 +52,7 @@ def release_folder(name: str) -> Path:
 
 
 def read_release(folder: Path) -> dict[str, Any]:
-    """{spec name: its JSON} for a release folder, and its error codes under `errors.json`."""
+    """Read a release folder as {spec name: its JSON}, with its error codes under `errors.json`."""
     specs = {path.stem: load_json(path) for part in FOLDERS for path in folder.glob(f"{part}/*.json")}
     errors = folder / "errors.json"
     if errors.is_file():
@@ -61,7 +61,7 @@ def read_release(folder: Path) -> dict[str, Any]:
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """One {where, what} for everything that differs, in the order of the spec names."""
+    """Yield one {where, what} for each difference, in the order of the spec names."""
     old_errors, new_errors = old.get("errors.json", {}), new.get("errors.json", {})
     for name in sorted((old.keys() | new.keys()) - {"errors.json"}):
         if name not in old or name not in new:

@@ -1,4 +1,4 @@
-"""wire/api_keys.py out of the names and keys of a release's request specs."""
+"""Generates wire/api_keys.py from the names and keys of a release's request specs."""
 
 import re
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from typing import Final
 LOOK_UP = '''
 
 def name(api_key: int) -> str:
-    """The API's name as Kafka's specs spell it (`BrokerHeartbeat`); an unknown key by its number."""
+    """Return the API's name as Kafka's specs spell it (`BrokerHeartbeat`); an unknown key as its number."""
     return NAMES.get(api_key, f"UnknownApi{api_key}")
 '''
 
 
 def emit(release: str, request_names: Mapping[int, str]) -> dict[str, str]:
-    """The module as {path: text}; `request_names` maps an API key to its request's name (`BrokerHeartbeatRequest`)."""
+    """Return the module as {path: text}; `request_names` maps API keys to names (`BrokerHeartbeatRequest`)."""
     names = {key: name.removesuffix("Request") for key, name in sorted(request_names.items())}
     lines = [HEADER.format(release=release)]
     lines += [f"{_constant(name)}: Final = {key}\n" for key, name in names.items()]

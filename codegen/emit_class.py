@@ -1,4 +1,4 @@
-"""The classes of a message: slots, a constructor with the schema's defaults, and a twin without one for reading."""
+"""The classes of a message: slots, a constructor with the schema's defaults, and a subclass without one for reading."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _ANNOTATIONS = {
 
 
 def annotation(field: FieldSpec) -> str:
-    """The Python type of a field, over all versions."""
+    """Return the Python type of a field, for all versions together."""
     element = _ANNOTATIONS.get(field.element, field.struct or "int")
     text = f"list[{element}]" if field.is_array else element
     return text if field.nullable_versions.empty and field.default is not None else f"{text} | None"
 
 
 def emit_struct(lines: Lines, spec: MessageSpec, struct: StructSpec) -> None:
-    """Add the class of a struct; the message's own class gets what `Message` promises."""
+    """Add the class of a struct; the message's own class gets the members of `Message`."""
     is_message = struct is spec.body
     with lines.block(f"class {struct.name}({'Message' if is_message else 'Struct'}):"):
         _docstring(lines, spec, struct)
@@ -37,7 +37,7 @@ def emit_struct(lines: Lines, spec: MessageSpec, struct: StructSpec) -> None:
         lines.add("")
         _constructor(lines, struct)
         if is_message:
-            _doors(lines, spec)
+            _methods(lines, spec)
     lines.add("", "", f"_{struct.name} = decoded({struct.name})")
 
 
@@ -58,13 +58,13 @@ def _constants(lines: Lines, spec: MessageSpec) -> None:
     flexible = spec.flexible_versions.intersect(spec.valid_versions)
     lines.add(
         "",
-        f"api_key = {spec.api_key}",
-        f"min_version = {spec.valid_versions.low}",
-        f"max_version = {spec.valid_versions.high}",
-        f"flexible_from = {spec.valid_versions.high + 1 if flexible.empty else flexible.low}",
+        f"api_key: ClassVar[int] = {spec.api_key}",
+        f"min_version: ClassVar[int] = {spec.valid_versions.low}",
+        f"max_version: ClassVar[int] = {spec.valid_versions.high}",
+        f"flexible_from: ClassVar[int] = {spec.valid_versions.high + 1 if flexible.empty else flexible.low}",
     )
     if spec.latest_version_unstable:
-        lines.add("latest_version_unstable = True")
+        lines.add("latest_version_unstable: ClassVar[bool] = True")
 
 
 def _constructor(lines: Lines, struct: StructSpec) -> None:
@@ -97,7 +97,7 @@ def _initial(field: FieldSpec) -> str:
 
 
 def literal(field: FieldSpec) -> str:
-    """The field's default as an expression; a struct's is not one (see `emit_reader`)."""
+    """Return the field's default as an expression; a struct's default is not one (see `emit_reader`)."""
     if field.default == () and field.is_array:
         return "[]"
     if field.type == "uuid":
@@ -105,7 +105,7 @@ def literal(field: FieldSpec) -> str:
     return '""' if field.default == "" else repr(field.default)
 
 
-def _doors(lines: Lines, spec: MessageSpec) -> None:
+def _methods(lines: Lines, spec: MessageSpec) -> None:
     name = spec.name
     lines.add("")
     lines.add("@staticmethod")

@@ -1,4 +1,4 @@
-"""wire/error_codes.py out of a release's errors.json."""
+"""Generates wire/error_codes.py from a release's errors.json."""
 
 import json
 
@@ -14,18 +14,18 @@ from typing import Final
 LOOK_UPS = '''
 
 def name(code: int) -> str:
-    """Kafka's name of a code; a code that Kafka does not have is named by its number."""
+    """Return Kafka's name of a code; a code that Kafka does not have is named by its number."""
     return NAMES.get(code, f"UNKNOWN_ERROR_CODE_{code}")
 
 
 def message(code: int) -> str:
-    """Kafka's default text for a code; empty for NONE and for a code that Kafka does not have."""
+    """Return Kafka's default text for a code; empty for NONE and for a code that Kafka does not have."""
     return MESSAGES.get(code, "")
 '''
 
 
 def emit(release: str, errors_json: str) -> dict[str, str]:
-    """The module as {path: text}: a constant per code, its name, its text and whether a client may retry."""
+    """Return the module as {path: text}: a constant per code, its name, its text and its retriability."""
     errors = sorted(json.loads(errors_json), key=lambda error: int(error["code"]))
     lines = [HEADER.format(release=release)]
     lines += [f"{error['name']}: Final = {error['code']}\n" for error in errors]

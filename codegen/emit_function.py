@@ -1,4 +1,4 @@
-"""What the emitters of readers and writers share: the lines, the variables' names, the run of fixed fields."""
+"""Base of the reader and writer emitters: the lines, the variables' names, the run of fixed fields."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from mockraft.codegen.spec import MessageSpec
 class FunctionEmitter:
     """Emits the function of one version of a message, straight-line code.
 
-    Fixed fields gather in a run, (format letter, expression) each, together with the length byte that follows them, and
-    are packed or unpacked at one go.
+    Fixed fields are collected in a run, (format letter, expression) each, together with the length byte that follows
+    them, and are packed or unpacked in one call.
     """
 
     def __init__(self, spec: MessageSpec, version: int, needs: Needs) -> None:
@@ -24,6 +24,6 @@ class FunctionEmitter:
         self._names = 0
 
     def _name(self, letter: str) -> str:
-        """A variable's name that the function has not yet."""
+        """Return a variable name that the function does not use yet."""
         self._names += 1
         return f"{letter}{self._names}"

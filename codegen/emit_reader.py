@@ -14,7 +14,7 @@ class ReaderEmitter(FunctionEmitter):
     """
 
     def body(self) -> str:
-        """The function's body."""
+        """Emit the function's body."""
         self._create("m", self._spec.body)
         self._struct("m", self._spec.body)
         self._flush()
@@ -28,7 +28,7 @@ class ReaderEmitter(FunctionEmitter):
         self._run.append((letter, target))
 
     def _flush(self, stay: int = 0) -> None:
-        """Unpack the run; the offset ends `stay` bytes before the run does."""
+        """Unpack the run; the offset ends `stay` bytes before the end of the run."""
         run, self._run = self._run, []
         if not run:
             return
@@ -55,7 +55,7 @@ class ReaderEmitter(FunctionEmitter):
             self._lines.add(f"{var}.unknown_tagged_fields = ()")
 
     def _default(self, target: str, field: FieldSpec) -> None:
-        """Set a field that the bytes do not hold."""
+        """Set a field that is not in the bytes to its default."""
         if field.default == () and not field.is_array:
             self._default_struct(target, self._spec.structs[field.type])
             return
@@ -96,7 +96,7 @@ class ReaderEmitter(FunctionEmitter):
             self._flush()
 
     def _block(self, target: str, kind: str, name: str, nullable: bool, compact: bool) -> None:
-        """A string or bytes."""
+        """Read a string or bytes."""
         decode = ".decode()" if kind == "string" else ""
         if compact:
             self._compact_block(target, decode, name, nullable)
@@ -108,7 +108,7 @@ class ReaderEmitter(FunctionEmitter):
         self._null_branch("else:", target, name, nullable)
 
     def _compact_block(self, target: str, decode: str, name: str, nullable: bool) -> None:
-        """A compact string or bytes: its length is one too many, so from its own place it leads to the end."""
+        """Read a compact string or bytes: the length on the wire is one too large, so it counts from its own offset."""
         self._fixed("B", "n")
         self._flush(stay=1)
         with self._lines.block("if 0 < n < 128:"):
@@ -153,7 +153,7 @@ class ReaderEmitter(FunctionEmitter):
             self._elements(target, field, compact)
 
     def _compact_values(self, target: str, field: FieldSpec, nullable: bool, slow: str) -> None:
-        """A compact array of fixed values; empty ones and short ones go the short way."""
+        """Read a compact array of fixed values; empty and short arrays take the fast path."""
         letter = FIXED[field.element]
         unpack = self._needs.packing("unpack_all", letter)
         with self._lines.block("if 1 < n < 128:"):
@@ -203,7 +203,7 @@ class ReaderEmitter(FunctionEmitter):
             self._loop_body(values, struct)
 
     def _loop_body(self, values: str, struct: StructSpec) -> str:
-        """Read one element; the name of its variable."""
+        """Read one element; return the name of its variable."""
         var = self._name("e")
         self._create(var, struct)
         self._struct(var, struct)
@@ -212,7 +212,7 @@ class ReaderEmitter(FunctionEmitter):
         return var
 
     def _fixed_structs(self, values: str, struct: StructSpec) -> None:
-        """Structs of fixed fields only, unpacked by one iterator until one of them has tagged fields."""
+        """Read structs of fixed fields only with one iterator, up to the first one that has tagged fields."""
         fields = struct.plain_at(self._version)
         letters = "".join(FIXED[field.type] for field in fields) + ("B" if self._flexible else "")
         size = sum(SIZES[letter] for letter in letters)
@@ -237,9 +237,9 @@ class ReaderEmitter(FunctionEmitter):
             self._lines.add(f"o = {end}")
 
     def _shaped_structs(self, values: str, struct: StructSpec) -> None:
-        """Structs of fixed fields and arrays of fixed values (a topic's partitions and their replicas).
+        """Read structs of fixed fields and arrays of fixed values (a topic's partitions and their replicas).
 
-        After one is read the long way, `wire.shapes` reads those that follow it and have arrays of the same lengths.
+        After one is read field by field, `wire.shapes` reads those that follow with arrays of the same lengths.
         """
         count = self._name("c")
         self._lines.add(f"{count} = n")
@@ -250,7 +250,7 @@ class ReaderEmitter(FunctionEmitter):
             self._lines.add(f"o = {self._shapes(struct)}[{key}](d, o, {count} - len({values}), {values})")
 
     def _shapes(self, struct: StructSpec) -> str:
-        """The name of the table of a struct's readers by shape; its definition goes to the module."""
+        """Return the name of the table of a struct's readers by shape, and add its definition to the module."""
         plain = struct.plain_at(self._version)
         letters = [("[]" if field.is_array else "") + FIXED[field.element] for field in plain]
         rest = (*struct.absent_at(self._version), *struct.tagged_at(self._version))

@@ -20,7 +20,7 @@ class WriterEmitter(FunctionEmitter):
         self._returns = False
 
     def body(self) -> str:
-        """The function's body."""
+        """Emit the function's body."""
         body = self._spec.body
         self._returns = all(field.type in FIXED for field in body.plain_at(self._version))
         if not self._returns:
@@ -37,7 +37,7 @@ class WriterEmitter(FunctionEmitter):
         self._lines.add(f"{self._out}.append({expression})")
 
     def _pack(self, run: list[tuple[str, str]], tail: str = "") -> str:
-        """The call that packs a run; `tail` adds letters without a value (`x`)."""
+        """Return the call that packs a run; `tail` adds letters without a value (`x`)."""
         letters = "".join(letter for letter, _ in run) + tail
         return f"{self._needs.packing('pack', letters)}({', '.join(value for _, value in run)})"
 
@@ -71,7 +71,7 @@ class WriterEmitter(FunctionEmitter):
             self._lines.add(f'raise {self._needs.use("inexpressible")}("{field.name}")')
 
     def _differs(self, value: str, field: FieldSpec) -> str:
-        """The condition under which a field is not at its default."""
+        """Return the condition under which a field is not at its default."""
         default = field.default
         if default is None:
             return f"{value} is not None"
@@ -120,7 +120,7 @@ class WriterEmitter(FunctionEmitter):
             self._flush()
 
     def _block(self, value: str, kind: str, name: str, nullable: bool, compact: bool) -> None:
-        """A string or bytes."""
+        """Write a string or bytes."""
         block = self._name("b")
         encode = ".encode()" if kind == "string" else ""
         more = " + 1" if compact else ""
@@ -187,9 +187,9 @@ class WriterEmitter(FunctionEmitter):
             self._flush()
 
     def _flattens(self, struct: StructSpec) -> bool:
-        """Whether many structs can be packed at one go: one fixed field, nothing to check in each.
+        """Return True if many structs can be packed in one call: a single fixed field, without a check for each value.
 
-        With more fields, gathering the values costs what the one call saves.
+        With more fields, collecting the values costs what the single call saves.
         """
         version = self._version
         checked = any(not f.ignorable for f in struct.absent_at(version)) or any(
@@ -199,7 +199,7 @@ class WriterEmitter(FunctionEmitter):
         return single and not checked and not struct.tagged_at(version)
 
     def _flat(self, values: str, struct: StructSpec) -> None:
-        """Pack an array of structs, when none has tagged fields, as one long struct."""
+        """Pack an array of structs as one long struct if none has tagged fields."""
         field = struct.plain_at(self._version)[0]
         letters = FIXED[field.type] + ("x" if self._flexible else "")
         flat = self._name("f")
@@ -209,7 +209,7 @@ class WriterEmitter(FunctionEmitter):
             self._append(f"{pack}[len({flat})](*{flat})")
 
     def _tags(self, var: str, struct: StructSpec) -> None:
-        """The tag section: nothing but a zero byte in most messages, so that is tried first."""
+        """Write the tag section: a single zero byte in most messages, so that case comes first."""
         known = struct.tagged_at(self._version)
         unknown = f"{var}.unknown_tagged_fields"
         run, self._run = self._run, []
@@ -246,7 +246,7 @@ class WriterEmitter(FunctionEmitter):
             self._lines.add(f"{out}[{at}] = {self._needs.use('write_uvarint')}(len({out}) - {at} - 1)")
 
     def _tag(self, value: str, field: FieldSpec) -> None:
-        """One tagged field, written as exactly one part."""
+        """Write one tagged field as exactly one part."""
         if field.type in FIXED and field.tag < 128:
             self._fixed(value, field.type, field.name)
             (letter, expression), self._run = self._run[0], []

@@ -1,4 +1,4 @@
-"""Runs the small Java programs of codegen/java with Kafka's jars, to ask its classes for facts."""
+"""Runs the small Java programs of codegen/java with Kafka's jars, to read facts from its classes."""
 
 import subprocess
 from pathlib import Path
@@ -7,11 +7,11 @@ JAVA_FOLDER = Path(__file__).parent / "java"
 
 
 class SyncError(Exception):
-    """What could not be had of a release, in one line for a person."""
+    """A fact of a release that could not be read, as one line for the user."""
 
 
 def run_java(program: str, jars: str) -> str:
-    """What `codegen/java/<program>.java` prints with Kafka on its class path; SyncError with its words if it fails."""
+    """Return the output of `codegen/java/<program>.java` run with Kafka on its class path. SyncError if it fails."""
     command = ["java", "-Xmx128m", "-cp", jars, str(JAVA_FOLDER / f"{program}.java")]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)

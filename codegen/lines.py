@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class Lines:
-    """A growing list of source lines that knows its indentation."""
+    """A growing list of source lines with the current indentation."""
 
     def __init__(self, depth: int = 0) -> None:
         self._lines: list[str] = []
@@ -20,7 +20,7 @@ class Lines:
 
     @contextmanager
     def block(self, opening: str) -> Iterator[None]:
-        """Append `opening` and indent what is added inside the `with`; a body left empty becomes `pass`."""
+        """Append `opening` and indent the lines added inside the `with`; a body left empty becomes `pass`."""
         self.add(opening)
         start = len(self._lines)
         self._depth += 1
@@ -30,5 +30,5 @@ class Lines:
         self._depth -= 1
 
     def text(self) -> str:
-        """Everything, ended by a newline."""
+        """Return all lines, ending with a newline."""
         return "\n".join(self._lines) + "\n"

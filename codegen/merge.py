@@ -1,4 +1,4 @@
-"""Two changes of one message put together, as a merge of the trees of its spec does it."""
+"""Three-way merge of two changes of one message, on the JSON trees of its spec."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _ONLY_WORDS = {"about"}
 
 
 def merge(base: Tree, ours: Tree, theirs: Tree, who: str, where: str = "") -> Tree:
-    """What `ours` and `theirs` make of `base` together. SpecError names `who` and the key that both want otherwise.
+    """Merge the changes of `ours` and `theirs` to `base`. Raises SpecError with `who` and the key for a conflict.
 
-    A field that one removes is gone; one that one adds stands behind the field that it stands behind there.
+    A field that one side removes is removed; one that a side adds comes after the field it comes after there.
     """
     where = where or str(theirs.get("name", ""))
     merged = dict(ours)

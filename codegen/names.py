@@ -1,4 +1,4 @@
-"""The Python names of Kafka's names."""
+"""Conversion of Kafka's names to Python names."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ _BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def snake(name: str) -> str:
-    """`CurrentMetadataOffset` becomes `current_metadata_offset`; a Python keyword gets a trailing underscore."""
+    """Convert `CurrentMetadataOffset` to `current_metadata_offset`; a Python keyword gets a trailing underscore."""
     text = _BOUNDARY.sub("_", name).lower()
     return text + "_" if keyword.iskeyword(text) else text

@@ -1,4 +1,4 @@
-"""What the functions of a generated module need around them: imports, packers and unpackers, tables."""
+"""Definitions that the functions of a generated module need: imports, packers and unpackers, tables."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Needs:
         self._tables: dict[str, str] = {}
 
     def use(self, name: str) -> str:
-        """A name of `wire.primitives`."""
+        """Import a name of `wire.primitives` and return it."""
         self._imports.add(name)
         return name
 
     def packing(self, kind: str, letters: str) -> str:
-        """The name of a module constant that packs or unpacks; `kind` is a key of `_MAKERS`."""
+        """Return the name of a module constant that packs or unpacks; `kind` is a key of `_MAKERS`."""
         name = f"{kind}_{letters}"
         self._constants[name] = _MAKERS[kind].format(letters)
         self._imports.add(_MAKERS[kind].replace("[", "(").split("(")[0])
         return name
 
     def shapes(self, arguments: str) -> str:
-        """The name of a `Shapes` table with these arguments, one for all who ask for the same."""
+        """Return the name of a `Shapes` table with these arguments, shared by all callers with the same ones."""
         return self._tables.setdefault(arguments, f"_shapes_{len(self._tables)}")
 
     def add_imports(self, lines: Lines, more: set[str]) -> None:

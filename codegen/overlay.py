@@ -1,8 +1,8 @@
-"""Message specs of a proposal into classes at run time: the same generator, without files.
+"""Message specs of a proposal as classes at run time: the same generator, without files.
 
-A folder holds Kafka-style JSON specs, one message a file, in any sub-folders; a file called as one of Kafka's messages
-replaces it, and one that says what Kafka's says changes nothing. Its `SOURCE.toml`, if there is one, may name fields
-that only got another name (`[renamed]`, `"AssignReplicasToDirsRequest.TopicData.TopicName" = "TopicId"`).
+A folder holds Kafka-style JSON specs, one message per file, in any sub-folders; a file named like one of Kafka's
+messages replaces it, and one equal to Kafka's changes nothing. Its optional `SOURCE.toml` lists fields that were only
+renamed (`[renamed]`, `"AssignReplicasToDirsRequest.TopicData.TopicName" = "TopicId"`).
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class SpecFile(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The file for people."""
+        """The file's path for display."""
         return f"{self.folder}/{self.path}"
 
 
 def load(folders: Iterable[Path]) -> Overlay:
-    """The overlay of some folders. Where several change one message, the changes are put together.
+    """Return the overlay of some folders. If several change one message, the changes are merged.
 
-    SpecError names the file, the field and what is wrong: no JSON, no message spec, a request without its response,
-    two folders that want the same field otherwise. The same files give the same overlay, however often.
+    Raises SpecError with the file, the field and the fault: no JSON, no message spec, a request without its response,
+    conflicting changes of two folders. The same files give the same overlay object on every call.
     """
     found: list[SpecFile] = []
     for folder in folders:
@@ -87,7 +87,7 @@ def _overlay(files: tuple[SpecFile, ...]) -> Overlay:
 
 
 def _trees(files: list[SpecFile]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """What the files say in all, by message, without what Kafka says too; and where each was found."""
+    """Return the merged specs by message, without those equal to Kafka's, and the source of each."""
     trees: dict[str, dict[str, Any]] = {}
     sources: dict[str, str] = {}
     seen: dict[tuple[str, str], str] = {}
@@ -119,7 +119,7 @@ def _shipped_trees() -> dict[str, dict[str, Any]]:
 
 
 def _check_numbers(specs: Mapping[str, MessageSpec]) -> None:
-    """Every request, response and record has a number, and no two of a kind the same."""
+    """Check that every request, response and record has a number, unique within its kind."""
     taken: dict[tuple[str, int], str] = {}
     for name, spec in specs.items():
         if spec.kind not in ("request", "response", "metadata"):
@@ -134,7 +134,7 @@ def _check_numbers(specs: Mapping[str, MessageSpec]) -> None:
 
 
 def _check_pairs(specs: Mapping[str, MessageSpec], overlay: Overlay) -> None:
-    """Every request has a response that knows its versions."""
+    """Check that every request has a response with the same versions."""
     for name, spec in specs.items():
         if spec.kind not in ("request", "response"):
             continue
@@ -151,7 +151,7 @@ def _check_pairs(specs: Mapping[str, MessageSpec], overlay: Overlay) -> None:
 
 
 def _made(spec: MessageSpec, tree: dict[str, Any], digest: str, renamed: Mapping[str, str]) -> OverlaidMessage:
-    """The class of a spec, in a module of its own that is in no file."""
+    """Compile the class of a spec into a module of its own, without a file."""
     name = f"mockraft.overlays.{digest}.{snake(spec.name)}"
     module = ModuleType(name)
     schema = schema_files.parse(tree)
@@ -173,7 +173,7 @@ def _listeners(spec: MessageSpec, tree: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _answer_to_shipped_names(module: ModuleType, message: str, struct: str, renamed: Mapping[str, str]) -> None:
-    """Let a struct have the fields of Kafka's own too, for who knows only those: renamed, or a constant default."""
+    """Give a struct Kafka's own field names too, for callers that only know those: renamed and constant fields."""
     cls: type[Struct] = getattr(module, struct)
     for key, old in renamed.items():
         if key.startswith(f"{message}.{struct}."):

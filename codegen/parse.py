@@ -1,4 +1,4 @@
-"""Kafka's schema files (JSON with `//` comment lines) into specs. Kafka's classes: `MessageSpec`, `FieldSpec`."""
+"""Kafka's schema files (JSON with `//` comment lines) as specs. Kafka's classes: `MessageSpec`, `FieldSpec`."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def parse(text: str, source: str) -> MessageSpec:
 
 
 def load_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a schema file, without its `//` lines."""
+    """Parse the JSON object in a schema file, without its `//` lines."""
     return parse_json(path.read_text(encoding="utf-8"), path.name)
 
 
 def parse_json(text: str, source: str) -> dict[str, Any]:
-    """The JSON object in a schema file's text, without its `//` lines; SpecError where there is none."""
+    """Parse the JSON object in a schema file's text, without its `//` lines. Raises SpecError if there is none."""
     without_comments = "\n".join("" if line.lstrip().startswith("//") else line for line in text.splitlines())
     try:
         tree = json.loads(without_comments)
@@ -181,7 +181,7 @@ class _FileParser:
         return found
 
     def _integer(self, tree: dict[str, Any], key: str, where: str) -> int:
-        """A number, which texts that quote a spec may put in quotation marks; -1 where there is none."""
+        """Return a number, which may be a string in the JSON; -1 if it is missing."""
         value = tree.get(key, -1)
         try:
             return int(value)

@@ -1,4 +1,4 @@
-"""What a schema says, typed: messages, structs and fields, with everything a version changes as a question."""
+"""Typed schemas: messages, structs and fields, with a method for everything that depends on the version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIXED = {
     "float64": "d",
     "uuid": "U",
 }
-"""Types of fixed size and their format letters; `U` (16s) and `o` (?) are ours, so that they can be part of a name."""
+"""Types of fixed size and their format letters; `U` (16s) and `o` (?) are mockraft's, to be usable in a name."""
 
 SIZES = {"o": 1, "b": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "d": 8, "U": 16, "B": 1, "x": 1}
 """Bytes per format letter."""
@@ -51,7 +51,7 @@ class FieldSpec:
 
     @property
     def is_array(self) -> bool:
-        """Whether the type is `[]…`."""
+        """True if the type is `[]…`."""
         return self.type.startswith("[]")
 
     @property
@@ -61,15 +61,15 @@ class FieldSpec:
 
     @property
     def struct(self) -> str | None:
-        """The name of the struct that the field, or each of its elements, is; None for anything else."""
+        """The struct's name, if the field or each of its elements is a struct; otherwise None."""
         return None if self.element in FIXED or self.element in BLOCKS else self.element
 
     def nullable_at(self, version: int) -> bool:
-        """Whether null can be said in a version."""
+        """Return True if the field may be null in a version."""
         return self.nullable_versions.has(version)
 
     def tagged_at(self, version: int) -> bool:
-        """Whether the field is in the tag section in a version."""
+        """Return True if the field is in the tag section in a version."""
         return self.tagged_versions.has(version)
 
 
@@ -83,16 +83,16 @@ class StructSpec:
     about: str = ""
 
     def plain_at(self, version: int) -> list[FieldSpec]:
-        """The fields that a version has outside the tag section, in order."""
+        """Return the untagged fields of a version, in order."""
         return [f for f in self.fields if f.versions.has(version) and not f.tagged_at(version)]
 
     def tagged_at(self, version: int) -> list[FieldSpec]:
-        """The fields that a version has in the tag section, by tag."""
+        """Return the tagged fields of a version, by tag."""
         found = [f for f in self.fields if f.versions.has(version) and f.tagged_at(version)]
         return sorted(found, key=lambda f: f.tag)
 
     def absent_at(self, version: int) -> list[FieldSpec]:
-        """The fields that a version has not."""
+        """Return the fields that a version lacks."""
         return [f for f in self.fields if not f.versions.has(version)]
 
 
@@ -112,20 +112,20 @@ class MessageSpec:
     sha256: str = ""
 
     def flexible_at(self, version: int) -> bool:
-        """Whether a version has compact lengths and tag sections."""
+        """Return True if a version has compact lengths and tag sections."""
         return self.flexible_versions.has(version)
 
     def compact_at(self, spec: FieldSpec, version: int) -> bool:
-        """Whether a field's length is compact in a version; RequestHeader.ClientId never is."""
+        """Return True if a field's length is compact in a version; RequestHeader.ClientId never is."""
         return self.flexible_at(version) and (spec.flexible_versions.has(version) or spec.tagged_at(version))
 
     def fixed_at(self, struct: StructSpec, version: int) -> bool:
-        """Whether all structs of a kind have the same size in a version, but for tagged fields."""
+        """Return True if all structs of a kind have the same size in a version, apart from tagged fields."""
         fields = struct.plain_at(version)
         return bool(fields) and all(f.type in FIXED for f in fields)
 
     def shaped_at(self, struct: StructSpec, version: int) -> bool:
-        """Whether a struct's size in a version follows from the lengths of its arrays of fixed values."""
+        """Return True if a struct's size in a version follows from the lengths of its arrays of fixed values."""
         plain = struct.plain_at(version)
         arrays = [f for f in plain if f.is_array]
         regular = all(f.element in FIXED and not f.nullable_at(version) for f in arrays)
@@ -134,7 +134,7 @@ class MessageSpec:
         return self.flexible_at(version) and bool(arrays) and regular and others and immutable
 
     def smallest_size(self, struct: StructSpec, version: int) -> int:
-        """The fewest bytes that a struct can have in a version."""
+        """Return the minimum size of a struct in a version."""
         total = 1 if self.flexible_at(version) else 0
         return total + sum(self._smallest_field(f, version) for f in struct.plain_at(version))
 
@@ -150,7 +150,7 @@ class MessageSpec:
         return self.smallest_size(self.structs[spec.type], version)
 
     def element_size(self, spec: FieldSpec, version: int) -> int:
-        """The fewest bytes that one element of an array field can have in a version."""
+        """Return the minimum size of one element of an array field in a version."""
         if spec.element in FIXED:
             return SIZES[FIXED[spec.element]]
         if spec.element in BLOCKS:

@@ -1,7 +1,7 @@
-"""`python -m mockraft.codegen sync`: a Kafka release's specs and facts, out of its own jars.
+"""`python -m mockraft.codegen sync`: copy a Kafka release's specs and facts from its own jars.
 
-Maven brings the jars. The JSON specs are copied byte for byte; error codes, configuration keys and feature levels are
-asked of Kafka's classes by the small Java programs in codegen/java. SOURCE.toml says which artifact each came from.
+Maven fetches the jars. The JSON specs are copied byte for byte; the small Java programs in codegen/java read error
+codes, configuration keys and feature levels from Kafka's classes. SOURCE.toml lists the artifact of each.
 """
 
 import argparse
@@ -12,21 +12,21 @@ import zipfile
 from pathlib import Path
 
 from mockraft.codegen.java_programs import SyncError, run_java
-from mockraft.kafka_jars import classpath
+from mockraft.kafka.jars import classpath
 
 SPEC_FOLDERS = {
     "message": ("kafka-clients", "common/message/"),
     "metadata": ("kafka-metadata", "common/metadata/"),
     "raft": ("kafka-raft", "common/message/"),
 }
-"""Where the specs of each folder are: artifact, and path in its jar."""
+"""Location of each folder's specs: artifact, and path in its jar."""
 
 FACTS = {"errors.json": "ErrorCodes", "configs.json": "ConfigKeys", "features.json": "FeatureLevels"}
-"""What Kafka's classes are asked: the file, and the Java program that prints it."""
+"""Facts read from Kafka's classes: the file, and the Java program that prints it."""
 
 
 def main(arguments: list[str]) -> int:
-    """The subcommand; returns the exit code."""
+    """Run the subcommand; return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m mockraft.codegen sync",
         description="Fetch a Kafka release's message specs and error codes through Maven (Java 17+ and mvn needed).",
@@ -45,11 +45,11 @@ def main(arguments: list[str]) -> int:
 
 
 def sync(kafka_version: str, into: Path) -> Path:
-    """Write `into`/`kafka_version` and return it; SyncError where Maven, Java or the release is missing."""
+    """Write `into`/`kafka_version` and return it. Raises SyncError if Maven, Java or the release is missing."""
     try:
         jars = classpath(kafka_version)
     except Exception as error:
-        raise SyncError(f"Kafka {kafka_version}'s jars could not be had: {error}") from error
+        raise SyncError(f"Kafka {kafka_version}'s jars are not available: {error}") from error
     folder = into / kafka_version
     sources = [copy_specs(jars, kafka_version, name, folder) for name in SPEC_FOLDERS]
     (folder / "SOURCE.toml").write_text("\n".join(sources))
@@ -59,7 +59,7 @@ def sync(kafka_version: str, into: Path) -> Path:
 
 
 def copy_specs(jars: str, kafka_version: str, name: str, folder: Path) -> str:
-    """Copy one artifact's JSON specs into `folder`/`name`; returns its table for SOURCE.toml."""
+    """Copy one artifact's JSON specs to `folder`/`name`; return its table for SOURCE.toml."""
     artifact, prefix = SPEC_FOLDERS[name]
     jar = next((Path(path) for path in _paths(jars) if Path(path).name == f"{artifact}-{kafka_version}.jar"), None)
     if jar is None:

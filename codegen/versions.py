@@ -1,4 +1,4 @@
-"""Ranges of versions as Kafka's schemas write them (`N`, `N-M`, `N+`, `none`), with the algebra a generator needs."""
+"""Ranges of versions as Kafka's schemas write them (`N`, `N-M`, `N+`, `none`), with the set operations."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _RANGE = re.compile(r"(\d+)(?:-(\d+)|(\+))?")
 
 
 class Versions(NamedTuple):
-    """A closed range of versions; empty when `low > high`. Kafka's class: `org.apache.kafka.message.Versions`."""
+    """A closed range of versions; empty if `low > high`. Kafka's class: `org.apache.kafka.message.Versions`."""
 
     low: int
     high: int
 
     @classmethod
     def parse(cls, text: str) -> Versions:
-        """Read `"3"`, `"3-5"`, `"3+"` or `"none"`; ValueError on anything else and on ranges that run backwards."""
+        """Parse `"3"`, `"3-5"`, `"3+"` or `"none"`. Raises ValueError for anything else and for descending ranges."""
         text = text.strip()
         if text == "none":
             return NONE
@@ -41,24 +41,24 @@ class Versions(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """Whether no version is in the range."""
+        """True if no version is in the range."""
         return self.low > self.high
 
     def has(self, version: int) -> bool:
-        """Whether `version` is in the range."""
+        """Return True if `version` is in the range."""
         return self.low <= version <= self.high
 
     def covers(self, other: Versions) -> bool:
-        """Whether every version of `other` is in the range."""
+        """Return True if every version of `other` is in the range."""
         return other.empty or (self.low <= other.low and other.high <= self.high)
 
     def intersect(self, other: Versions) -> Versions:
-        """The versions in both ranges."""
+        """Return the versions in both ranges."""
         both = Versions(max(self.low, other.low), min(self.high, other.high))
         return NONE if both.empty else both
 
     def numbers(self) -> range:
-        """The versions one by one."""
+        """Yield the versions in ascending order."""
         return range(self.low, self.high + 1)
 
 

@@ -1,4 +1,4 @@
-"""Runs that come with mockraft: what a real controller made of the suite, for where it is not at hand."""
+"""Recorded runs shipped with mockraft: the results of a real controller, for use where none is available."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _KEPT = ("name", "area", "rank", "source", "outcome")
 
 
 def names() -> list[str]:
-    """What `read` takes."""
+    """Names that `read` accepts."""
     return sorted(each.name.removesuffix(".json") for each in _FOLDER.iterdir() if each.name.endswith(".json"))
 
 
 def read(name: str) -> Run:
-    """The run of that name."""
+    """Read the run of that name."""
     return Run.read_json(_FOLDER.joinpath(f"{name}.json"))
 
 
 def write(found: Run, path: Path) -> None:
-    """Keep a run as short as `read` can have it: one line a case, without times: nothing failed in it."""
+    """Write a run in the short form that `read` accepts: one line per case, without times; no case may have failed."""
     head = {"target": path.stem, "cluster_id": "", "metadata_version": found.metadata_version}
     verdicts = [{key: tree[key] for key in _KEPT} for tree in map(asdict, found.verdicts)]
     lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in verdicts)

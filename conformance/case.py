@@ -1,4 +1,4 @@
-"""A case: one sentence about a controller, where it comes from, and the coroutine that tries it."""
+"""A conformance case: one sentence about a controller, its source, and the coroutine that checks it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NEWEST = 32767
 
 
 class Rank(StrEnum):
-    """How much a broker would mind."""
+    """Importance of a case for brokers."""
 
     MUST = "must"
     """Brokers break, or lose data, without it."""
     SHOULD = "should"
-    """Brokers and tools get another answer than Kafka's."""
+    """Brokers and tools get another response than Kafka's."""
     QUIRK = "quirk"
-    """Kafka does it, and nobody would have thought so."""
+    """Surprising behaviour of Kafka."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Case:
         name: a sentence; unique.
         area: the part of the controller it is about.
         source: Kafka's test class, the section of a KIP, or the class that has the rule.
-        trial: what is done and expected; raises NotAsExpectedError.
-        rank: how much it matters.
+        trial: the coroutine that checks the sentence; raises NotAsExpectedError.
+        rank: its importance.
         since: the lowest metadata.version level at which it holds.
         until: the highest.
         elr: True (or False): only with (without) eligible leader replicas; None: either.
-        alone: no other case may run meanwhile: it reads or changes what all share.
+        alone: no other case may run at the same time: it reads or changes shared state.
         disruptive: it makes Kafka's controller resign, or leaves something behind.
     """
 
@@ -57,7 +57,7 @@ class Case:
     disruptive: bool = False
 
     def misfit(self, target: Target) -> str | None:
-        """Why the case says nothing about this controller; None when it applies."""
+        """Return the reason why the case does not apply to this controller; None if it applies."""
         level = target.metadata_version
         if not self.since <= level <= self.until:
             bound = f"from {self.since}" if level < self.since else f"up to {self.until}"
@@ -73,7 +73,6 @@ CASES: list[Case] = []
 
 def case(
     name: str,
-    area: str,
     source: str,
     rank: Rank = Rank.MUST,
     *,
@@ -83,11 +82,15 @@ def case(
     alone: bool = False,
     disruptive: bool = False,
 ) -> Callable[[Trial], Trial]:
-    """List the decorated coroutine as a case; the arguments are those of :class:`Case`."""
+    """Register the decorated coroutine as a case; the arguments are those of :class:`Case`.
 
-    def listed(trial: Trial) -> Trial:
+    The area is the name of its module.
+    """
+
+    def registered(trial: Trial) -> Trial:
+        area = trial.__module__.rpartition(".")[2].replace("_", " ")
         assert all(each.name != name for each in CASES), f"two cases are called {name!r}"
         CASES.append(Case(name, area, source, trial, rank, since, until, elr, alone, disruptive))
         return trial
 
-    return listed
+    return registered

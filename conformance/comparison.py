@@ -1,4 +1,4 @@
-"""Two runs side by side: where they part, case by case."""
+"""Comparison of two runs, case by case."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mockraft.conformance.verdicts import Outcome, Run, Verdict
 
 
 class Parting(NamedTuple):
-    """One case that came out otherwise in the other run; None where that did not have it."""
+    """One case with another result in the other run; None if that run does not have it."""
 
     name: str
     area: str
@@ -17,7 +17,7 @@ class Parting(NamedTuple):
 
 
 def partings(mine: Run, theirs: Run) -> list[Parting]:
-    """The cases of `mine` with another outcome, or with another failure, in their order."""
+    """Return the cases of `mine` with another outcome, or with another failure, in their order."""
     others = {each.name: each for each in theirs.verdicts}
     found = []
     for verdict in mine.verdicts:
@@ -28,7 +28,7 @@ def partings(mine: Run, theirs: Run) -> list[Parting]:
 
 
 def outcome_text(verdict: Verdict | None) -> str:
-    """An outcome in a word; "not run" where there is none."""
+    """Return an outcome as a word; "not run" if there is none."""
     return "not run" if verdict is None else verdict.outcome.value
 
 

@@ -1,4 +1,4 @@
-"""What is expected of an answer, as a JSON tree that names what matters; and where an answer first differs from it."""
+"""Expected responses as JSON trees with the relevant fields, and the first difference from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Tree = dict[str, Any]
 
 
 class Difference(NamedTuple):
-    """The first place at which something is not as expected; `path` is like `topics[0].errorCode`."""
+    """The first difference; `path` has the form `topics[0].errorCode`."""
 
     path: str
     expected: Any
@@ -18,7 +18,7 @@ class Difference(NamedTuple):
 
 
 class NotAsExpectedError(AssertionError):
-    """A case failed: `what` (an answer, the records, a connection) is not as expected."""
+    """A failed case: `what` (a response, the records, a connection) is not as expected."""
 
     def __init__(self, what: str, expected: Any, got: Any, first: Difference) -> None:
         super().__init__(f"{what}: {first.path or 'it'} should be {shown(first.expected)}, is {shown(first.got)}")
@@ -29,18 +29,18 @@ class NotAsExpectedError(AssertionError):
 
 
 class NotApplicableError(Exception):
-    """The case says nothing about this controller; the message is why."""
+    """The case does not apply to this controller; the message is the reason."""
 
 
 class Match:
-    """A place in a tree at which more than one value will do."""
+    """A place in a tree at which more than one value is accepted."""
 
-    def __init__(self, told: str, accepts: Callable[[Any], bool]) -> None:
-        self.told = told
+    def __init__(self, description: str, accepts: Callable[[Any], bool]) -> None:
+        self.description = description
         self.accepts = accepts
 
     def __repr__(self) -> str:
-        return f"<{self.told}>"
+        return f"<{self.description}>"
 
 
 class InAnyOrder(list[Any]):
@@ -58,24 +58,24 @@ MISSING = Match("nothing", lambda _: False)
 
 
 def above(least: float) -> Match:
-    """A number over `least`."""
+    """Accept a number above `least`."""
     return Match(f"over {least}", lambda value: isinstance(value, int | float) and value > least)
 
 
 def like(pattern: str) -> Match:
-    """A string that the whole regular expression matches."""
+    """Accept a string that the whole regular expression matches."""
     return Match(
         f"like {pattern}", lambda value: isinstance(value, str) and re.fullmatch(pattern, value, re.S) is not None
     )
 
 
 def either(*values: Any) -> Match:
-    """As one of these, which may be trees."""
+    """Accept any of these, which may be trees."""
     return Match(f"one of {list(values)}", lambda value: any(difference(each, value) is None for each in values))
 
 
 def difference(expected: Any, got: Any, path: str = "") -> Difference | None:
-    """Where `got` first differs: of objects only the keys of `expected` are looked at, of arrays every element."""
+    """Return the first difference: objects are compared by the keys of `expected` only, arrays by every element."""
     if isinstance(expected, Match):
         return None if expected.accepts(got) else Difference(path, expected, got)
     if isinstance(expected, dict):
@@ -136,6 +136,6 @@ def expect(what: str, expected: Any, got: Any) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value in a line of text."""
+    """Return a value as one line of text."""
     text = repr(value)
     return text if len(text) <= 200 else text[:197] + "..."

@@ -1,4 +1,4 @@
-"""A failed case as text: what was asked, what was expected, what came, and where they first part."""
+"""A failed case as text: the request, the expected and the actual response, and their first difference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ERROR_CODE = "errorCode"
 
 
 def lines(verdict: Verdict) -> Iterator[str]:
-    """The lines that explain a failure, without its name."""
+    """Return the lines that explain a failure, without its name."""
     yield verdict.reason
     detail = verdict.detail
     if story := detail.get("story"):
@@ -28,7 +28,7 @@ def lines(verdict: Verdict) -> Iterator[str]:
 
 
 def named_codes(tree: Any) -> Any:
-    """The tree with Kafka's names beside error codes: `"errorCode": "36 TOPIC_ALREADY_EXISTS"`."""
+    """Return the tree with Kafka's names next to error codes: `"errorCode": "36 TOPIC_ALREADY_EXISTS"`."""
     if isinstance(tree, list):
         return [named_codes(each) for each in tree]
     if not isinstance(tree, dict):

@@ -14,16 +14,16 @@ _PRINCIPAL_VERSION = 0
 
 
 def principal_bytes(name: str, kind: str = "User") -> bytes:
-    """A principal as Kafka's default builder writes it."""
+    """Encode a principal as Kafka's default builder does."""
     return _PRINCIPAL_VERSION.to_bytes(2, "big") + DefaultPrincipalData(type=kind, name=name).write(_PRINCIPAL_VERSION)
 
 
 async def forward(world: World, api: str, tree: Tree, version: int, user: str = "ANONYMOUS") -> Tree:
-    """Send a request for this user, and give its own answer. NotAsExpectedError if the envelope is refused."""
-    asked = {
+    """Forward a request for this user and return its own response. NotAsExpectedError if the envelope is refused."""
+    request = {
         "requestData": in_base64(written(api, tree, version)[4:]),
         "requestPrincipal": in_base64(principal_bytes(user)),
         "clientHostAddress": in_base64(LOOPBACK),
     }
-    told = await world.ask("Envelope", asked, answer={"errorCode": 0})
-    return answered(api, version, base64.b64decode(told["responseData"]))
+    response = await world.send("Envelope", request, answer={"errorCode": 0})
+    return answered(api, version, base64.b64decode(response["responseData"]))

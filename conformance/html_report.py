@@ -1,4 +1,4 @@
-"""A run as one HTML file that needs nothing else: a picture by area, and every case with what was asked and said."""
+"""A run as one self-contained HTML file: a summary by area, and every case with requests and responses."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _WORDS = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.NOT_APPLIC
 
 
 class NoTemplatesError(RuntimeError):
-    """Jinja2 is not installed; the message says how to install it."""
+    """Jinja2 is not installed; the message explains how to install it."""
 
 
 def write_html(found: Run, path: Path, against: Run | None = None) -> None:
-    """Write the report; with `against`, the other run's outcomes beside. Raises NoTemplatesError without Jinja2."""
+    """Write the report; with `against`, next to the other run's outcomes. Raises NoTemplatesError without Jinja2."""
     try:
         from jinja2 import Environment
     except ModuleNotFoundError:

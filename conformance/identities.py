@@ -22,7 +22,7 @@ class RunIds:
 class Identities:
     """The ids of case `number` of a run.
 
-    `token` is part of every name; `broker_ids` are those given out; `tokens` the ids of delegation tokens it was given.
+    `token` is part of every name; `broker_ids` are those given out; `tokens` the ids of delegation tokens it received.
     """
 
     def __init__(self, run: RunIds, number: int) -> None:
@@ -33,15 +33,15 @@ class Identities:
         self._next_id = run.first_id + number * _IDS_OF_A_CASE
 
     def broker_id(self) -> int:
-        """The next broker id; ids grow."""
+        """Return the next broker id; ids ascend."""
         self._next_id += 1
         self.broker_ids.add(self._next_id)
         return self._next_id
 
     def name(self, text: str) -> str:
-        """A name with the token."""
+        """Return a name with the token."""
         return self.token + text
 
     def uuid(self) -> str:
-        """A random id that Kafka does not reserve."""
+        """Return a random id that Kafka does not reserve."""
         return uuids.text_of(bytes([self._chance.randrange(1, 256)]) + self._chance.randbytes(15))

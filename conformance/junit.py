@@ -1,4 +1,4 @@
-"""A run as JUnit XML, one test suite an area, as CI systems read it."""
+"""A run as JUnit XML for CI systems, one test suite per area."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one list of where mockraft is knowingly not as Kafka: `known_differences.toml`, read and checked."""
+"""The list of intended deviations of mockraft from Kafka, `known_differences.toml`, read and checked."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from importlib import resources
 from typing import Literal
 
 _KINDS = ("missing", "otherwise")
-_TITLES = {"missing": "Not there", "otherwise": "Otherwise"}
+_TITLES = {"missing": "Missing features", "otherwise": "Different behaviour"}
 _KEYS = {"id", "area", "kind", "kafka", "mockraft", "why", "cases"}
 
 
 @dataclass(frozen=True)
 class KnownDifference:
-    """One entry; its fields are those of the file, whose head explains them."""
+    """One entry; its fields are those of the file, which its header explains."""
 
     id: str
     area: str
@@ -28,13 +28,13 @@ class KnownDifference:
 
 @cache
 def known_differences() -> tuple[KnownDifference, ...]:
-    """All entries, in the file's order. ValueError for one that is not as the file's head says."""
+    """Return all entries, in the file's order. Raises ValueError for an entry that breaks the rules of the file."""
     text = resources.files("mockraft.conformance").joinpath("known_differences.toml").read_text(encoding="utf-8")
     return parse(text)
 
 
 def parse(text: str) -> tuple[KnownDifference, ...]:
-    """The entries of a file. ValueError names what is wrong."""
+    """Read the entries of a file. Raises ValueError with the fault."""
     found: dict[str, KnownDifference] = {}
     for entry in tomllib.loads(text)["difference"]:
         name = entry.get("id", "an entry without an id")
@@ -49,16 +49,16 @@ def parse(text: str) -> tuple[KnownDifference, ...]:
 
 
 def explaining(case_name: str) -> KnownDifference | None:
-    """The entry that says why this case fails on mockraft; None when none does."""
+    """Return the entry that explains why this case fails on mockraft, if there is one."""
     return next((each for each in known_differences() if case_name in each.cases), None)
 
 
 def as_markdown(entries: tuple[KnownDifference, ...]) -> str:
-    """The entries as docs/differences.md has them."""
+    """Return the entries as in docs/differences.md."""
     parts = []
     for kind in _KINDS:
-        told = [_item(each) for each in entries if each.kind == kind]
-        parts.append(f"## {_TITLES[kind]}\n\n" + "\n".join(told) + "\n")
+        items = [_item(each) for each in entries if each.kind == kind]
+        parts.append(f"## {_TITLES[kind]}\n\n" + "\n".join(items) + "\n")
     return "\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""The controller's metadata log, read by Fetch as any replica reads it, from where it ended when the run began."""
+"""The controller's metadata log, read by Fetch as any replica reads it, from its end at the start of the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Written(NamedTuple):
 
 
 class Log:
-    """What was written since the run began; shared by all its cases."""
+    """The records written since the run began; shared by all its cases."""
 
     def __init__(self, target: Target) -> None:
         self.records: list[Written] = []
@@ -40,7 +40,7 @@ class Log:
         self._lock = asyncio.Lock()
 
     async def catch_up(self) -> None:
-        """Read what was written until now into `records`."""
+        """Read the records written until now into `records`."""
         async with self._lock:
             if self._connection is None:
                 self._connection = await self._target.open()
@@ -56,8 +56,10 @@ class Log:
     async def _read(self, connection: KafkaConnection, deadline: float) -> bool:
         answer = await connection.send(self._fetch(), version=_FETCH_VERSION)
         if answer.error_code:
-            told = error_codes.name(answer.error_code)
-            raise CannotConnectError(f"the metadata log cannot be read: {told}; cluster id {self._target.cluster_id}")
+            code_name = error_codes.name(answer.error_code)
+            raise CannotConnectError(
+                f"the metadata log cannot be read: {code_name}; cluster id {self._target.cluster_id}"
+            )
         partition = answer.responses[0].partitions[0]
         if partition.error_code:
             resigned = partition.error_code == error_codes.NOT_LEADER_OR_FOLLOWER

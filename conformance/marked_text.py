@@ -1,4 +1,4 @@
-"""The part of a document that a command writes: between two marks, the rest is by hand."""
+"""The part of a document between two marks, which a command writes; the rest is written by hand."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _MARKED = re.compile(r"(<!-- from here on: [^>]* -->\n)(.*?)(<!-- up to here -->
 
 
 def replace_marked(document: str, text: str) -> str:
-    """The document with `text` between its marks. ValueError when it has none."""
+    """Return the document with `text` between its marks. Raises ValueError if it has none."""
     if not _MARKED.search(document):
         raise ValueError("the document has no marks to write between")
     return _MARKED.sub(lambda found: f"{found[1]}\n{text}\n{found[3]}", document, count=1)
 
 
 def marked(document: str) -> str:
-    """What stands between the marks. ValueError when there are none."""
+    """Return the text between the marks. Raises ValueError if there are none."""
     found = _MARKED.search(document)
     if found is None:
         raise ValueError("the document has no marks to read between")

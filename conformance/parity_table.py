@@ -1,4 +1,4 @@
-"""How many cases of each area pass on mockraft and on Kafka, at each level of metadata.version."""
+"""Table of the cases of each area that pass on mockraft and on Kafka, at each level of metadata.version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEVELS: dict[int, str] = {
 
 
 def as_markdown(mockraft: Mapping[int, Run], kafka: Mapping[int, Run]) -> str:
-    """The table: cases that pass on mockraft / on Kafka, of those that apply there where it is not all."""
+    """Return the table: cases that pass on mockraft / on Kafka, and the number that applies if it is not all."""
     names = [f"{level} ({name})" for level, name in LEVELS.items()]
     lines = [f"| area | {' | '.join(names)} |", "| --- |" + " --- |" * len(names)]
     for area in (*AREAS, None):
@@ -35,6 +35,6 @@ def _cell(found: Run, area: str | None) -> str:
 
 
 def column(table: str, side: int) -> dict[str, list[str]]:
-    """One side (0: mockraft, 1: Kafka) of a table as `as_markdown` makes it: area → its cells."""
+    """Parse one side (0: mockraft, 1: Kafka) of a table made by `as_markdown`: area → its cells."""
     rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table.splitlines()[2:]]
     return {row[0]: [cell.split(" / ")[side] for cell in row[1:]] for row in rows if len(row) > 1}

@@ -1,4 +1,4 @@
-"""A partition as its records say it is: what a leader must know to propose an ISR."""
+"""A partition as its records describe it: the state that a leader needs to propose an ISR."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PartitionView:
 
     @classmethod
     def created(cls, fields: Tree) -> PartitionView:
-        """From a PartitionRecord."""
+        """Build the state from a PartitionRecord."""
         return cls(
             replicas=fields["replicas"],
             isr=fields["isr"],
@@ -33,7 +33,7 @@ class PartitionView:
         )
 
     def change(self, fields: Tree) -> None:
-        """Take a PartitionChangeRecord: a named leader is a new leader epoch, even if it is the same."""
+        """Apply a PartitionChangeRecord: a leader in the record starts a new leader epoch, even if it is the same."""
         self.partition_epoch += 1
         self.replicas = fields.get("replicas", self.replicas)
         self.isr = fields.get("isr", self.isr)

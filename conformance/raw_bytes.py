@@ -1,4 +1,4 @@
-"""Bytes on a connection of their own, and what became of them: the frames that came back, and whether it lived on."""
+"""Raw bytes on a connection of their own, and their fate: the frames received, and the state of the connection."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from mockraft.wire.connection import FrameReader, read_response_body, write_requ
 from mockraft.wire.json_form import to_json
 
 PROBE_ID = 0x7FFF0001
-"""The correlation id of the request that tells whether a connection still lives."""
+"""The correlation id of the request that checks if a connection is still open."""
 CORRELATION_ID = 77
 _READ_BYTES = 1 << 16
 _PATIENCE_S = 20.0
 
 
 class Fate(NamedTuple):
-    """What became of some bytes."""
+    """The result of sending some bytes."""
 
     frames: list[bytes]
     is_open: bool
 
 
 async def fate(target: Target, data: bytes) -> Fate:
-    """Send bytes on a new connection, then an ApiVersions request, which any connection that lives answers."""
+    """Send bytes on a new connection, then an ApiVersions request, which any open connection answers."""
     reader = FrameReader()
     frames: list[bytes] = []
     source, sink = await asyncio.open_connection(target.host, target.port)
@@ -50,23 +50,23 @@ async def fate(target: Target, data: bytes) -> Fate:
 
 
 def framed(frame: bytes) -> bytes:
-    """With its length before it."""
+    """Prefix data with its length."""
     return struct.pack(">i", len(frame)) + frame
 
 
 def header(api_key: int, version: int, client_id: bytes | None = b"x") -> bytes:
-    """A request header without tags (version 1)."""
+    """Encode a request header without tags (version 1)."""
     written = b"\xff\xff" if client_id is None else struct.pack(">h", len(client_id)) + client_id
     return struct.pack(">hhi", api_key, version, CORRELATION_ID) + written
 
 
 def written(api: str, tree: Tree, version: int) -> bytes:
-    """A whole request frame, its length included."""
+    """Encode a whole request frame, including its length."""
     return write_request(request(api, tree, version), version, CORRELATION_ID, "x")
 
 
 def answered(api: str, version: int, frame: bytes, header_version: int | None = None) -> Tree:
-    """The response in a frame as JSON, `correlationId` with it."""
+    """Decode the response in a frame as JSON, including `correlationId`."""
     key = next(key for key, name in api_keys.NAMES.items() if name == api)
     tags = messages.response_header_version(key, version) if header_version is None else header_version
     response = read_response_body(frame, 4 + tags, key, version)

@@ -16,28 +16,28 @@ _CHANGE_VERSIONS = {"cordonedLogDirs": 3, "logDirs": 2, "inControlledShutdown": 
 
 
 class Expected(NamedTuple):
-    """One record; `fields` may be any expectation of its JSON."""
+    """One expected record; `fields` may be any expectation of its JSON."""
 
     kind: str
     fields: Tree
 
     def version(self, level: int) -> int:
-        """The version in which it is written."""
+        """Return the version in which it is written."""
         if self.kind == "BrokerRegistrationChangeRecord":
             return max([version for key, version in _CHANGE_VERSIONS.items() if key in self.fields], default=0)
         return next((version for first, version in reversed(_VERSIONS.get(self.kind, ())) if level >= first), 0)
 
 
 def record(kind: str, **fields: Any) -> Expected:
-    """A record of that type with at least these fields."""
+    """Expect a record of that type with at least these fields."""
     return Expected(f"{kind}Record", fields)
 
 
 def partition_change(topic_id: str, partition: Any = 0, **fields: Any) -> Expected:
-    """A PartitionChangeRecord that changes these fields and nothing else."""
+    """Expect a PartitionChangeRecord that changes these fields and nothing else."""
     return Expected("PartitionChangeRecord", Only(partitionId=partition, topicId=topic_id, **fields))
 
 
 def broker_change(broker_id: int, broker_epoch: int, **fields: Any) -> Expected:
-    """A BrokerRegistrationChangeRecord that changes these fields and nothing else."""
+    """Expect a BrokerRegistrationChangeRecord that changes these fields and nothing else."""
     return Expected("BrokerRegistrationChangeRecord", Only(brokerId=broker_id, brokerEpoch=broker_epoch, **fields))

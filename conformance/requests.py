@@ -1,4 +1,4 @@
-"""Requests out of JSON trees that say only what matters; the rest is Kafka's default."""
+"""Requests from JSON trees with the relevant fields only; the rest has Kafka's defaults."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Tree = dict[str, Any]
 
 
 def request(api: str, tree: Tree, version: int) -> Any:
-    """The request message of `api` ("CreateTopics") in `version`; WireError names what does not fit."""
+    """Build the request message of `api` ("CreateTopics") in `version`. Raises WireError for a bad field."""
     cls = messages.by_name(f"{api}Request")
     return from_json(cls, _filled(cls, schema(cls.__name__).root, tree, version), version)
 
 
 def in_base64(data: bytes) -> str:
-    """Bytes as the JSON form has them."""
+    """Return bytes in their JSON form."""
     return base64.b64encode(data).decode("ascii")
 
 

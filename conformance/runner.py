@@ -1,4 +1,4 @@
-"""Run cases against a controller: those that must be alone one by one, the rest side by side, disruptive ones last."""
+"""Runs cases against a controller: exclusive ones one by one, then the others in parallel, disruptive ones last."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ async def run(
     seed: int | None = None,
     on_verdict: OnVerdict = lambda _: None,
 ) -> Run:
-    """Run `cases` (all, unless given) against the active controller at `host:port[,host:port…]`.
+    """Run `cases` (default: all) against the active controller at `host:port[,host:port…]`.
 
     Args:
         bootstrap: addresses of the controller listener.
-        cluster_id: the cluster's id; asked for when it is None.
-        cases: what to run, as `mockraft.conformance.suite.all_cases` lists it.
+        cluster_id: the cluster's id; looked up if it is None.
+        cases: the cases to run, as `mockraft.conformance.suite.all_cases` lists them.
         disruptive: also run the cases that make Kafka's own controller resign.
-        parallel: how many cases run side by side.
-        seed: where names and ids are drawn from; the same seed gives the same ones.
+        parallel: the number of cases that run in parallel.
+        seed: seed for names and ids; the same seed gives the same ones.
         on_verdict: called with each verdict as it is reached.
 
     Raises:
-        CannotConnectError: nobody there answers as an active controller.
+        CannotConnectError: no address responds as an active controller.
         ValueError: `bootstrap` is no list of addresses.
     """
     began = time.monotonic()
@@ -115,7 +115,11 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case)
             known = explaining(case.name)
             verdict.known_difference = known.id if known else None
             verdict.detail["story"] = [
-                {"api": f"{each.api} v{each.version}", "request": _plain(each.asked), "answer": _plain(each.answer)}
+                {
+                    "api": f"{each.api} v{each.version}",
+                    "request": _plain(each.request_tree),
+                    "answer": _plain(each.answer),
+                }
                 for each in world.story[-_STORY_MAX:]
             ]
         await world.close()
@@ -124,7 +128,7 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case)
 
 
 def _plain(tree: Any) -> Any:
-    """An expectation as JSON can have it."""
+    """Return an expectation as plain JSON."""
     if isinstance(tree, dict):
         return {key: _plain(value) for key, value in tree.items()}
     if isinstance(tree, list | tuple):

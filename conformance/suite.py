@@ -34,11 +34,11 @@ AREAS = (
     "cluster",
     "robustness",
 )
-"""The areas in their order; each is a module of `mockraft.conformance.cases`, spaces written as underscores."""
+"""The areas in their order; each is a module of `mockraft.conformance.cases`, with underscores for spaces."""
 
 
 def all_cases() -> list[Case]:
-    """Every case, in the order of the areas."""
+    """Return every case, in the order of the areas."""
     for area in AREAS:
         import_module(f"mockraft.conformance.cases.{area.replace(' ', '_')}")
     return sorted(CASES, key=lambda case: AREAS.index(case.area))

@@ -1,4 +1,4 @@
-"""The controller that is asked: where it is, and what it says of itself before the first case."""
+"""The controller under test: its address, and its features and versions before the first case."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _CONTROLLERS = 2
 
 
 class CannotConnectError(Exception):
-    """Nobody answers as an active controller there; the message says what to do."""
+    """No address responds as an active controller; the message explains what to do."""
 
 
 @dataclass
 class Target:
     """One active controller.
 
-    `api_versions` maps api key to the versions offered, `supported_features` a feature to its range and
+    `api_versions` maps API key to the versions offered, `supported_features` a feature to its range and
     `finalized_features` a feature to its level. `leader_epoch` and `end_offset` are the metadata log's at the start.
     """
 
@@ -44,7 +44,7 @@ class Target:
 
     @property
     def bootstrap(self) -> str:
-        """`host:port`."""
+        """The address as `host:port`."""
         return f"{self.host}:{self.port}"
 
     @property
@@ -53,7 +53,7 @@ class Target:
         return self.finalized_features.get(METADATA_VERSION, 0)
 
     async def open(self) -> KafkaConnection:
-        """A new connection, without a handshake. Raises CannotConnectError."""
+        """Open a new connection without a handshake. Raises CannotConnectError."""
         try:
             return await connect(self.host, self.port, client_id="conformance", handshake=False)
         except DisconnectedError as error:
@@ -63,11 +63,11 @@ class Target:
 
 
 async def look_up(bootstrap: str, cluster_id: str | None = None) -> Target:
-    """Find the active controller at `host:port[,host:port…]` and learn about it.
+    """Find the active controller at `host:port[,host:port…]` and query it.
 
-    Raises CannotConnectError when none of them answers as one, ValueError when `bootstrap` is no list of addresses.
+    Raises CannotConnectError if none of them responds as one, ValueError if `bootstrap` is no list of addresses.
     """
-    said: list[str] = []
+    failures: list[str] = []
     for address in bootstrap.split(","):
         host, separator, port = address.strip().rpartition(":")
         if not separator or not port.isdigit():
@@ -75,11 +75,11 @@ async def look_up(bootstrap: str, cluster_id: str | None = None) -> Target:
         try:
             return await _learn(Target(host.strip("[]"), int(port)), cluster_id)
         except CannotConnectError as error:
-            said.append(str(error))
+            failures.append(str(error))
         except (WireError, UnsupportedVersionError, DisconnectedError) as error:
             hint = "; cases speak PLAINTEXT: is it TLS or SASL there?" if isinstance(error, DisconnectedError) else ""
-            said.append(f"{address} does not answer as a Kafka controller listener does: {error}{hint}")
-    raise CannotConnectError("\n".join(said))
+            failures.append(f"{address} does not answer as a Kafka controller listener does: {error}{hint}")
+    raise CannotConnectError("\n".join(failures))
 
 
 async def _learn(target: Target, cluster_id: str | None) -> Target:
@@ -103,8 +103,8 @@ async def _learn(target: Target, cluster_id: str | None) -> Target:
 
 
 async def _learn_quorum(connection: KafkaConnection, target: Target) -> None:
-    asked: Tree = {"topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0}]}]}
-    answer = await _ask(connection, "DescribeQuorum", asked)
+    request_tree: Tree = {"topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0}]}]}
+    answer = await _send(connection, "DescribeQuorum", request_tree)
     code = answer["errorCode"] or answer["topics"][0]["partitions"][0]["errorCode"]
     if code:
         raise CannotConnectError(
@@ -116,10 +116,10 @@ async def _learn_quorum(connection: KafkaConnection, target: Target) -> None:
 
 
 async def _learn_features(connection: KafkaConnection, target: Target) -> None:
-    """A controller that has just taken over publishes its features a moment later."""
+    """Wait for the features, which a controller publishes shortly after it became active."""
     deadline = asyncio.get_running_loop().time() + _PATIENCE_S
     while True:
-        answer = await _ask(connection, "ApiVersions", {"clientSoftwareName": "c", "clientSoftwareVersion": "1"})
+        answer = await _send(connection, "ApiVersions", {"clientSoftwareName": "c", "clientSoftwareVersion": "1"})
         finalized = {each["name"]: each["maxVersionLevel"] for each in answer.get("finalizedFeatures", [])}
         if METADATA_VERSION in finalized and answer.get("finalizedFeaturesEpoch", -1) >= 0:
             break
@@ -134,18 +134,18 @@ async def _learn_features(connection: KafkaConnection, target: Target) -> None:
 
 async def _cluster_id(connection: KafkaConnection, target: Target) -> str:
     if api_keys.DESCRIBE_CLUSTER in target.api_versions:
-        answer = await _ask(connection, "DescribeCluster", {"endpointType": _CONTROLLERS})
+        answer = await _send(connection, "DescribeCluster", {"endpointType": _CONTROLLERS})
         if not answer["errorCode"]:
             return str(answer["clusterId"])
     # Before DescribeCluster came to controllers, a refusal tells: "The given id "X" doesn't match the cluster id "Y"".
     if api_keys.REMOVE_RAFT_VOTER in target.api_versions:
-        answer = await _ask(connection, "RemoveRaftVoter", {"clusterId": "which", "voterId": -1})
+        answer = await _send(connection, "RemoveRaftVoter", {"clusterId": "which", "voterId": -1})
         found = re.search(r'cluster id "([^"]+)"', answer["errorMessage"] or "")
         if found and answer["errorCode"] == error_codes.INCONSISTENT_CLUSTER_ID:
             return found[1]
-    raise CannotConnectError(f"{target.bootstrap} does not tell its cluster id: say it with --cluster-id")
+    raise CannotConnectError(f"{target.bootstrap} does not return its cluster id: pass it with --cluster-id")
 
 
-async def _ask(connection: KafkaConnection, api: str, tree: Tree) -> Any:
+async def _send(connection: KafkaConnection, api: str, tree: Tree) -> Any:
     version = connection.version_for(messages.by_name(f"{api}Request"))
     return to_json(await connection.send(request(api, tree, version), version=version), version)

@@ -1,4 +1,4 @@
-"""What became of each case, and of a run: plain data that JSON holds."""
+"""Results of cases and of a run, as plain data for JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Outcome(StrEnum):
-    """Of one case."""
+    """Outcome of one case."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -21,7 +21,7 @@ class Outcome(StrEnum):
 
 @dataclass
 class Verdict:
-    """One case's outcome. `reason` is one line; of a failure `detail` has what was asked, expected and got, as JSON."""
+    """One case's result. `reason` is one line; for a failure `detail` has request and response as JSON."""
 
     name: str
     area: str
@@ -36,7 +36,7 @@ class Verdict:
 
 @dataclass
 class Run:
-    """All verdicts, in the order of the suite, and whom they are about."""
+    """All verdicts of a run, in the order of the suite, and the controller under test."""
 
     target: str
     cluster_id: str
@@ -55,7 +55,7 @@ class Run:
         return [each for each in self.failures if each.known_difference is None]
 
     def count(self, area: str | None = None) -> Counter[Outcome]:
-        """How many of each outcome, in one area or in all."""
+        """Count the outcomes in one area or in all."""
         return Counter(each.outcome for each in self.verdicts if area in (None, each.area))
 
     @property
@@ -64,12 +64,12 @@ class Run:
         return list(dict.fromkeys(each.area for each in self.verdicts))
 
     def write_json(self, path: Path) -> None:
-        """Keep the run, for a comparison later."""
+        """Write the run as JSON, for a later comparison."""
         path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @classmethod
     def read_json(cls, path: Traversable) -> Run:
-        """A run that was kept. ValueError when the file is something else."""
+        """Read a run written by `write_json`. Raises ValueError for any other file."""
         try:
             tree = json.loads(path.read_text(encoding="utf-8"))
             verdicts = [Verdict(**{**each, "outcome": Outcome(each["outcome"])}) for each in tree.pop("verdicts")]

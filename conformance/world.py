@@ -1,4 +1,4 @@
-"""What one case has in hand: brokers and topics of its own, a connection, and the records that its doings left."""
+"""The environment of one case: its own brokers and topics, a connection, and the records that it caused."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
 
 CAUGHT_UP = 1 << 40
-"""A metadata offset that no log has reached: the broker that says it has read everything."""
+"""A metadata offset beyond the end of any log: the broker reports that it has caught up."""
 TIMEOUT_MS = 10_000
 _ATTEMPTS = 20
 
 
 @dataclass
 class Broker:
-    """A broker that the case registered; `dirs` are its directory ids, `registration` what it sent."""
+    """A broker that the case registered; `dirs` are its directory ids, `registration` the request it sent."""
 
     id: int
     epoch: int
@@ -46,16 +46,16 @@ class Topic:
 
 
 class Exchange(NamedTuple):
-    """One request and its answer, for the report of a failure; None when none came."""
+    """One request and its response, for the report of a failure; None if none came."""
 
     api: str
     version: int
-    asked: Tree
+    request_tree: Tree
     answer: Tree | None
 
 
 class World:
-    """One case's view of the controller. `story` is all that was asked, `level` the metadata.version."""
+    """One case's view of the controller. `story` holds all its requests, `level` the metadata.version."""
 
     def __init__(self, target: Target, log: Log, identities: Identities, *, alone: bool) -> None:
         self.target = target
@@ -73,19 +73,21 @@ class World:
         self._topic_ids: set[str] = set()
 
     def name(self, text: str = "it") -> str:
-        """A name nobody else uses: for topics, users, clients, groups."""
+        """Return an unused name: for topics, users, clients, groups."""
         return self.identities.name(text)
 
     def uuid(self) -> str:
-        """An id nobody else uses."""
+        """Return an unused broker id."""
         return self.identities.uuid()
 
-    async def ask(self, api: str, asked: Tree | None = None, *, answer: Any = ANYTHING, version: int = -1) -> Any:
-        """Send a request (a JSON tree; what it leaves out is Kafka's default) and expect this of the answer.
+    async def send(
+        self, api: str, request_tree: Tree | None = None, *, answer: Any = ANYTHING, version: int = -1
+    ) -> Any:
+        """Send a request (a JSON tree; omitted fields have Kafka's defaults) and expect this response.
 
-        `version` defaults to the newest that both sides speak. Returns the answer as JSON.
+        `version` defaults to the newest that both sides support. Returns the response as JSON.
         """
-        tree = asked or {}
+        tree = request_tree or {}
         version = self._version(api, version)
         message = request(api, tree, version)
         got = None
@@ -100,7 +102,7 @@ class World:
         return got
 
     async def wrote(self, *records: Expected, in_any_order: bool = False) -> list[Written]:
-        """Expect that just these records were written since the last look, each in the version of the level."""
+        """Expect that exactly these records were written since the last call, each in the version of the level."""
         found = await self.records()
         expected = [
             {"record": each.kind, "version": each.version(self.level), "fields": each.fields} for each in records
@@ -110,7 +112,7 @@ class World:
         return found
 
     async def records(self) -> list[Written]:
-        """What was written since the last look and concerns this case (all there is, if it runs alone)."""
+        """Return the records written since the last call that concern this case (all records, if it runs alone)."""
         await self._log.catch_up()
         new = self._log.records[self._next_record :]
         self._next_record += len(new)
@@ -119,15 +121,15 @@ class World:
             self._follow(each)
         return mine
 
-    def afterwards(self, api: str, asked: Tree) -> None:
-        """Send this when the case is over, whatever became of it."""
-        self._undo.append((api, asked))
+    def afterwards(self, api: str, request_tree: Tree) -> None:
+        """Send this request when the case is over, whatever its outcome."""
+        self._undo.append((api, request_tree))
 
     async def register(
         self, broker_id: int | None = None, *, answer: Any = None, version: int = -1, **fields: Any
     ) -> Broker:
-        """Register a broker: a new one with one directory, unless `fields` of the request say otherwise."""
-        asked: Tree = {
+        """Register a new broker with one directory, unless `fields` of the request differ."""
+        request_tree: Tree = {
             "brokerId": self.identities.broker_id() if broker_id is None else broker_id,
             "clusterId": self.cluster_id,
             "incarnationId": self.uuid(),
@@ -136,25 +138,30 @@ class World:
             "logDirs": [self.uuid()],
             **fields,
         }
-        told = await self.ask("BrokerRegistration", asked, answer=answer or {"errorCode": 0}, version=version)
-        broker = Broker(asked["brokerId"], told["brokerEpoch"], asked["logDirs"], asked)
-        if not told["errorCode"]:
+        response = await self.send(
+            "BrokerRegistration", request_tree, answer=answer or {"errorCode": 0}, version=version
+        )
+        broker = Broker(request_tree["brokerId"], response["brokerEpoch"], request_tree["logDirs"], request_tree)
+        if not response["errorCode"]:
             self._brokers[broker.id] = broker
         return broker
 
     def features(self, **ranges: tuple[int, int] | None) -> list[Tree]:
-        """The features of a registration: what the controller supports, with these ranges instead (None: left out)."""
-        said = {**self.target.supported_features, **{name.replace("_", "."): each for name, each in ranges.items()}}
+        """Return the features of a registration: those of the controller, or these ranges (None: omitted)."""
+        supported = {
+            **self.target.supported_features,
+            **{name.replace("_", "."): each for name, each in ranges.items()},
+        }
         return [
             {"name": name, "minSupportedVersion": each[0], "maxSupportedVersion": each[1]}
-            for name, each in said.items()
+            for name, each in supported.items()
             if each is not None
         ]
 
     async def broker(
         self, log_dirs: int = 1, *, rack: str | None = None, fenced: bool = False, cordoned: Sequence[int] = ()
     ) -> Broker:
-        """A broker that runs: registered, caught up and unfenced. `cordoned` are indexes of its directories."""
+        """Start a broker: registered, caught up and unfenced. `cordoned` are indexes of its directories."""
         broker = await self.register(logDirs=[self.uuid() for _ in range(log_dirs)], rack=rack)
         tags: Tree = {"cordonedLogDirs": [broker.dirs[index] for index in cordoned]} if cordoned else {}
         if not fenced or tags:
@@ -163,37 +170,44 @@ class World:
         return broker
 
     async def brokers(self, count: int, **kind: Any) -> list[Broker]:
-        """So many of them; ids grow."""
+        """Start that many brokers; ids ascend."""
         return [await self.broker(**kind) for _ in range(count)]
 
     async def heartbeat(self, broker: Broker, *, answer: Any = None, version: int = -1, **fields: Any) -> Tree:
-        """A heartbeat of a broker that has read everything, with these fields; without `answer`, one that succeeds."""
-        asked: Tree = {"brokerId": broker.id, "brokerEpoch": broker.epoch, "currentMetadataOffset": CAUGHT_UP, **fields}
-        told: Tree = await self.ask("BrokerHeartbeat", asked, answer=answer or {"errorCode": 0}, version=version)
-        return told
+        """Send a heartbeat of a broker that has caught up, with these fields; without `answer`, expect success."""
+        request_tree: Tree = {
+            "brokerId": broker.id,
+            "brokerEpoch": broker.epoch,
+            "currentMetadataOffset": CAUGHT_UP,
+            **fields,
+        }
+        response: Tree = await self.send(
+            "BrokerHeartbeat", request_tree, answer=answer or {"errorCode": 0}, version=version
+        )
+        return response
 
     async def fence(self, *brokers: Broker) -> None:
-        """Have these fenced, one after the other; what that writes is not looked at."""
+        """Fence these, one after the other; skip the records of that."""
         for broker in brokers:
             await self.heartbeat(broker, answer={"isFenced": True}, wantFence=True)
         await self.records()
 
     async def unfence(self, *brokers: Broker) -> None:
-        """Have these unfenced, one after the other; what that writes is not looked at."""
+        """Unfence these, one after the other; skip the records of that."""
         for broker in brokers:
             await self.heartbeat(broker, answer={"isFenced": False})
         await self.records()
 
     async def topic(self, *replicas: Sequence[Broker], name: str = "t", **configs: str) -> Topic:
-        """A topic with one partition on each of these lists of brokers; config names with `_` for `.`."""
-        asked = self.creatable(name, *replicas, **configs)
-        request_ = {"topics": [asked], "timeoutMs": TIMEOUT_MS}
-        told = await self.ask("CreateTopics", request_, answer={"topics": [{"errorCode": 0}]}, version=7)
+        """Create a topic with one partition on each of these lists of brokers; config names with `_` for `.`."""
+        request_tree = self.creatable(name, *replicas, **configs)
+        request_ = {"topics": [request_tree], "timeoutMs": TIMEOUT_MS}
+        response = await self.send("CreateTopics", request_, answer={"topics": [{"errorCode": 0}]}, version=7)
         await self.records()
-        return Topic(asked["name"], told["topics"][0]["topicId"])
+        return Topic(request_tree["name"], response["topics"][0]["topicId"])
 
     def creatable(self, name: str, *replicas: Sequence[Broker], **configs: str | None) -> Tree:
-        """A topic as CreateTopics has it, manually assigned."""
+        """Return a manually assigned topic for CreateTopics."""
         return {
             "name": self.name(name),
             "numPartitions": -1,
@@ -203,7 +217,7 @@ class World:
         }
 
     async def partition(self, topic: Topic, index: int = 0) -> PartitionView:
-        """What the records say of a partition. What is new in the log counts as looked at."""
+        """Return a partition's state according to its records. Skips new records of the log."""
         await self.records()
         return self._partitions[topic.id, index]
 
@@ -217,7 +231,7 @@ class World:
         version: int = 3,
         **fields: Any,
     ) -> Tree:
-        """AlterPartition of partition 0 as its leader sends it; `fields` are of the partition."""
+        """Send AlterPartition of partition 0 as its leader; `fields` are of the partition."""
         view = await self.partition(topic)
         sender = sender or self._brokers[view.leader]
         members: Tree = {"newIsrWithEpochs": [{"brokerId": each.id, "brokerEpoch": each.epoch} for each in isr]}
@@ -230,25 +244,25 @@ class World:
             **members,
             **fields,
         }
-        asked: Tree = {
+        request_tree: Tree = {
             "brokerId": sender.id,
             "brokerEpoch": sender.epoch,
             "topics": [{"topicId": topic.id, "partitions": [partition]}],
         }
-        told: Tree = await self.ask("AlterPartition", asked, answer=answer, version=version)
-        return told
+        response: Tree = await self.send("AlterPartition", request_tree, answer=answer, version=version)
+        return response
 
     def needs(self, api: str) -> None:
-        """Leave the case if the controller does not offer this API."""
+        """Skip the case if the controller does not offer this API."""
         self._version(api, -1)
 
     async def close(self) -> None:
-        """Take away what the case left, as far as the controller lets us, and hang up."""
+        """Remove what the case created, as far as the controller allows it, and close the connection."""
         story = self.story
         self.story = []
-        for api, asked in reversed(self._undo):
+        for api, request_tree in reversed(self._undo):
             with suppress(DisconnectedError, WireError, NotApplicableError, OSError):
-                await self.ask(api, asked)
+                await self.send(api, request_tree)
         self._undo, self.story = [], story
         if self._connection is not None:
             await self._connection.close()
@@ -299,5 +313,5 @@ class World:
 
 
 def ids(brokers: Sequence[Broker]) -> list[int]:
-    """Their ids."""
+    """Return their ids."""
     return [broker.id for broker in brokers]

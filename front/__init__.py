@@ -11,18 +11,18 @@ Names are imported when they are first used, so `import mockraft` costs nothing.
 # Not from typing: importing that costs more than everything else here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mockraft.broker_door import SimulatedBroker, SyncSimulatedBroker
     from mockraft.brokers import BrokerState
-    from mockraft.controller_door import AwaitedController, Controller, SyncController
-    from mockraft.quorum_door import Quorum, SyncQuorum
+    from mockraft.double.broker import SimulatedBroker, SyncSimulatedBroker
+    from mockraft.double.controller import AwaitedController, Controller, SyncController
+    from mockraft.double.quorum import Quorum, SyncQuorum
+    from mockraft.double.verification import WaitTimeoutError
     from mockraft.server.clock import VirtualClock
-    from mockraft.server.controller.policies import AlteredConfigs, NewTopic
+    from mockraft.server.controller.settings.policies import AlteredConfigs, NewTopic
     from mockraft.server.journal import Exchange, Journal, VerificationError
     from mockraft.server.stubs.errors import StubError
     from mockraft.server.stubs.faults.chaos import chaos
     from mockraft.server.stubs.match import Match
     from mockraft.server.stubs.stub import Stub, stub
-    from mockraft.verifying import WaitTimeoutError
 
 __all__ = [
     "AlteredConfigs",
@@ -48,24 +48,24 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AlteredConfigs": "mockraft.server.controller.policies",
-    "AwaitedController": "mockraft.controller_door",
+    "AlteredConfigs": "mockraft.server.controller.settings.policies",
+    "AwaitedController": "mockraft.double.controller",
     "BrokerState": "mockraft.brokers",
-    "Controller": "mockraft.controller_door",
+    "Controller": "mockraft.double.controller",
     "Exchange": "mockraft.server.journal",
     "Journal": "mockraft.server.journal",
     "Match": "mockraft.server.stubs.match",
-    "NewTopic": "mockraft.server.controller.policies",
-    "Quorum": "mockraft.quorum_door",
-    "SimulatedBroker": "mockraft.broker_door",
+    "NewTopic": "mockraft.server.controller.settings.policies",
+    "Quorum": "mockraft.double.quorum",
+    "SimulatedBroker": "mockraft.double.broker",
     "Stub": "mockraft.server.stubs.stub",
     "StubError": "mockraft.server.stubs.errors",
-    "SyncController": "mockraft.controller_door",
-    "SyncQuorum": "mockraft.quorum_door",
-    "SyncSimulatedBroker": "mockraft.broker_door",
+    "SyncController": "mockraft.double.controller",
+    "SyncQuorum": "mockraft.double.quorum",
+    "SyncSimulatedBroker": "mockraft.double.broker",
     "VerificationError": "mockraft.server.journal",
     "VirtualClock": "mockraft.server.clock",
-    "WaitTimeoutError": "mockraft.verifying",
+    "WaitTimeoutError": "mockraft.double.verification",
     "chaos": "mockraft.server.stubs.faults.chaos",
     "stub": "mockraft.server.stubs.stub",
 }

@@ -1,19 +1,29 @@
-"""The command `mockraft`."""
+"""The command `mockraft`.
+
+`mockraft serve` with plain arguments starts without Typer, whose import takes a third of the time until a controller
+listens; Typer is imported for every other command, for help and for error messages.
+"""
+
+from __future__ import annotations
 
 import gc
 import sys
 from collections.abc import Callable
-from functools import wraps
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
-from mockraft.serve import run, serve
-from mockraft.serve_arguments import read
-from mockraft.serve_help import ABOUT, ServeCommand
+from mockraft.commands.serve.arguments import read
+from mockraft.commands.serve.command import run
+from mockraft.commands.serve.options import OptionError
+
+if TYPE_CHECKING:
+    import typer
 
 
-def application(*, only_serve: bool = False, serve: Callable[..., None] = serve) -> typer.Typer:
-    """The command line; with `only_serve` no other command is imported, so that a controller starts sooner."""
+def application(*, only_serve: bool = False, run: Callable[[dict[str, Any]], int] = run) -> typer.Typer:
+    """Return the command line; with `only_serve` no other command is imported, so that a controller starts sooner."""
+    import typer
+    from mockraft.commands.serve.help import ABOUT, ServeCommand, typer_function
+
     app = typer.Typer(
         name="mockraft",
         help="A Kafka KRaft controller for tests: unmodified brokers run on it.",
@@ -23,47 +33,41 @@ def application(*, only_serve: bool = False, serve: Callable[..., None] = serve)
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # plain help shows long option names whole
     )
+    serve = typer_function(run)
     app.command("serve", help=ABOUT, short_help="Run a controller, or a quorum of several.", cls=ServeCommand)(serve)
     if only_serve:
-        app.callback()(_no_options_of_its_own)
+        app.callback()(_no_options)
         return app
-    from mockraft import (
-        admin_cli,
-        broker_commands,
-        broker_id_commands,
-        capture_commands,
-        codec_commands,
-        conformance_commands,
-        fleet_commands,
-        format_commands,
-        health_commands,
-        kafka_commands,
-        record_commands,
-        replay_commands,
-        run_commands,
-        serve_capture_commands,
-        spark_commands,
-    )
+    from mockraft.commands import admin, format_directories, health, run_kafka, version_option
+    from mockraft.commands.broker import command as broker
+    from mockraft.commands.broker import ids as broker_ids
+    from mockraft.commands.codec import command as codec
+    from mockraft.commands.conformance import command as conformance
+    from mockraft.commands.fleet import command as fleet
+    from mockraft.commands.run import command as run_brokers
+    from mockraft.commands.serve import capture as serve_capture
+    from mockraft.commands.spark import command as spark
+    from mockraft.commands.traffic import capture, record, replay
 
     for commands in (
-        run_commands,
-        broker_commands,
-        fleet_commands,
-        format_commands,
-        health_commands,
-        broker_id_commands,
-        kafka_commands,
-        conformance_commands,
-        capture_commands,
-        record_commands,
-        replay_commands,
-        serve_capture_commands,
-        codec_commands,
-        spark_commands,
-        admin_cli,
+        run_brokers,
+        broker,
+        fleet,
+        format_directories,
+        health,
+        broker_ids,
+        run_kafka,
+        conformance,
+        capture,
+        record,
+        replay,
+        serve_capture,
+        codec,
+        spark,
+        admin,
     ):
         commands.register(app)
-    app.callback()(_options_of_mockraft)
+    app.callback()(version_option.mockraft)
     return app
 
 
@@ -71,46 +75,25 @@ def main() -> None:
     """Run the command line."""
     only_serve = sys.argv[1:2] == ["serve"]
     if only_serve:
-        gc.disable()  # nothing is garbage while it starts; serve turns it on again
-        if (options := read(serve, sys.argv[2:])) is not None:
+        gc.disable()  # nothing is garbage while it starts; serve enables it again
+        if (options := read(sys.argv[2:])) is not None:
             _serve(options)
     application(only_serve=only_serve)(prog_name="mockraft")
 
 
 def _serve(options: dict[str, Any]) -> NoReturn:
-    """Run a controller with these options of `serve`, and end the process; Typer says what is wrong with them."""
+    """Run a controller with these options of `serve` and end the process; Typer prints what is wrong with them."""
     try:
         sys.exit(run(options))
-    except typer.Exit as end:
-        sys.exit(end.exit_code)
-    except typer.BadParameter as error:
+    except OptionError as error:
         wrong = error
 
-    @wraps(serve)
-    def tell(**_: object) -> NoReturn:
+    def refuse(_: dict[str, Any]) -> NoReturn:
         raise wrong
 
-    application(only_serve=True, serve=tell)(prog_name="mockraft")
-    raise AssertionError(f"{wrong} was not told")
+    application(only_serve=True, run=refuse)(prog_name="mockraft")
+    raise AssertionError(f"Typer did not report {wrong}")
 
 
-def _tell_version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        from mockraft.wire.client import SOFTWARE_VERSION
-
-        typer.echo(f"mockraft {version('mockraft')}, speaking as Kafka {SOFTWARE_VERSION}")
-        raise typer.Exit
-
-
-def _options_of_mockraft(
-    _version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """A Kafka KRaft controller for tests: unmodified brokers run on it."""
-
-
-def _no_options_of_its_own() -> None:
-    """Keeps a lone command behind its name."""
+def _no_options() -> None:
+    """Keep a lone command behind its name."""

@@ -1,6 +1,6 @@
-"""Fixtures for pytest: a controller, a quorum, simulated and real brokers, gone when the test is over.
+"""Fixtures for pytest: a controller, a quorum, simulated and real brokers, stopped at the end of the test.
 
-It is loaded in every run of everybody who has mockraft installed, so it imports nothing until a fixture is used.
+pytest loads it in every run where mockraft is installed, so it imports nothing until a fixture is used.
 PYTEST_DONT_REWRITE
 """
 
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from mockraft.broker_door import SyncSimulatedBroker
-    from mockraft.controller_door import AwaitedController, SyncController
-    from mockraft.kafka_processes import KafkaBroker
-    from mockraft.pytest_doubles import Watched
-    from mockraft.quorum_door import SyncQuorum
+    from mockraft.double.broker import SyncSimulatedBroker
+    from mockraft.double.controller import AwaitedController, SyncController
+    from mockraft.double.fixtures import Watched
+    from mockraft.double.quorum import SyncQuorum
+    from mockraft.kafka.processes import KafkaBroker
 
 LIVE = pytest.StashKey[list["Watched"]]()
 """The doubles that run now, those of the session first."""
@@ -45,8 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def setting(config: pytest.Config, name: str) -> str:
     """A setting of the plugin: of the command line, else of the ini file, else its default."""
-    said = config.getoption(f"mockraft_{name}")
-    return str(config.getini(f"mockraft_{name}") if said is None else said)
+    given = config.getoption(f"mockraft_{name}")
+    return str(config.getini(f"mockraft_{name}") if given is None else given)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.stash[LIVE] = []
     for name, (default, pattern, about) in _OPTIONS.items():
-        # Patterns are compiled only for what somebody said: that takes longer than all else here.
+        # Patterns are compiled only for what somebody given: that takes longer than all else here.
         if (text := setting(config, name)) != default and not re.fullmatch(pattern, text, re.IGNORECASE):
             raise pytest.UsageError(f"mockraft_{name}={text!r} ({about}): it is {pattern}")
     # As the owner of a plugin all of mockraft would have its asserts rewritten, which takes seconds once and slows
@@ -68,14 +68,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """A test that passed fails for what its doubles have to say: stubs not used, requests not expected."""
+    """Fail a test that passed for the complaints of its doubles: unused stubs, unexpected requests."""
     if live := item.config.stash[LIVE]:
-        from mockraft.pytest_doubles import begin
+        from mockraft.double.fixtures import begin
 
         begin(item, live)
     result = yield
     if live:
-        from mockraft.pytest_doubles import complaint
+        from mockraft.double.fixtures import complaint
 
         if text := complaint(item, live):
             pytest.fail(text, pytrace=False)
@@ -88,7 +88,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     # After the teardown the doubles of the test are gone, and that of the session was reset.
     if report.failed and report.when != "teardown" and (live := item.config.stash[LIVE]):
-        from mockraft.pytest_doubles import add_journals
+        from mockraft.double.fixtures import add_journals
 
         try:
             add_journals(report, item, live)
@@ -100,12 +100,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """What a test put into a controller of the session does not meet the next one."""
+    """Reset the session's controller, so that stubs of a test do not affect the next one."""
     try:
         return (yield)
     finally:
         for watched in item.config.stash[LIVE]:
-            watched.door.reset()
+            watched.double.reset()
 
 
 @pytest.fixture(scope="session")
@@ -117,8 +117,8 @@ def mockraft_options() -> dict[str, Any]:
 @pytest.fixture
 def mockraft(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -> Iterator[SyncController]:
     """A controller of this test, on a free port, with the options of `@pytest.mark.mockraft(…)`."""
-    from mockraft.controller_door import SyncController
-    from mockraft.pytest_doubles import running_controller
+    from mockraft.double.controller import SyncController
+    from mockraft.double.fixtures import running_controller
 
     with running_controller(request, mockraft_options, SyncController) as controller:
         yield controller
@@ -127,8 +127,8 @@ def mockraft(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -
 @pytest.fixture
 def mockraft_async(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -> Iterator[AwaitedController]:
     """The same for an `async def` test, whichever plugin runs it: what waits is awaited."""
-    from mockraft.controller_door import AwaitedController
-    from mockraft.pytest_doubles import running_controller
+    from mockraft.double.controller import AwaitedController
+    from mockraft.double.fixtures import running_controller
 
     with running_controller(request, mockraft_options, AwaitedController) as controller:
         yield controller
@@ -137,8 +137,8 @@ def mockraft_async(request: pytest.FixtureRequest, mockraft_options: dict[str, A
 @pytest.fixture(scope="session")
 def mockraft_session(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -> Iterator[SyncController]:
     """A controller of the whole session; stubs, faults and journal are reset after each test, its state is not."""
-    from mockraft.controller_door import SyncController
-    from mockraft.pytest_doubles import running_controller
+    from mockraft.double.controller import SyncController
+    from mockraft.double.fixtures import running_controller
 
     with running_controller(request, mockraft_options, SyncController) as controller:
         yield controller
@@ -146,8 +146,8 @@ def mockraft_session(request: pytest.FixtureRequest, mockraft_options: dict[str,
 
 @pytest.fixture
 def mockraft_quorum(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -> Iterator[SyncQuorum]:
-    """A quorum of three controllers, or as many as the marker says (`controllers=5`)."""
-    from mockraft.pytest_doubles import running_quorum
+    """Yield a quorum of three controllers, or as many as the marker sets (`controllers=5`)."""
+    from mockraft.double.fixtures import running_quorum
 
     with running_quorum(request, mockraft_options) as quorum:
         yield quorum
@@ -155,11 +155,11 @@ def mockraft_quorum(request: pytest.FixtureRequest, mockraft_options: dict[str, 
 
 @pytest.fixture
 def mockraft_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..., SyncSimulatedBroker]]:
-    """`mockraft_broker(broker_id=1, of=…, **options)`: a simulated broker that runs, until the test is over.
+    """Yield `mockraft_broker(broker_id=1, of=…, **options)`, which starts a simulated broker until the end of the test.
 
-    It is one of `mockraft`, or of the controller or quorum that `of` says. Options are those of `SimulatedBroker`.
+    It joins `mockraft`, or the controller or quorum given as `of`. Options are those of `SimulatedBroker`.
     """
-    from mockraft.pytest_doubles import simulated_brokers
+    from mockraft.double.fixtures import simulated_brokers
 
     with simulated_brokers(request) as start:
         yield start
@@ -167,13 +167,13 @@ def mockraft_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sy
 
 @pytest.fixture
 def mockraft_real_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..., KafkaBroker]]:
-    """`mockraft_real_broker(broker_id=1, of=…, **options)`: one of Kafka's own broker processes, when it runs.
+    """Yield `mockraft_real_broker(broker_id=1, of=…, **options)`, which starts one of Kafka's own broker processes.
 
-    It is one of `mockraft`, or of the controller or quorum that `of` says. Options are those of
-    `mockraft.kafka_processes.KafkaBroker`: `version="4.1.1"`, `properties={…}`. Where there is no Java 17 or Maven
+    It joins `mockraft`, or the controller or quorum given as `of`. Options are those of
+    `mockraft.kafka.processes.KafkaBroker`: `version="4.1.1"`, `properties={…}`. Without Java 17 or Maven
     the test is skipped, or fails with `--mockraft-real-broker=fail`.
     """
-    from mockraft.pytest_doubles import real_brokers
+    from mockraft.double.fixtures import real_brokers
 
     with real_brokers(request) as start:
         yield start

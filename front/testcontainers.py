@@ -4,8 +4,8 @@
         properties["controller.quorum.bootstrap.servers"] = mockraft.bootstrap
         httpx.post(f"{mockraft.admin_url}/v1/stubs", headers=mockraft.admin_headers, json={...})
 
-A broker connects to the address that the controller names, not to the one it was given. So that address is told when
-the container runs and its port on the host is known; on a network of containers it is the container's alias there.
+A broker connects to the address that the controller advertises. That address is set once the container runs and its
+port on the host is known; on a network of containers it is the container's alias there.
 Needs `mockraft[containers]`.
 """
 
@@ -14,8 +14,10 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
+from collections.abc import Mapping
 from typing import Any, Self
 
+from mockraft.commands.serve.options import to_arguments
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 from testcontainers.core.wait_strategies import LogMessageWaitStrategy
@@ -33,9 +35,10 @@ _READY = re.compile(r"mockraft ready bootstrap=(\S+) cluster_id=(\S+) node_id=(\
 class MockraftContainer(DockerContainer):
     """A controller in a container; ports of the host are free ones.
 
-    `arguments` are further ones of `mockraft serve`. With `network` the controller names itself by `alias` there, for
-    brokers in containers of that network; without, by the host's address, for brokers and tools on the host.
-    `start` raises RuntimeError, with the container's log, when it is not ready in `startup_timeout_s` or ends before.
+    `serve_options` are options of `mockraft serve` by name (`{"session_timeout_ms": 2000}`), `arguments` further ones
+    as on its command line. With `network` the controller advertises `alias`, for brokers in containers of that network;
+    without, the host's address, for brokers and tools on the host. `start` raises RuntimeError, with the container's
+    log, when it is not ready in `startup_timeout_s` or ends before.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class MockraftContainer(DockerContainer):
         image: str = IMAGE,
         *,
         arguments: tuple[str, ...] = (),
+        serve_options: Mapping[str, Any] | None = None,
         network: Network | None = None,
         alias: str = "mockraft",
         startup_timeout_s: float = 30,
@@ -52,8 +56,8 @@ class MockraftContainer(DockerContainer):
         self.cluster_id = ""
         """The cluster's id, once it runs; brokers are formatted with it."""
         self.admin_token = secrets.token_urlsafe()
-        """What users of the HTTP API show: Docker opens its port to other machines, too."""
-        self._arguments = arguments
+        """Bearer token of the HTTP API: Docker opens its port to other machines, too."""
+        self._arguments = (*to_arguments(serve_options or {}), *arguments)
         self._alias = alias if network is not None else None
         self._startup_timeout_s = startup_timeout_s
         self.with_exposed_ports(CONTROLLER_PORT, ADMIN_PORT)
@@ -62,7 +66,7 @@ class MockraftContainer(DockerContainer):
             self.with_network(network).with_network_aliases(alias)
 
     def start(self) -> Self:
-        """Start it and wait until it takes connections."""
+        """Start it and wait until it accepts connections."""
         super().start()
         try:
             self.copy_into_container(self.admin_token.encode(), _ADMIN_TOKEN)
@@ -70,9 +74,9 @@ class MockraftContainer(DockerContainer):
             ready = LogMessageWaitStrategy(_READY).with_startup_timeout(int(self._startup_timeout_s))
             ready.wait_until_ready(self)
         except (RuntimeError, TimeoutError) as error:
-            said = b"".join(self.get_logs()).decode(errors="replace").strip()
+            log = b"".join(self.get_logs()).decode(errors="replace").strip()
             self.stop()
-            raise RuntimeError(f"mockraft did not become ready in its container; it said:\n{said}") from error
+            raise RuntimeError(f"mockraft did not become ready in its container; its log:\n{log}") from error
         except BaseException:
             self.stop()
             raise
@@ -83,18 +87,18 @@ class MockraftContainer(DockerContainer):
 
     @property
     def bootstrap(self) -> str:
-        """What brokers need as `controller.quorum.bootstrap.servers`: host:port, of the network if it is in one."""
+        """Value of `controller.quorum.bootstrap.servers` for brokers: host:port."""
         host, port = self._advertised()
         return f"{host}:{port}"
 
     @property
     def admin_url(self) -> str:
-        """Where the HTTP API and the live page are, from the host."""
+        """URL of the HTTP API and the live page, from the host."""
         return f"http://{self.get_container_host_ip()}:{self.get_exposed_port(ADMIN_PORT)}"
 
     @property
     def admin_headers(self) -> dict[str, str]:
-        """The headers of a request to the HTTP API."""
+        """Headers of a request to the HTTP API."""
         return {"Authorization": f"Bearer {self.admin_token}"}
 
     def _advertised(self) -> tuple[str, int]:
@@ -104,7 +108,13 @@ class MockraftContainer(DockerContainer):
 
     def _serve_arguments(self) -> str:
         host, port = self._advertised()
-        own = ("--host", "0.0.0.0", "--port", str(CONTROLLER_PORT))
-        told = ("--advertised-host", host, "--advertised-port", str(port))
-        admin = ("--admin-host", "0.0.0.0", "--admin-port", str(ADMIN_PORT), "--admin-token-file", _ADMIN_TOKEN)
-        return shlex.join((*own, *told, *admin, *self._arguments))
+        own = {
+            "host": "0.0.0.0",
+            "port": CONTROLLER_PORT,
+            "advertised_host": host,
+            "advertised_port": port,
+            "admin_host": "0.0.0.0",
+            "admin_port": ADMIN_PORT,
+            "admin_token_file": _ADMIN_TOKEN,
+        }
+        return shlex.join((*to_arguments(own), *self._arguments))

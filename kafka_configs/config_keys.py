@@ -1,4 +1,4 @@
-"""Kafka's configuration keys by resource type: their types, defaults and validators, read when first asked for.
+"""Kafka's configuration keys by resource type: their types, defaults and validators, read on first use.
 
 Source: the ConfigDefs of LogConfig, KafkaConfig, GroupConfig and ClientMetricsConfigs, and ServerTopicConfigSynonyms,
 kept in schemas_json/<release>/configs.json.
@@ -19,15 +19,15 @@ CLIENT_METRICS: Final = 16
 GROUP: Final = 32
 
 RESOURCE_TYPES: Final = frozenset((TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP))
-"""The ids of ConfigResource.Type, UNKNOWN left out."""
+"""The ids of ConfigResource.Type, without UNKNOWN."""
 
 _TABLES: Final = {TOPIC: "topic", BROKER: "broker", CLIENT_METRICS: "client_metrics", GROUP: "group"}
 
 
 class ConfigKey(NamedTuple):
-    """One key: `type` is the name of a ConfigDef.Type; `default` is text as Kafka shows it, None for none.
+    """One key: `type` is the name of a ConfigDef.Type; `default` is text as Kafka shows it, None if there is none.
 
-    `validator` is {"kind": name of its class, …} with "min"/"max", "values" or what it "says" of itself.
+    `validator` is {"kind": name of its class, …} with "min"/"max", "values" or its own description ("says").
     `update_mode` is "cluster-wide" or "per-broker" for broker keys that may change in a running broker, else None.
     """
 
@@ -40,7 +40,7 @@ class ConfigKey(NamedTuple):
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether its value is never shown."""
+        """True if the value is never shown."""
         return self.type == "PASSWORD"
 
 
@@ -59,7 +59,7 @@ def _table() -> Any:
 
 @cache
 def keys(resource_type: int) -> Mapping[str, ConfigKey]:
-    """The keys of a resource type by name, in the order of their definition; none for BROKER_LOGGER."""
+    """Return the keys of a resource type by name, in the order of their definition; none for BROKER_LOGGER."""
     if resource_type not in _TABLES:
         return {}
     return {
@@ -77,12 +77,12 @@ def keys(resource_type: int) -> Mapping[str, ConfigKey]:
 
 @cache
 def topic_synonyms() -> Mapping[str, Sequence[Synonym]]:
-    """The broker keys behind each topic key, the strongest first."""
+    """Return the broker keys behind each topic key, the strongest first."""
     return {
         name: [Synonym(row["name"], row["times"]) for row in rows] for name, rows in _table()["topic_synonyms"].items()
     }
 
 
 def is_supported(resource_type: int, key: str) -> bool:
-    """Whether a config record is replayed rather than skipped (DefaultSupportedConfigChecker)."""
+    """Return True if a config record is replayed rather than skipped (DefaultSupportedConfigChecker)."""
     return resource_type == BROKER or key in keys(resource_type)

@@ -1,10 +1,10 @@
-"""DescribeConfigs responses out of described configs, the same on controllers and brokers."""
+"""DescribeConfigs responses from described configs, the same on controllers and brokers."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from mockraft.kafka_configs.described_configs import DescribedConfig
 from mockraft.wire import error_codes
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
@@ -13,31 +13,33 @@ from mockraft.wire.messages.describe_configs_response import (
 )
 
 
-def result(asked: Any, found: Iterable[DescribedConfig], *, include_synonyms: bool) -> DescribeConfigsResult:
-    """The configs of one resource, those alone that were asked for."""
+def result(
+    resource: DescribeConfigsResource, found: Iterable[DescribedConfig], *, include_synonyms: bool
+) -> DescribeConfigsResult:
+    """Return the result for one resource, with the requested configs only."""
     return DescribeConfigsResult(
-        resource_type=asked.resource_type,
-        resource_name=asked.resource_name,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
         configs=[
             _entry(config, include_synonyms=include_synonyms)
             for config in found
-            if not asked.configuration_keys or config.name in asked.configuration_keys
+            if not resource.configuration_keys or config.name in resource.configuration_keys
         ],
     )
 
 
-def refused(asked: Any, error_code: int, message: str | None) -> DescribeConfigsResult:
-    """Why one resource has no configs to tell."""
+def refused(resource: DescribeConfigsResource, error_code: int, message: str | None) -> DescribeConfigsResult:
+    """Return an error result for one resource."""
     return DescribeConfigsResult(
         error_code=error_code,
         error_message=message,
-        resource_type=asked.resource_type,
-        resource_name=asked.resource_name,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )
 
 
-def error(request: Any, error_code: int, _message: str | None) -> DescribeConfigsResponse:
-    """The error for each resource of the request, in the code's own words."""
+def error(request: DescribeConfigsRequest, error_code: int, _message: str | None) -> DescribeConfigsResponse:
+    """Return the error for each resource of the request, with the code's default message."""
     message = error_codes.message(error_code)
     return DescribeConfigsResponse(results=[refused(each, error_code, message) for each in request.resources])
 

@@ -1,4 +1,4 @@
-"""How a configuration value is read and checked, in Kafka's words (ConfigDef.parseType and its validators)."""
+"""Parsing and validation of configuration values, with Kafka's messages (ConfigDef.parseType and its validators)."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from mockraft.wire.errors import ApiError
 from mockraft.wire.java_values import double_text, split_trimmed, trim
 
 _INTEGER: Final = re.compile(r"[+-]?\d{1,4300}")
-"""At most as long as Python reads; what is longer is out of every range anyway."""
+"""Maximum number of digits that Python parses; longer numbers are out of every range anyway."""
 _BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
 _DECIMAL: Final = re.compile(r"([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?", re.ASCII)
 _THROTTLED_REPLICA: Final = re.compile(r"(?:\d+:\d+)?", re.ASCII)
@@ -23,7 +23,7 @@ _DURATION: Final = re.compile(
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, by its number in DescribeConfigs and CreateTopics responses."""
+    """Source of a value, by its number in DescribeConfigs and CreateTopics responses."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -35,7 +35,7 @@ class ConfigSource(IntEnum):
 
 
 class Operation(IntEnum):
-    """What IncrementalAlterConfigs does to a value (AlterConfigOp.OpType)."""
+    """Operation of IncrementalAlterConfigs on a value (AlterConfigOp.OpType)."""
 
     SET = 0
     DELETE = 1
@@ -44,17 +44,17 @@ class Operation(IntEnum):
 
 
 def invalid_value(name: str, value: Any, why: str) -> ApiError:
-    """The refusal INVALID_CONFIG as a ConfigException words it."""
+    """Return the error INVALID_CONFIG with a ConfigException's message."""
     return invalid_config(f"Invalid value {shown(value)} for configuration {name}: {why}")
 
 
 def invalid_config(message: str) -> ApiError:
-    """The refusal INVALID_CONFIG with a message."""
+    """Return the error INVALID_CONFIG with a message."""
     return ApiError(error_codes.INVALID_CONFIG, message)
 
 
 def shown(value: Any) -> str:
-    """A parsed value as Java prints it."""
+    """Return a parsed value as Java prints it."""
     if isinstance(value, list):
         return f"[{', '.join(value)}]"
     if isinstance(value, float):
@@ -63,7 +63,7 @@ def shown(value: Any) -> str:
 
 
 def parse_all(keys: Mapping[str, ConfigKey], values: Mapping[str, str]) -> dict[str, Any]:
-    """Every key's value, given or default, parsed and checked in the order of the keys; ApiError at the first bad one.
+    """Parse and check every key's value, given or default, in the order of the keys. Raises ApiError at once.
 
     BOOLEAN gives bool, the integers int, DOUBLE float, LIST a list of str, all else str; no default gives None.
     """
@@ -71,7 +71,7 @@ def parse_all(keys: Mapping[str, ConfigKey], values: Mapping[str, str]) -> dict[
 
 
 def parse(key: ConfigKey, text: str | None) -> Any:
-    """One value, checked by its key's validator; ApiError(INVALID_CONFIG) when it does not fit."""
+    """Parse one value and check it with its key's validator. Raises ApiError(INVALID_CONFIG)."""
     value = None if text is None else _parse_type(key, text)
     validator = key.validator
     if validator is not None:
@@ -85,7 +85,7 @@ def parse(key: ConfigKey, text: str | None) -> Any:
 
 
 def converted(value: str, factor: int) -> str:
-    """A broker key's value in the unit of the topic key, which is `factor` times smaller; "0" when it is no number."""
+    """Convert a broker key's value to the topic key's unit, which is `factor` times smaller; "0" if it is no number."""
     if factor == 1:
         return value
     try:
@@ -192,4 +192,4 @@ _CHECKS: Final[dict[str, Callable[[str, Any, Mapping[str, Any]], None]]] = {
     "LambdaValidator": _check_level,
     "Validator": _check_offset_reset,
 }
-"""By the class of the validator; those of broker keys that a controller never checks are not here."""
+"""Checks by validator class; those of broker keys that a controller never checks are left out."""

@@ -1,6 +1,6 @@
-"""What a resource's configs are in effect and why, as a node tells it (ConfigHelper, DynamicBrokerConfig).
+"""Effective configs of a resource and their sources, as a node describes them (ConfigHelper, DynamicBrokerConfig).
 
-A value's synonyms are where it could come from, the strongest first: the resource's own, those of this node, of the
+A value's synonyms are its possible sources, the strongest first: the resource's own, those of this node, of the
 cluster, of this node's options, the default. Not done: the documentation of keys.
 """
 
@@ -28,7 +28,7 @@ _SAME_CONFIG: Final = (
 
 
 class SynonymValue(NamedTuple):
-    """One place that has a value; None when it is not to be shown."""
+    """One source of a value; the value is None if it must not be shown."""
 
     name: str
     value: str | None
@@ -36,7 +36,7 @@ class SynonymValue(NamedTuple):
 
 
 class DescribedConfig(NamedTuple):
-    """One key; `type` is the number of its type in DescribeConfigs responses, 0 for a key that nobody knows."""
+    """One key; `type` is the number of its type in DescribeConfigs responses, 0 for an unknown key."""
 
     name: str
     value: str | None
@@ -47,16 +47,16 @@ class DescribedConfig(NamedTuple):
 
     @property
     def source(self) -> ConfigSource:
-        """Where the value comes from."""
+        """The source of the effective value."""
         return self.synonyms[0].source if self.synonyms else ConfigSource.DEFAULT
 
 
 Layers = Sequence[tuple[Mapping[str, str], ConfigSource]]
-"""Broker values by key and where they come from, the strongest first."""
+"""Broker values by key and their sources, the strongest first."""
 
 
 def layers_of(own: Mapping[str, str], cluster: Mapping[str, str], static: Mapping[str, str]) -> Layers:
-    """The layers of a node: what is set for it, for all brokers, by its server.properties, and the defaults."""
+    """Return the layers of a node: its own, the cluster-wide, its server.properties' and default values."""
     return (
         (usable(own, per_broker=True), ConfigSource.DYNAMIC_BROKER),
         (usable(cluster, per_broker=False), ConfigSource.DYNAMIC_DEFAULT_BROKER),
@@ -66,7 +66,7 @@ def layers_of(own: Mapping[str, str], cluster: Mapping[str, str], static: Mappin
 
 
 def describe(layers: Layers, resource_type: int, own: Mapping[str, str]) -> list[DescribedConfig]:
-    """All configs of a topic, a group or a client metrics subscription with these own values, sorted by name."""
+    """Return all configs of a topic, a group or a client metrics subscription with these own values, sorted by name."""
     merged = _merged(layers)
     return [
         _described(resource_type, key, own, layers, merged)
@@ -76,7 +76,7 @@ def describe(layers: Layers, resource_type: int, own: Mapping[str, str]) -> list
 
 
 def describe_node(layers: Layers) -> list[DescribedConfig]:
-    """All configs of a node, sorted by name; also what is set and no key."""
+    """Return all configs of a node, sorted by name, including values of unknown keys."""
     merged = _merged(layers)
     keys = config_keys.keys(BROKER)
     names = {name for name, key in keys.items() if not key.internal}
@@ -85,13 +85,13 @@ def describe_node(layers: Layers) -> list[DescribedConfig]:
 
 
 def describe_cluster_default(layers: Layers) -> list[DescribedConfig]:
-    """The configs that are set for all brokers, sorted by name, those left out that cannot be."""
+    """Return the configs that are set for all brokers, sorted by name, without those that cannot be."""
     kept = [layer for layer in layers if layer[1] == ConfigSource.DYNAMIC_DEFAULT_BROKER]
     return [_described_broker(name, value, kept, parsed=False) for name, value in sorted(kept[0][0].items())]
 
 
 def as_string(config: DescribedConfig) -> DescribedConfig:
-    """The same config as if its key were of type STRING."""
+    """Return the same config as if its key were of type STRING."""
     return config._replace(type=_TYPES.index("STRING") + 1)
 
 
@@ -141,7 +141,7 @@ def _described_broker(name: str, value: str | None, layers: Layers, *, parsed: b
 
 
 def _synonyms(name: str, layers: Layers, is_sensitive: bool) -> Iterator[SynonymValue]:
-    """From the first that has the very name on (ConfigHelper.configSynonyms)."""
+    """Return the values from the first one of that very name on (ConfigHelper.configSynonyms)."""
     is_met = False
     for values, source in layers:
         for synonym in _same(name):
@@ -151,7 +151,7 @@ def _synonyms(name: str, layers: Layers, is_sensitive: bool) -> Iterator[Synonym
 
 
 def _same(name: str) -> tuple[str, ...]:
-    """The broker keys that say the same, the strongest first (DynamicBrokerConfig.brokerConfigSynonyms)."""
+    """Return the broker keys with the same meaning, the strongest first (DynamicBrokerConfig.brokerConfigSynonyms)."""
     if name == "log.flush.interval.ms":
         return (name, "log.flush.scheduler.interval.ms")
     for names in _SAME_CONFIG:
@@ -174,7 +174,7 @@ def _merged(layers: Layers) -> dict[str, str]:
 
 
 def _shown(key: ConfigKey, text: str | None) -> str | None:
-    """The value as Kafka prints it after it was parsed (ConfigDef.convertToString)."""
+    """Return the value as Kafka prints it after parsing (ConfigDef.convertToString)."""
     value: Any = parse(key, text)
     if value is None:
         return None

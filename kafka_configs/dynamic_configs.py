@@ -1,4 +1,4 @@
-"""Which broker keys may change while a broker runs, and for whom (DynamicBrokerConfig)."""
+"""Broker keys that may change while a broker runs, and their scope (DynamicBrokerConfig)."""
 
 import re
 from collections.abc import Mapping
@@ -21,18 +21,18 @@ _ONLY_BY_LISTENER: Final = re.compile(
 
 
 def key_of(name: str) -> ConfigKey | None:
-    """The key that a value is checked by, that of a listener's own values being the one behind it."""
+    """Return the key that validates a value; for a listener's own values, the key without the listener prefix."""
     by_listener = LISTENER_KEY.fullmatch(name)
     return config_keys.keys(BROKER).get(by_listener[1] if by_listener else name)
 
 
 def is_by_listener_only(name: str) -> bool:
-    """Whether it may be changed for a listener but not for all of them."""
+    """Return True if the key may be changed for one listener but not for all of them."""
     return not LISTENER_KEY.fullmatch(name) and _ONLY_BY_LISTENER.fullmatch(name) is not None
 
 
 def is_per_broker(name: str) -> bool:
-    """Whether it may be set for one broker but not for all."""
+    """Return True if the key may be set for one broker but not for all."""
     by_listener = LISTENER_KEY.fullmatch(name)
     if by_listener:
         return by_listener[1] not in _LISTENER_KEYS_OF_THE_CLUSTER
@@ -41,7 +41,7 @@ def is_per_broker(name: str) -> bool:
 
 
 def usable(values: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
-    """What a node takes of values that were set for it (DynamicBrokerConfig.fromPersistentProps)."""
+    """Return the dynamic values that a node accepts (DynamicBrokerConfig.fromPersistentProps)."""
     return {name: value for name, value in values.items() if _is_usable(name, value, per_broker)}
 
 

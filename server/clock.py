@@ -1,4 +1,4 @@
-"""Time for a controller: the machine's, or a test's that stands still until it is moved."""
+"""Clocks for a controller: the machine's time, or virtual time that only a test advances."""
 
 import heapq
 import time
@@ -8,34 +8,34 @@ from typing import Protocol
 
 
 class Timer(Protocol):
-    """A call that is due later and may be taken back."""
+    """A scheduled call that can be cancelled."""
 
     def cancel(self) -> None:
-        """Take the call back; without effect once it was made."""
+        """Cancel the call; no effect if it has already run."""
 
 
 class Clock(Protocol):
-    """What the shell needs of time; milliseconds since the epoch."""
+    """Clock used by the asyncio server; times are milliseconds since the epoch."""
 
     def now_ms(self) -> int:
-        """The time now; it never goes back."""
+        """Current time; never decreases."""
 
     def call_at(self, loop: AbstractEventLoop, when_ms: int, callback: Callable[[], None]) -> Timer:
-        """Call once that time has come."""
+        """Schedule a call at this time."""
 
 
 class RealClock:
-    """The machine's time at its start, moved on by its monotonic clock: steps of the wall clock expire no session."""
+    """The machine's clock: wall time at the start plus monotonic time, so clock steps expire no session."""
 
     def __init__(self) -> None:
         self._epoch_ns = time.time_ns() - time.monotonic_ns()
 
     def now_ms(self) -> int:
-        """The time now."""
+        """Return the current time."""
         return (self._epoch_ns + time.monotonic_ns()) // 1_000_000
 
     def call_at(self, loop: AbstractEventLoop, when_ms: int, callback: Callable[[], None]) -> Timer:
-        """Call by the loop's own timer."""
+        """Schedule a call on the event loop."""
         return loop.call_later(max(0, when_ms - self.now_ms()) / 1000, callback)
 
 
@@ -48,7 +48,7 @@ class _VirtualTimer:
 
 
 class VirtualClock:
-    """A clock that moves only by `advance`; what is due on the way is called at its time, in order."""
+    """A clock that moves only by `advance`, which runs scheduled calls in order, each at its time."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms
@@ -56,18 +56,18 @@ class VirtualClock:
         self._timers_made = 0
 
     def now_ms(self) -> int:
-        """The time now."""
+        """Return the current time."""
         return self._now_ms
 
     def call_at(self, loop: AbstractEventLoop, when_ms: int, callback: Callable[[], None]) -> Timer:
-        """Call when `advance` comes by that time; a time that is past waits for the next `advance`."""
+        """Schedule a call for `advance`; a time in the past runs at the next `advance`."""
         timer = _VirtualTimer(callback)
         self._timers_made += 1
         heapq.heappush(self._timers, (when_ms, self._timers_made, timer))
         return timer
 
     def advance(self, ms: int) -> None:
-        """Move on by so many milliseconds."""
+        """Advance the clock by this many milliseconds."""
         end_ms = self._now_ms + ms
         while self._timers and self._timers[0][0] <= end_ms:
             when_ms, _, timer = heapq.heappop(self._timers)

@@ -1,16 +1,17 @@
-"""What one controller is told at its start."""
+"""Options of one controller: the fields of `ControllerConfig`, each with its bounds and help text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mockraft.server.options import INT_MAX, PORT_MAX, option, row_of
 from mockraft.server.rules import Rule
 
 if TYPE_CHECKING:
-    from mockraft.server.controller.policies import AlterConfigPolicy, CreateTopicPolicy
-    from mockraft.server.controller.releases import Range
-    from mockraft.server.controller.voter_set import VoterSet
+    from mockraft.server.controller.quorum.voter_set import VoterSet
+    from mockraft.server.controller.settings.policies import AlterConfigPolicy, CreateTopicPolicy
+    from mockraft.server.controller.settings.releases import Range
     from mockraft.wire.overlay import Overlay
 
 from mockraft.server import security_options
@@ -23,134 +24,208 @@ CLUSTER_ID = "bW9ja3JhZnQtY2x1c3Rlcg"
 METADATA_VERSION_MIN = 7
 METADATA_VERSION_MAX = 30
 
-BOUNDS = {
-    "node_id": (0, 2**31 - 1),
-    "port": (0, 65_535),
-    "advertised_port": (1, 65_535),
-    "metadata_version": (METADATA_VERSION_MIN, METADATA_VERSION_MAX),
-    "kraft_version": (0, 1),
-    "journal_entries_max": (0, 2**63 - 1),
-    "metadata_max_idle_interval_ms": (0, 2**63 - 1),
-    "leader_imbalance_check_interval_seconds": (0, 2**63 - 1),
-    "unclean_leader_election_interval_ms": (0, 2**63 - 1),
-    "metadata_log_max_snapshot_interval_ms": (0, 2**63 - 1),
-    "metadata_max_retention_bytes": (0, 2**63 - 1),
-    "frame_bytes_max": (64, 2**31 - 1),
-    "connections_max_reauth_ms": (0, 2**63 - 1),
-    "connection_failed_authentication_delay_ms": (0, 2**31 - 1),
-}
-"""Lowest and highest value of a number; of those that are not here, 1 is the lowest."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerConfig:
     """Every option of a controller, named as in Kafka's configuration where Kafka has it.
 
-    Times are milliseconds, sizes bytes. `metadata_version` is a feature level (7 is 3.3-IV3, 30 is 4.3-IV0).
-    `port` is the port it listens on, 0 any free one; `advertised_host` and `advertised_port` (None: the ones it
-    listens on) go into the VotersRecord and so are where brokers connect to. `data_dir` None keeps the log in memory.
-    `initial_state` is a saved state, or a snapshot of Kafka's, that a new log begins with.
-    Without `delegation_token_secret_key` there are no delegation tokens. `rules` are those of proposals that hold in
-    place of Kafka's, `overlay` the messages and records that it speaks beside Kafka's or in their place.
-    `super_users` are principals with semicolons between (User:admin;User:broker); naming any turns the authorizer on,
-    which without them allows what ACLs allow.
+    Times are milliseconds, sizes bytes. `metadata_version` is a feature level (7 is 3.3-IV3, 30 is 4.3-IV0). `port` is
+    the port to listen on, 0 any free one; `advertised_host` and `advertised_port` (None: the ones it listens on) go
+    into the VotersRecord, so brokers connect to them. `data_dir` None keeps the log in memory. `initial_state` is a
+    saved state, or a snapshot of Kafka's, that a new log begins with. Without `delegation_token_secret_key` delegation
+    tokens are disabled. `rules` are rules of proposals that replace Kafka's, `overlay` the messages and records added
+    to Kafka's or replacing them. `super_users` are principals separated by semicolons (User:admin;User:broker);
+    setting any enables the authorizer, which otherwise allows what ACLs allow.
 
-    `as_version` ("3.9") has ApiVersions and features be those of another release's controllers, and `api_versions`
-    has single APIs, by key, offer other versions, or none (None).
+    `as_version` ("3.9") makes ApiVersions and features those of another release's controller, and `api_versions`
+    changes the offered versions of single APIs, by key; None hides the API.
 
     `ssl_…_file` are PEM files. `plain_users` are passwords by name; `scram_users` are written into a new log, as
-    `kafka-storage format --add-scram` does. There are no users unless they are given. `client_security` is how this
-    process speaks to controllers itself; None is how it listens, as far as that goes without a login.
+    `kafka-storage format --add-scram` does. By default there are no users. `client_security` is used for connections
+    to other controllers; None: reuse the listener's security settings without SASL credentials.
 
-    A controller is a quorum of its own unless one of these says otherwise: `controller_quorum_voters`, as
-    `ID@HOST:PORT,…`, are the voters at kraft.version 0; `initial_controllers`, as `ID@HOST:PORT:DIRECTORY_ID,…`, those
-    that a new quorum begins with at kraft.version 1 (`kafka-storage format --initial-controllers`);
-    `controller_quorum_bootstrap_servers`, as `HOST:PORT,…`, are asked for the leader, also by who is no voter.
+    A controller is a quorum of its own unless one of these is set: `controller_quorum_voters`, as `ID@HOST:PORT,…`,
+    are the voters at kraft.version 0; `initial_controllers`, as `ID@HOST:PORT:DIRECTORY_ID,…`, those that a new quorum
+    begins with at kraft.version 1 (`kafka-storage format --initial-controllers`);
+    `controller_quorum_bootstrap_servers`, as `HOST:PORT,…`, are asked for the leader, also by nodes that are not
+    voters.
     """
 
-    node_id: int = 3000
-    cluster_id: str = CLUSTER_ID
-    host: str = "127.0.0.1"
-    port: int = 9093
-    advertised_host: str | None = None
-    advertised_port: int | None = None
-    controller_listener_name: str = "CONTROLLER"
-    data_dir: Path | None = None
-    initial_state: Path | None = None
-    seed: int | None = None
+    node_id: int = option(3000, "Cluster", "The controller's node id.", lowest=0, highest=INT_MAX)
+    cluster_id: str = option(
+        CLUSTER_ID, "Cluster", "The cluster's id. Default: the id in the data directory, else a new one."
+    )
+    host: str = option("127.0.0.1", "Listening", "Address to listen on.")
+    port: int = option(9093, "Listening", "Port to listen on; 0 takes any free one.", lowest=0, highest=PORT_MAX)
+    advertised_host: str | None = option(
+        None, "Listening", "Host that brokers connect to, if it differs from the one listened on."
+    )
+    advertised_port: int | None = option(
+        None, "Listening", "Port that brokers connect to, if it differs.", highest=PORT_MAX
+    )
+    controller_listener_name: str = option("CONTROLLER", "Listening", "The brokers' controller.listener.names.")
+    data_dir: Path | None = option(
+        None, "Log", "Directory of the metadata log, in Kafka's own format. Default: in memory."
+    )
+    initial_state: Path | None = option(
+        None,
+        "Test setup",
+        "A saved state, or a snapshot (.checkpoint) of Kafka's metadata log, that a new log begins with.",
+    )
+    seed: int | None = option(None, "Cluster", "Seed of everything random, for runs that repeat.", lowest=None)
 
-    metadata_version: int = METADATA_VERSION_MAX
-    kraft_version: int = 1
-    as_version: str | None = None
-    api_versions: "Mapping[int, Range | None]" = field(default_factory=dict)
+    metadata_version: int = option(
+        METADATA_VERSION_MAX,
+        "Cluster",
+        "metadata.version of a new log: a name (4.3-IV0), a release (4.1) or a level (7 to 30).",
+        lowest=METADATA_VERSION_MIN,
+        highest=METADATA_VERSION_MAX,
+    )
+    kraft_version: int = option(1, lowest=0, highest=1)
+    as_version: str | None = option(
+        None, "Cluster", "Offer the APIs and features of this Kafka release's controllers (3.7 to 4.3)."
+    )
+    api_versions: "Mapping[int, Range | None]" = option(
+        {}, "Cluster", "Versions that an API offers, by its name or key; API=off for none."
+    )
 
-    controller_quorum_voters: str | None = None
-    initial_controllers: str | None = None
-    controller_quorum_bootstrap_servers: str | None = None
-    controller_quorum_election_timeout_ms: int = 1_000
-    controller_quorum_fetch_timeout_ms: int = 2_000
-    controller_quorum_election_backoff_max_ms: int = 1_000
-    controller_quorum_request_timeout_ms: int = 2_000
-    controller_quorum_retry_backoff_ms: int = 20
+    controller_quorum_voters: str | None = option(
+        None,
+        "Quorum",
+        "The voters of a quorum of separate processes at kraft.version 0 (controller.quorum.voters): ID@HOST:PORT,…",
+    )
+    initial_controllers: str | None = option(
+        None,
+        "Quorum",
+        "The first voters of a quorum of separate processes, including this one, in the form that kafka-storage format"
+        " takes: ID@HOST:PORT:DIRECTORY_ID,…",
+    )
+    controller_quorum_bootstrap_servers: str | None = option(
+        None,
+        "Quorum",
+        "Controllers of a quorum that this one follows as an observer until it is added as a voter: HOST:PORT,…",
+    )
+    controller_quorum_election_timeout_ms: int = option(1_000)
+    controller_quorum_fetch_timeout_ms: int = option(2_000)
+    controller_quorum_election_backoff_max_ms: int = option(1_000)
+    controller_quorum_request_timeout_ms: int = option(2_000)
+    controller_quorum_retry_backoff_ms: int = option(20)
 
-    session_timeout_ms: int = 9_000
-    heartbeat_interval_ms: int = 2_000
-    metadata_max_idle_interval_ms: int = 500
-    auto_leader_rebalance_enable: bool = True
-    leader_imbalance_check_interval_seconds: int = 300
-    unclean_leader_election_interval_ms: int = 300_000
-    metadata_log_max_record_bytes_between_snapshots: int = 20_971_520
-    metadata_log_max_snapshot_interval_ms: int = 3_600_000
-    metadata_max_retention_bytes: int = 104_857_600
-    metadata_log_segment_bytes: int = 1_073_741_824
-    metadata_log_fsync: bool = False
+    session_timeout_ms: int = option(
+        9_000, "Cluster", "Fence a broker that sends no heartbeat for so long (broker.session.timeout.ms)."
+    )
+    heartbeat_interval_ms: int = option(2_000)
+    metadata_max_idle_interval_ms: int = option(
+        500, "Log", "Write a NoOpRecord after so long without a record; 0 is never.", lowest=0
+    )
+    auto_leader_rebalance_enable: bool = option(True)
+    leader_imbalance_check_interval_seconds: int = option(300, lowest=0)
+    unclean_leader_election_interval_ms: int = option(300_000, lowest=0)
+    metadata_log_max_record_bytes_between_snapshots: int = option(
+        20_971_520, "Log", "Write a snapshot after so many bytes of log."
+    )
+    metadata_log_max_snapshot_interval_ms: int = option(
+        3_600_000, "Log", "Write a snapshot after so long; 0 is never.", lowest=0
+    )
+    metadata_max_retention_bytes: int = option(
+        104_857_600, "Log", "Drop log segments that a snapshot covers above so many bytes.", lowest=0
+    )
+    metadata_log_segment_bytes: int = option(1_073_741_824, "Log", "Size of a segment file of the log.")
+    metadata_log_fsync: bool = option(
+        False, "Log", "Force every append to the disk, so that it survives a power cut too."
+    )
 
-    num_partitions: int = 1
-    default_replication_factor: int = 1
-    min_insync_replicas: int = 1
-    delete_topic_enable: bool = True
+    num_partitions: int = option(1, "Cluster", "Default partitions of a topic.")
+    default_replication_factor: int = option(1, "Cluster", "Default replicas of a partition.")
+    min_insync_replicas: int = option(1, "Cluster", "min.insync.replicas that a new log begins with.")
+    delete_topic_enable: bool = option(True)
 
     rules: frozenset[Rule] = frozenset()
     overlay: "Overlay | None" = None
 
     create_topic_policy: "CreateTopicPolicy | None" = None
     alter_config_policy: "AlterConfigPolicy | None" = None
-    controller_quota_window_num: int = 11
-    controller_quota_window_size_seconds: int = 1
+    controller_quota_window_num: int = option(11)
+    controller_quota_window_size_seconds: int = option(1)
 
-    authorizer: bool = False
-    super_users: str = ""
-    allow_everyone_if_no_acl_found: bool = False
+    authorizer: bool = option(
+        False, "Authorisation", "Check every request against ACLs, as Kafka's StandardAuthorizer does."
+    )
+    super_users: str = option(
+        "",
+        "Authorisation",
+        'Principals that may do everything: "User:admin;User:broker". Naming any turns --authorizer on.',
+    )
+    allow_everyone_if_no_acl_found: bool = option(
+        False, "Authorisation", "Allow everyone on a resource without any ACL."
+    )
 
-    delegation_token_secret_key: str | None = field(default=None, repr=False)
-    delegation_token_max_lifetime_ms: int = 604_800_000
-    delegation_token_expiry_time_ms: int = 86_400_000
-    delegation_token_expiry_check_interval_ms: int = 3_600_000
+    delegation_token_secret_key: str | None = option(
+        None,
+        "Delegation tokens",
+        "Key of delegation tokens, the same as the brokers'. Default: no delegation tokens.",
+        repr=False,
+    )
+    delegation_token_max_lifetime_ms: int = option(
+        604_800_000, "Delegation tokens", "A delegation token cannot be renewed after so long."
+    )
+    delegation_token_expiry_time_ms: int = option(
+        86_400_000, "Delegation tokens", "A delegation token must be renewed after so long."
+    )
+    delegation_token_expiry_check_interval_ms: int = option(
+        3_600_000, "Delegation tokens", "Remove expired delegation tokens this often."
+    )
 
-    security_protocol: str = "PLAINTEXT"
-    ssl_certificate_file: Path | None = None
-    ssl_key_file: Path | None = None
-    ssl_truststore_file: Path | None = None
-    ssl_client_auth: str = "none"
-    ssl_principal_mapping_rules: str = "DEFAULT"
-    sasl_enabled_mechanisms: tuple[str, ...] = ()
+    security_protocol: str = option(
+        "PLAINTEXT",
+        "Security",
+        "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, as in the brokers' listener.security.protocol.map.",
+    )
+    ssl_certificate_file: Path | None = option(None, "Security", "PEM file of the controller's certificate chain.")
+    ssl_key_file: Path | None = option(None, "Security", "PEM file of its private key, without a password.")
+    ssl_truststore_file: Path | None = option(
+        None, "Security", "PEM file of the authorities that sign the brokers' certificates."
+    )
+    ssl_client_auth: str = option("none", "Security", "Client certificates of brokers: none, requested or required.")
+    ssl_principal_mapping_rules: str = option(
+        "DEFAULT",
+        "Security",
+        "Map the names in certificates to users: RULE:pattern/replacement/[LU], …, DEFAULT.",
+    )
+    sasl_enabled_mechanisms: tuple[str, ...] = option(
+        (), "Security", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; several separated by commas."
+    )
     plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
     scram_users: tuple[ScramUser, ...] = ()
     client_security: ClientSecurity | None = None
-    sasl_server_max_receive_size: int = 524_288
-    connections_max_reauth_ms: int = 0
-    connection_failed_authentication_delay_ms: int = 100
-    authentication_timeout_ms: int = 30_000
-    unauthenticated_connections_max: int = 4_096
+    sasl_server_max_receive_size: int = option(524_288)
+    connections_max_reauth_ms: int = option(
+        0, "Security", "A SASL connection must authenticate again within so long; 0 is never.", lowest=0
+    )
+    connection_failed_authentication_delay_ms: int = option(100, lowest=0, highest=INT_MAX)
+    authentication_timeout_ms: int = option(
+        30_000, "Security", "Close a connection that is not authenticated after so long."
+    )
+    unauthenticated_connections_max: int = option(
+        4_096, "Security", "Refuse further connections while so many are not authenticated."
+    )
 
-    frame_bytes_max: int = 104_857_600
-    received_bytes_max: int = 536_870_912
-    write_bytes_max: int = 67_108_864
-    write_stuck_ms: int = 60_000
-    connections_max: int = 50_000
-    connections_max_idle_ms: int = 600_000
-    journal_entries_max: int = 20_000
-    journal_bytes_max: int = 67_108_864
+    frame_bytes_max: int = option(
+        104_857_600,
+        "Limits",
+        "Close the connection of a longer request (socket.request.max.bytes).",
+        lowest=64,
+        highest=INT_MAX,
+    )
+    received_bytes_max: int = option(536_870_912)
+    write_bytes_max: int = option(
+        67_108_864, "Limits", "Close a connection with more bytes that its peer has not read."
+    )
+    write_stuck_ms: int = option(60_000, "Limits", "Close a connection whose peer reads nothing for so long.")
+    connections_max: int = option(50_000, "Limits", "Refuse further connections.")
+    connections_max_idle_ms: int = option(600_000, "Limits", "Close a connection without any traffic for so long.")
+    journal_entries_max: int = option(20_000, "Limits", "Exchanges kept in the journal; 0 keeps no journal.", lowest=0)
+    journal_bytes_max: int = option(67_108_864)
 
     def __post_init__(self) -> None:
         if not self.cluster_id or any(character.isspace() for character in self.cluster_id):
@@ -159,11 +234,10 @@ class ControllerConfig:
             if not all(user.partition(":")):
                 about = f"{user} is not Type:name, as in User:admin;User:broker"
                 raise ValueError(f"super_users={self.super_users!r}: {about}")
-        for option in fields(self):
-            value = getattr(self, option.name)
-            lowest, highest = BOUNDS.get(option.name, (1, 2**63 - 1))
-            if type(value) is int and option.name != "seed" and not lowest <= value <= highest:
-                raise ValueError(f"{option.name}={value}: it must be {lowest} to {highest}")
+        for name, (lowest, highest) in BOUNDS.items():
+            value = getattr(self, name)
+            if type(value) is int and not lowest <= value <= highest:
+                raise ValueError(f"{name}={value}: it must be {lowest} to {highest}")
         if self.as_version is not None:
             self._check_release(self.as_version)
         security_options.check(self)
@@ -174,18 +248,18 @@ class ControllerConfig:
 
     @property
     def has_authorizer(self) -> bool:
-        """Whether requests are checked against super users and ACLs."""
+        """True if requests are checked against super users and ACLs."""
         return self.authorizer or bool(self.super_users)
 
     @property
     def super_user_principals(self) -> frozenset[str]:
-        """The super users, each `Type:name`."""
+        """Super users, each as `Type:name`."""
         users = (user.strip() for user in self.super_users.split(";"))
         return frozenset(user for user in users if user)
 
     @property
     def own_client_security(self) -> ClientSecurity | None:
-        """How this process speaks to controllers; None for PLAINTEXT, and where nobody said as whom to log in."""
+        """Security of connections to other controllers; None: PLAINTEXT, or SASL without configured credentials."""
         if self.client_security is not None or self.security_protocol != "SSL":
             return self.client_security
         return ClientSecurity("SSL", self.ssl_truststore_file, self.ssl_certificate_file, self.ssl_key_file)
@@ -202,41 +276,41 @@ class ControllerConfig:
 
     @property
     def is_alone(self) -> bool:
-        """Whether it is a quorum of its own."""
+        """True if this controller is a quorum of its own."""
         return not (
             self.controller_quorum_voters or self.initial_controllers or self.controller_quorum_bootstrap_servers
         )
 
     @property
     def configured_voters(self) -> "VoterSet":
-        """The voters that the configuration names, none where it names bootstrap servers only."""
-        from mockraft.server.controller.voter_set import VoterSet, read_voters
+        """Configured voters; empty if only bootstrap servers are configured."""
+        from mockraft.server.controller.quorum.voter_set import VoterSet, read_voters
 
         text = self.controller_quorum_voters or self.initial_controllers
         return read_voters(text, self.controller_listener_name) if text else VoterSet()
 
     @property
     def initial_kraft_version(self) -> int:
-        """The kraft.version before the log says one."""
+        """The kraft.version until the log contains one."""
         if self.controller_quorum_voters:
             return 0
         return 1 if self.initial_controllers else self.kraft_version
 
     @property
     def initial_directory_id(self) -> bytes | None:
-        """The directory id that `initial_controllers` has for this node."""
+        """Directory id of this node in `initial_controllers`."""
         node = self.configured_voters.nodes.get(self.node_id) if self.initial_controllers else None
         return node.key.directory_id if node else None
 
     @property
     def bootstrap_addresses(self) -> list[tuple[str, int]]:
-        """The addresses in `controller_quorum_bootstrap_servers`."""
-        from mockraft.server.controller.voter_set import read_addresses
+        """Addresses in `controller_quorum_bootstrap_servers`."""
+        from mockraft.server.controller.quorum.voter_set import read_addresses
 
         return read_addresses(self.controller_quorum_bootstrap_servers or "")
 
     def _check_release(self, as_version: str) -> None:
-        from mockraft.server.controller.releases import feature_ranges, release_of
+        from mockraft.server.controller.settings.releases import feature_ranges, release_of
 
         low, high = feature_ranges(release_of(as_version))["metadata.version"]
         if not low <= self.metadata_version <= high:
@@ -244,7 +318,7 @@ class ControllerConfig:
             raise ValueError(f"metadata_version={self.metadata_version}: {about}")
 
     def _check_quorum(self) -> None:
-        """ValueError where the options of a quorum cannot be read, or lack what their kind needs."""
+        """Raise ValueError if quorum options cannot be parsed or a required one is missing."""
         known = [node.key.directory_id != bytes(16) for node in self.configured_voters.nodes.values()]
         if self.initial_controllers and not all(known):
             raise ValueError(f"initial_controllers={self.initial_controllers!r}: each needs its :DIRECTORY_ID")
@@ -254,3 +328,10 @@ class ControllerConfig:
                 " initial_controllers"
             )
         _ = self.bootstrap_addresses
+
+
+ROWS = tuple(row for row in map(row_of, fields(ControllerConfig)) if row is not None)
+"""The options of a controller that are more than a value: their bounds, and help where `mockraft serve` has them."""
+
+BOUNDS = {row.name: (row.lowest, row.highest) for row in ROWS if row.lowest is not None and row.highest is not None}
+"""Lowest and highest value of each number."""

@@ -1,4 +1,4 @@
-"""What the node remembers of a connection: what came in, what is parked, who is on the other side."""
+"""State of a connection in the node: received bytes, parked requests and the authenticated client."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mockraft.server.apis.api import ANONYMOUS, Api, Parked, RequestContext
+from mockraft.server.apis.api import ANONYMOUS, AnyApi, Parked, RequestContext
 from mockraft.server.authentication.sasl_exchange import SaslExchange
 from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.journal import ClosedConnection
@@ -15,16 +15,16 @@ from mockraft.server.stubs.senders import names_sender, sender, sender_by_client
 from mockraft.wire.connection import FrameReader, Request
 
 DEADLINES_KEPT = 1024
-"""Deadlines of requests that wait no more are looked for when there are so many."""
+"""Number of finished entries after which the deadline queue is compacted."""
 
 
 class ParkedRequest:
-    """A request whose handler said: not yet; `scripted` is what stubs make of it, if they have a hand in it."""
+    """A request whose handler returned `Parked`; `scripted` is set if a stub handles it."""
 
     __slots__ = ("api", "body", "ctx", "deadline_ms", "request", "retry", "scripted")
 
     def __init__(
-        self, api: Api, request: Request, body: Any, ctx: RequestContext, parked: Parked, scripted: Any = None
+        self, api: AnyApi, request: Request, body: Any, ctx: RequestContext, parked: Parked[Any], scripted: Any = None
     ) -> None:
         self.api = api
         self.request = request
@@ -36,10 +36,10 @@ class ParkedRequest:
 
 
 class Connection:
-    """What the node knows of one connection; `authentication` is its log-in, None where none is to come any more.
+    """State of one connection; `authentication` is its SASL exchange, None once no login is expected.
 
-    `client_id` is how the client calls itself, None before it did; `broker_id` which broker it said it is, or its
-    client id says, else -1.
+    `client_id` is the last client id in a request header, None before the first; `broker_id` comes from a request or
+    from the client id, else -1.
     """
 
     __slots__ = (
@@ -73,18 +73,18 @@ class Connection:
         self.paused = False
         self.awaits_sent = False
 
-    def hear(self, request: Request, body: Any) -> None:
-        """Note who a request says it comes from."""
+    def record_sender(self, request: Request, body: Any) -> None:
+        """Record the client id and broker id of a request."""
         self.client_id = request.client_id
         self.broker_id = self.sender_of(body) if names_sender(body) else sender_by_client_id(self.client_id)
 
     def sender_of(self, body: Any) -> int:
-        """The id of the broker that a request is of (of UnregisterBroker's, whom it is about), -1 if of none."""
+        """Return the id of the broker that sent a request (for UnregisterBroker: that it names), else -1."""
         said = sender(body)
         return said if said >= 0 else self.broker_id if self.broker_id >= 0 else sender_by_client_id(self.client_id)
 
-    def context(self, request: Request, listener: str, apis: Mapping[int, Api], now_ms: int) -> RequestContext:
-        """Who asks, how and when, of a request on this connection."""
+    def context(self, request: Request, listener: str, apis: Mapping[int, AnyApi], now_ms: int) -> RequestContext:
+        """Return the context of a request on this connection."""
         return RequestContext(
             request.api_key,
             request.api_version,
@@ -102,12 +102,12 @@ class Connection:
         )
 
     def closed(self, now_ms: int, reason: str, refused: bool, frame: bytes = b"") -> ClosedConnection:
-        """The journal's line on the end of this connection."""
+        """Return the journal entry for the end of this connection."""
         return ClosedConnection(self.connection_id, self.peer_address, self.opened_ms, now_ms, reason, refused, frame)
 
 
 class Deadlines:
-    """When parked requests must be answered, in milliseconds; `parked` has the connections that have one, by id."""
+    """Deadlines of parked requests in milliseconds; `parked` maps connection ids to connections that have one."""
 
     def __init__(self, parked: Mapping[int, Connection]) -> None:
         self._parked = parked
@@ -115,19 +115,19 @@ class Deadlines:
         self._added = 0
 
     def add(self, request: ParkedRequest) -> None:
-        """A request was parked."""
+        """Add a parked request."""
         if request.deadline_ms >= NEVER_MS:
             return
         entries = self._entries
         if len(entries) >= DEADLINES_KEPT + 2 * len(self._parked):
-            # Most were answered before their time, which clients choose: it may be weeks away.
+            # Most were answered before their deadline, which clients choose: it may be weeks away.
             entries[:] = [entry for entry in entries if self._connection_of(entry[2]) is not None]
             heapq.heapify(entries)
         self._added += 1
         heapq.heappush(entries, (request.deadline_ms, self._added, request))
 
     def due(self, now_ms: int) -> Iterator[tuple[Connection, ParkedRequest]]:
-        """Those whose time has come and that still wait, each once."""
+        """Return parked requests whose deadline has passed, each once."""
         entries = self._entries
         while entries and entries[0][0] <= now_ms:
             request = heapq.heappop(entries)[2]
@@ -136,7 +136,7 @@ class Deadlines:
                 yield connection, request
 
     def next_ms(self) -> int:
-        """When to look at `due` again."""
+        """Return the earliest time at which `due` may return something."""
         return self._entries[0][0] if self._entries else NEVER_MS
 
     def _connection_of(self, request: ParkedRequest) -> Connection | None:

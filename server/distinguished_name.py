@@ -1,7 +1,7 @@
 """The principal of a certificate: its subject as Java writes it, and `ssl.principal.mapping.rules` (KIP-371).
 
-Java's X500Principal.getName() is RFC 2253 with the last name first; types without a keyword there come as numbers with
-their value in hex. What is read here was verified by OpenSSL before.
+Java's X500Principal.getName() is RFC 2253 with the last name first; attribute types without a keyword are written as
+numbers with the value in hex. The certificates parsed here were verified by OpenSSL before.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Value(NamedTuple):
 
 
 def subject_of(certificate: bytes) -> str:
-    """The subject of a certificate in DER; ValueError when it is none."""
+    """Return the subject of a DER certificate; ValueError if it cannot be parsed."""
     try:
         (outer,) = _values(certificate)
         body = next(_values(outer.content))
@@ -59,7 +59,7 @@ def subject_of(certificate: bytes) -> str:
 
 
 def _values(data: bytes) -> Iterator[_Value]:
-    """The values that stand one after the other in DER. IndexError where they end too early."""
+    """Return consecutive DER values. IndexError if the data is truncated."""
     offset = 0
     while offset < len(data):
         start = offset
@@ -77,7 +77,7 @@ def _values(data: bytes) -> Iterator[_Value]:
 
 
 def _written(attribute: _Value) -> str:
-    """One `type=value` (sun.security.x509.AVA.toRFC2253String)."""
+    """Format one `type=value` (sun.security.x509.AVA.toRFC2253String)."""
     kind, value = _values(attribute.content)
     number = _object_identifier(kind.content)
     keyword, encoding = _KEYWORDS.get(number), _STRINGS.get(value.tag)
@@ -128,7 +128,7 @@ class _Rule(NamedTuple):
         return _REFERENCE.sub(lambda reference: self._said(reference, match), self.replacement)
 
     def _said(self, reference: re.Match[str], match: re.Match[str]) -> str:
-        """A group as Java counts them: as many digits as still name one; what names none is left as it is."""
+        """Resolve a group reference as Java does: the longest digit prefix that names a group; unknown ones stay."""
         literal, digits = reference.groups()
         if literal is not None:
             return str(literal)
@@ -139,9 +139,9 @@ class _Rule(NamedTuple):
 
 
 class PrincipalMapper:
-    """`ssl.principal.mapping.rules`: rules separated by commas, the first that fits decides (SslPrincipalMapper).
+    """`ssl.principal.mapping.rules`: comma-separated rules, the first match wins (SslPrincipalMapper).
 
-    ValueError for a rule that is none.
+    ValueError for an invalid rule.
     """
 
     def __init__(self, rules: str) -> None:
@@ -160,7 +160,7 @@ class PrincipalMapper:
                 self._rules.append(_Rule(_pattern(parsed[2]), parsed[4], parsed[6]))
 
     def name_of(self, distinguished_name: str) -> str:
-        """The user's name. LookupError when no rule fits."""
+        """Return the user's name. LookupError if no rule matches."""
         for rule in self._rules:
             name = distinguished_name if rule is None else rule.apply(distinguished_name)
             if name is not None:

@@ -1,4 +1,4 @@
-"""What the node asks of the shell that owns the sockets."""
+"""Effects that the node returns for the asyncio server to carry out."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from mockraft.server.raft.outgoing import Outgoing
 
 @dataclass(slots=True)
 class Send:
-    """Write these bytes to the connection, after all that was sent to it before."""
+    """Write these bytes to the connection, after everything sent to it before."""
 
     connection_id: int
     data: bytes
@@ -15,7 +15,7 @@ class Send:
 
 @dataclass(slots=True)
 class Close:
-    """Close the connection once what was sent to it is written; the journal has the reason already."""
+    """Close the connection after all sent bytes are written; the journal already has the reason."""
 
     connection_id: int
     reason: str
@@ -23,7 +23,7 @@ class Close:
 
 @dataclass(slots=True)
 class Reset:
-    """Break the connection off with a TCP reset once what was sent to it is handed to the system."""
+    """Reset the connection (TCP RST) once sent bytes are handed to the operating system."""
 
     connection_id: int
     reason: str
@@ -31,34 +31,34 @@ class Reset:
 
 @dataclass(slots=True)
 class PauseReading:
-    """Take nothing more from this connection: a request of it is parked (Kafka mutes the channel)."""
+    """Stop reading from this connection while one of its requests is parked (Kafka mutes the channel)."""
 
     connection_id: int
 
 
 @dataclass(slots=True)
 class ResumeReading:
-    """Read from this connection again."""
+    """Resume reading from this connection."""
 
     connection_id: int
 
 
 @dataclass(slots=True)
 class AwaitSent:
-    """Call `node.sent` once all that was sent to this connection so far is written to its socket."""
+    """Call `node.sent` once everything sent to this connection so far is written to its socket."""
 
     connection_id: int
 
 
 @dataclass(slots=True)
-class Ask:
-    """Send a request to another node of the quorum; `node.answered` gets its response, None where there is none.
+class SendToNode:
+    """Send a request to another node of the quorum; `node.answered` receives its response, or None.
 
-    It belongs to no accepted connection: `connection_id` is one that there never is.
+    It belongs to no accepted connection: `connection_id` never occurs as one.
     """
 
     outgoing: Outgoing
     connection_id: int = 0
 
 
-Effect = Send | Close | Reset | PauseReading | ResumeReading | AwaitSent | Ask
+Effect = Send | Close | Reset | PauseReading | ResumeReading | AwaitSent | SendToNode

@@ -1,11 +1,11 @@
-"""The one corridor: bytes of connections come in, effects go out, time is an argument.
+"""The sans-IO node: bytes of connections come in, effects go out, time is an argument.
 
-A connection's requests are answered one after the other, as Kafka mutes a channel while one of its requests is in
-process: a parked request (a Fetch that waits for records) holds back the later ones of its connection, and nobody
-else's. The same inputs give the same effects.
+Requests of a connection are answered in order, as Kafka mutes a channel while one of its requests is processed: a
+parked request (a Fetch that waits for records) delays later requests of its connection only. The same inputs give the
+same effects.
 
-Errors are of three sorts: bytes that cannot be read close their connection, a refusal is said in the API's error
-form, and a handler that breaks is answered with UNKNOWN_SERVER_ERROR. Each leaves its reason in the journal.
+There are three kinds of errors: undecodable bytes close the connection, a refusal is sent in the API's error form, and
+a handler that raises is answered with UNKNOWN_SERVER_ERROR. Each is recorded in the journal.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import traceback
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mockraft.server.apis.api import Api, Parked, answer, broken
-from mockraft.server.authentication.gate import Gate
+from mockraft.server.apis.api import AnyApi, Parked, answer, broken
+from mockraft.server.authentication.unauthenticated import UnauthenticatedConnections
 from mockraft.server.config import ControllerConfig
 from mockraft.server.connection_state import Connection, Deadlines, ParkedRequest
 from mockraft.server.controller.controller import Controller
-from mockraft.server.effects import Ask, AwaitSent, Close, Effect, PauseReading, ResumeReading, Send
+from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading, Send, SendToNode
 from mockraft.server.journal import BrokenTick, Journal
 from mockraft.server.raft.requests import QuorumRequests
 from mockraft.server.responses import Responses
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 BURST_REQUESTS_MAX = 128
 BURST_BYTES_MAX = 1 << 20
-"""What one connection may have answered in one step; the rest waits until that is written."""
+"""Bytes that one connection may be sent in one step; further requests wait until they are written."""
 
 REFUSED_FRAME_BYTES_KEPT = 1024
 
@@ -43,18 +43,18 @@ BROKEN_TICK_PAUSE_MS = 100
 
 
 class Node:
-    """A controller behind its listener, without the sockets.
+    """A controller listener without sockets.
 
-    The shell calls `connected`, `step`, `sent`, `disconnected` and `tick` and does what the effects say, in order;
-    `next_tick_ms` is when it must call `tick` at the latest.
+    The asyncio server calls `connected`, `step`, `sent`, `disconnected` and `tick` and carries out the effects in
+    order; `next_tick_ms` is when it must call `tick` at the latest.
     """
 
     def __init__(
         self,
         controller: Controller,
-        apis: dict[int, Api],
+        apis: dict[int, AnyApi],
         journal: Journal | None = None,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
         script: Script | None = None,
     ) -> None:
         config: ControllerConfig = controller.config
@@ -67,9 +67,9 @@ class Node:
         limits = config.journal_entries_max, config.journal_bytes_max
         self.journal = journal or Journal(*limits, self._api_name, config.node_id, self.script.entry_ids)
         self.received_bytes = 0
-        self._rack = self.script.rack
+        self._stubs = self.script.stubs
         self._responses = Responses(self.journal, self.messages)
-        self._gate = Gate(controller, apis, chance)
+        self._unauthenticated = UnauthenticatedConnections(controller, apis, rng)
         self._connections: dict[int, Connection] = {}
         self._parked: dict[int, Connection] = {}
         self._deadlines = Deadlines(self._parked)
@@ -80,51 +80,51 @@ class Node:
 
     @cached_property
     def _scripts(self) -> ScriptedRequests:
-        # Imported for the first stub: a controller without any starts sooner.
+        # Imported for the first stub, so that a controller without stubs starts faster.
         from mockraft.server.scripted import ScriptedRequests
 
-        return ScriptedRequests(self._rack, self.controller, self._responses, self.config.node_id)
+        return ScriptedRequests(self._stubs, self.controller, self._responses, self.config.node_id)
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
+        """Number of open connections."""
         return len(self._connections)
 
     @property
     def parked(self) -> int:
-        """How many requests are parked."""
+        """Number of parked requests."""
         return len(self._parked)
 
-    def said_on(self, connection_id: int) -> tuple[str | None, int]:
-        """The client id and broker id (-1: none) that were said on a connection."""
+    def client_of(self, connection_id: int) -> tuple[str | None, int]:
+        """Return the client id and broker id (-1: none) last seen on a connection."""
         connection = self._connections.get(connection_id)
         return (None, -1) if connection is None else (connection.client_id, connection.broker_id)
 
     def connected(self, connection_id: int, peer_address: str, now_ms: int) -> list[Effect]:
-        """A connection was accepted; it is closed at once when there are too many already.
+        """Accept a connection, or close it at once when there are too many.
 
         Over TLS its bytes come after `secured`.
         """
         connection = Connection(connection_id, peer_address, now_ms, self.config.frame_bytes_max)
-        refused = self._gate.refusal(len(self._connections))
+        refused = self._unauthenticated.refusal(len(self._connections))
         if refused is not None:
             kind, reason = refused
             self.journal.add_closed(connection.closed(now_ms, reason, refused=True), kind)
             return [Close(connection_id, reason)]
         self._connections[connection_id] = connection
-        self._gate.arrived(connection, now_ms)
+        self._unauthenticated.arrived(connection, now_ms)
         return []
 
     def secured(self, connection_id: int, certificate: bytes | None, now_ms: int) -> list[Effect]:
-        """The TLS handshake of a connection is over; `certificate` is the verified one of its peer in DER, if any."""
+        """Complete the TLS handshake; `certificate` is the peer's verified certificate in DER, if any."""
         connection = self._connections.get(connection_id)
         effects: list[Effect] = []
-        if connection is not None and (refused := self._gate.secured(connection, certificate)):
+        if connection is not None and (refused := self._unauthenticated.secured(connection, certificate)):
             self._close(connection, "tls", refused, now_ms, effects)
         return effects
 
     def step(self, connection_id: int, data: bytes, now_ms: int) -> list[Effect]:
-        """Bytes came in on a connection."""
+        """Process bytes received on a connection."""
         connection = self._connections.get(connection_id)
         if connection is None:
             return []
@@ -138,7 +138,7 @@ class Node:
         connection.waiting += frames
         grown = reader.partial_bytes - held_before
         self.received_bytes += grown
-        if grown > 0 and self.received_bytes > self._gate.received_bytes_max(connection_id):
+        if grown > 0 and self.received_bytes > self._unauthenticated.received_bytes_max(connection_id):
             reason = f"unfinished frames of all connections hold {self.received_bytes} bytes"
             self._close(connection, "received_bytes_max", reason, now_ms, effects)
             return effects
@@ -147,7 +147,7 @@ class Node:
         return effects
 
     def sent(self, connection_id: int, now_ms: int) -> list[Effect]:
-        """What an AwaitSent waited for is written; the connection's next requests are taken."""
+        """Process the connection's next requests after the bytes that an AwaitSent waited for were written."""
         connection = self._connections.get(connection_id)
         if connection is None or not connection.awaits_sent:
             return []
@@ -158,8 +158,8 @@ class Node:
         return effects
 
     def disconnected(self, connection_id: int, reason: str, now_ms: int) -> None:
-        """A connection ended; without effect on one that the node closed itself."""
-        self._gate.left(connection_id)
+        """Remove an ended connection; no effect if the node closed it itself."""
+        self._unauthenticated.left(connection_id)
         connection = self._connections.get(connection_id)
         if connection is None:
             return
@@ -168,7 +168,7 @@ class Node:
         self._forget(connection, full_reason, reason, now_ms, refused=False)
 
     def close(self, connection_id: int, kind: str, reason: str, now_ms: int) -> list[Effect]:
-        """Close a connection for a reason of the shell's (a client that never reads)."""
+        """Close a connection for a reason that the asyncio server detected (a client that never reads)."""
         connection = self._connections.get(connection_id)
         effects: list[Effect] = []
         if connection is not None:
@@ -176,7 +176,7 @@ class Node:
         return effects
 
     def tick(self, now_ms: int) -> list[Effect]:
-        """Do the controller's periodic work and answer parked requests that are due."""
+        """Run the controller's periodic work and answer parked requests that are due."""
         effects: list[Effect] = []
         if now_ms >= self._next_controller_tick_ms:
             self._tick_controller(now_ms)
@@ -184,14 +184,14 @@ class Node:
             self._poll_quorum(now_ms, effects)
         for connection, parked in self._deadlines.due(now_ms):
             self._retry(connection, parked, now_ms, True, effects)
-        for connection_id, reason in self._gate.overdue(now_ms):
+        for connection_id, reason in self._unauthenticated.overdue(now_ms):
             self._close(self._connections[connection_id], "authentication_timeout_ms", reason, now_ms, effects)
-        effects += self._gate.due(now_ms)
+        effects += self._unauthenticated.due(now_ms)
         self._after(now_ms, effects)
         return effects
 
     def answered(self, outgoing_id: int, response: Any, now_ms: int) -> list[Effect]:
-        """What another node of the quorum said to an Ask; None when it said nothing in time."""
+        """Process a response to an SendToNode from another node of the quorum; None: no response in time."""
         effects: list[Effect] = []
         try:
             self._quorum.received(outgoing_id, response, now_ms)
@@ -202,10 +202,10 @@ class Node:
         return effects
 
     def next_tick_ms(self, now_ms: int) -> int:
-        """When `tick` must be called at the latest, in milliseconds of the controller's clock."""
+        """Latest time at which `tick` must be called, in milliseconds of the controller's clock."""
         next_ms = max(self.controller.next_tick_ms(now_ms), self._next_controller_tick_ms)
         poll_ms = max(self._quorum.next_poll_ms(now_ms), self._next_quorum_poll_ms)
-        return min(next_ms, poll_ms, self._deadlines.next_ms(), self._gate.next_due_ms())
+        return min(next_ms, poll_ms, self._deadlines.next_ms(), self._unauthenticated.next_due_ms())
 
     def _tick_controller(self, now_ms: int) -> None:
         self._next_controller_tick_ms = now_ms
@@ -218,13 +218,13 @@ class Node:
     def _poll_quorum(self, now_ms: int, effects: list[Effect]) -> None:
         self._next_quorum_poll_ms = now_ms
         try:
-            effects += map(Ask, self._quorum.poll(now_ms))
+            effects += map(SendToNode, self._quorum.poll(now_ms))
         except Exception:
             self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
             self._next_quorum_poll_ms = now_ms + BROKEN_TICK_PAUSE_MS
 
     def _proceed(self, connection: Connection, now_ms: int, effects: list[Effect]) -> None:
-        """Answer what waits on a connection, in order, until one parks or enough was said at once."""
+        """Answer a connection's requests in order until one parks or the step's byte limit is reached."""
         waiting = connection.waiting
         requests = sent_bytes = 0
         while waiting and connection.parked is None and not connection.awaits_sent:
@@ -247,7 +247,7 @@ class Node:
             effects.append(pause(connection.connection_id))
 
     def _receive(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> int:
-        """Answer or park one request; gives the bytes sent."""
+        """Answer or park one request; return the number of bytes sent."""
         if connection.authentication is not None and self._log_in(connection, frame, now_ms, effects):
             return 0
         try:
@@ -266,8 +266,8 @@ class Node:
             return 0
         ctx = connection.context(request, self.config.controller_listener_name, self.apis, now_ms)
         if connection.broker_id < 0:
-            connection.hear(request, body)
-        if self._rack.is_armed and (scripted := self._scripts.consider(connection, api, body, ctx)) is not None:
+            connection.record_sender(request, body)
+        if self._stubs.is_armed and (scripted := self._scripts.consider(connection, api, body, ctx)) is not None:
             return self._finish(connection, request, scripted, scripted.begin(now_ms), now_ms, effects)
         response = answer(api, body, ctx, self.controller)
         if response.__class__ is Parked:
@@ -275,7 +275,7 @@ class Node:
         return self._responses.send(connection, api, request, body, ctx, response, now_ms, effects)
 
     def _log_in(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> bool:
-        """Let the connection's log-in judge a frame; False where the APIs are to answer it."""
+        """Let the connection's SASL exchange judge a frame; return False if the APIs answer it."""
         exchange = connection.authentication
         assert exchange is not None
         verdict = exchange.receive(frame, now_ms)
@@ -286,7 +286,7 @@ class Node:
             api, request, body, response = verdict.answer
             ctx = connection.context(request, self.config.controller_listener_name, self.apis, now_ms)
             scripted = None
-            if self._rack.is_armed and verdict.failure is None:
+            if self._stubs.is_armed and verdict.failure is None:
                 scripted = self._scripts.consider(connection, api, body, ctx, lambda: response)
             if scripted is None:
                 self._responses.send(connection, api, request, body, ctx, response, now_ms, said)
@@ -297,16 +297,16 @@ class Node:
         if verdict.failure is None:
             effects += said
             if verdict.is_complete and connection.connection_id in self._connections:
-                self._gate.admit(connection, exchange)
+                self._unauthenticated.admit(connection, exchange)
         elif verdict.expired:
             self._close(connection, "session", verdict.failure, now_ms, effects)
         else:
             self._forget(connection, verdict.failure, "authentication", now_ms, refused=True)
-            effects += self._gate.refuse(connection.connection_id, said, verdict.failure, now_ms)
+            effects += self._unauthenticated.refuse(connection.connection_id, said, verdict.failure, now_ms)
         return True
 
     def _body_without_api(self, request: Request) -> Any:
-        """The body for an ApiVersions version that is not known; raises WireError for every other API."""
+        """Return the body for an unknown ApiVersions version; raise WireError for every other API."""
         if request.api_key == api_keys.API_VERSIONS:
             return self.messages.request(api_keys.API_VERSIONS)()
         name = self._api_name(request.api_key)
@@ -323,7 +323,7 @@ class Node:
         now_ms: int,
         effects: list[Effect],
     ) -> int:
-        """Park, or send and journal, what a stub has a hand in; gives the bytes sent."""
+        """Park, or send and journal, the result of a stub; return the number of bytes sent."""
         if response.__class__ is Parked:
             self._scripts.wait(connection, request, scripted, now_ms)
             parked = ParkedRequest(scripted.api, request, scripted.body, scripted.ctx, response, scripted)
@@ -341,7 +341,7 @@ class Node:
         return 0
 
     def _after(self, now_ms: int, effects: list[Effect]) -> None:
-        """Retry the parked requests when the log moved; answering them may let it grow again."""
+        """Retry parked requests after the log moved; answering them may append again."""
         while self._parked:
             position = self._log_position()
             if position == self._log_seen:
@@ -375,7 +375,7 @@ class Node:
 
     def _log_position(self) -> tuple[int, ...]:
         controller, log = self.controller, self.controller.log
-        return (log.end_offset, log.high_watermark, controller.epoch, controller.raft.changes, self._rack.releases)
+        return (log.end_offset, log.high_watermark, controller.epoch, controller.raft.changes, self._stubs.releases)
 
     def _close(
         self, connection: Connection, kind: str, reason: str, now_ms: int, effects: list[Effect], frame: bytes = b""
@@ -387,10 +387,10 @@ class Node:
         self, connection: Connection, reason: str, kind: str, now_ms: int, refused: bool, frame: bytes = b""
     ) -> None:
         del self._connections[connection.connection_id]
-        self._gate.known(connection.connection_id)
+        self._unauthenticated.forget(connection.connection_id)
         self._parked.pop(connection.connection_id, None)
         self.received_bytes -= connection.reader.partial_bytes
-        if self._rack.is_armed or (connection.parked is not None and connection.parked.scripted is not None):
+        if self._stubs.is_armed or (connection.parked is not None and connection.parked.scripted is not None):
             self._scripts.ended(connection, now_ms)
         connection.parked = None
         connection.waiting.clear()

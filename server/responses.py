@@ -1,10 +1,10 @@
-"""From a response message to its bytes, and to the journal's line on the exchange."""
+"""Encode response messages and write their journal entries."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mockraft.server.apis.api import Api, RequestContext, broken
+from mockraft.server.apis.api import AnyApi, RequestContext, broken
 from mockraft.server.connection_state import Connection
 from mockraft.server.effects import Effect, Send
 from mockraft.server.journal import Exchange, Journal, without_secrets
@@ -13,7 +13,7 @@ from mockraft.wire.connection import Request, write_response
 
 
 class Responses:
-    """Writes a node's responses and keeps its journal; `messages` has the classes and header versions."""
+    """Sends a node's responses and writes its journal; `messages` has the classes and header versions."""
 
     def __init__(self, journal: Journal, messages: Any) -> None:
         self._journal = journal
@@ -22,7 +22,7 @@ class Responses:
     def send(
         self,
         connection: Connection,
-        api: Api,
+        api: AnyApi,
         request: Request,
         body: Any,
         ctx: RequestContext,
@@ -30,14 +30,16 @@ class Responses:
         now_ms: int,
         effects: list[Effect],
     ) -> int:
-        """Send a response; gives its bytes' number."""
+        """Send a response; return its size in bytes."""
         data, version = self.written(api, request, body, ctx, response)
         effects.append(Send(connection.connection_id, data))
         self.note(connection, request, ctx, now_ms, data, version, api.served_by)
         return len(data)
 
-    def written(self, api: Api, request: Request, body: Any, ctx: RequestContext, response: Any) -> tuple[bytes, int]:
-        """The frame of a response, and the version in which it is written."""
+    def written(
+        self, api: AnyApi, request: Request, body: Any, ctx: RequestContext, response: Any
+    ) -> tuple[bytes, int]:
+        """Return a response's frame and the version it is written in."""
         version = answered_version(api, request.api_version)
         try:
             body_bytes = response.write(version)
@@ -60,7 +62,7 @@ class Responses:
         unmatched: bool = False,
         reason: str | None = None,
     ) -> Exchange:
-        """Journal an exchange; `data` is what was sent, all of it, and empty for nothing."""
+        """Write an exchange to the journal; `data` is everything that was sent, empty for nothing."""
         if request.api_key == api_keys.SASL_AUTHENTICATE:
             request = without_secrets(request)
         exchange = Exchange(
@@ -85,6 +87,6 @@ class Responses:
         return exchange
 
 
-def answered_version(api: Api, api_version: int) -> int:
-    """The version of a response: ApiVersions of an unknown one is answered in 0 (RequestContext.apiVersion)."""
+def answered_version(api: AnyApi, api_version: int) -> int:
+    """Return a response's version: an unknown ApiVersions version is answered in 0 (RequestContext.apiVersion)."""
     return api_version if 0 <= api_version <= api.max_version else 0

@@ -1,11 +1,11 @@
-"""Rules that a proposal words otherwise than Kafka 4.3.1 ships them, and which proposal has which."""
+"""Rules of proposals that differ from Kafka 4.3.1, and the proposal each belongs to."""
 
 from enum import Enum
 from typing import NamedTuple
 
 
 class Wording(NamedTuple):
-    """One rule: the proposal, what its text says, what 4.3.1 does instead, and where the decision is made."""
+    """One rule: its proposal, its text, the behaviour of 4.3.1, and the code that decides."""
 
     proposal: str
     sentence: str
@@ -14,7 +14,7 @@ class Wording(NamedTuple):
 
 
 class Rule(Enum):
-    """What holds in place of Kafka's own rule while it is in `ControllerConfig.rules`."""
+    """Rules that replace Kafka's own while they are in `ControllerConfig.rules`."""
 
     UNASSIGNED_DIR_IS_ZERO = Wording(
         "kip-858",
@@ -105,4 +105,4 @@ PROFILES: dict[str, frozenset[Rule]] = {
     name: frozenset(rule for rule in Rule if rule.value.proposal == name)
     for name in ("kip-18", "kip-113", "kip-858", "kip-1066")
 }
-"""The rules of each proposal that `--profile` knows; KIP-18's and KIP-113's of a controller are those of 4.3.1."""
+"""Rules of each proposal that `--profile` knows; KIP-18's and KIP-113's controller rules equal 4.3.1's."""

@@ -1,7 +1,7 @@
-"""Several controllers in one process, with one history: voters of one quorum that talk over their own listeners.
+"""Several controllers in one process with one history: voters of one quorum that use their own listeners.
 
-What a script does to them is what happens to processes: a kill tells nobody, a cut link swallows what is sent on it,
-an election is one that raft holds.
+Test operations act as on processes: a kill is not announced, a cut link drops what is sent on it, an election is one
+of raft.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from mockraft.server.clock import Clock, RealClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import STANDBY
-from mockraft.server.controller.data_dir import DataDirError
+from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.journal import Journal
 from mockraft.server.raft.raft import Raft
 from mockraft.server.running import RunningController, advertised_host
@@ -28,28 +28,28 @@ from mockraft.server.tcp import bind
 from mockraft.wire import uuids
 
 PATIENCE_S = 20.0
-"""How long a script's wish may take; an election by timeout takes two seconds at the most, a few of them more."""
+"""Timeout of a test operation; an election by timeout takes up to two seconds, and several may be needed."""
 
 _LOOK_AGAIN_S = 0.005
 _ELECTION_S = 1.0
 
 
 class QuorumError(RuntimeError):
-    """A script wants what the quorum cannot do as it stands; the message says how it stands."""
+    """Raised if the quorum cannot do what a test asks in its current state, which the message describes."""
 
 
 class RunningQuorum:
-    """The nodes of one quorum; made by `start`, ended by `stop`.
+    """Nodes of one quorum; created by `start`, ended by `stop`.
 
-    `configs`, `nodes` and `journals` are by node id; a node that is killed is not in `nodes`, and its journal goes on
-    when it starts again.
+    `configs`, `nodes` and `journals` are by node id; a killed node is not in `nodes`, and its journal continues when
+    it starts again.
     """
 
     def __init__(
         self,
         configs: dict[int, ControllerConfig],
         clock: Clock,
-        chance: random.Random,
+        rng: random.Random,
         script: Script | None = None,
     ) -> None:
         self.configs = configs
@@ -57,7 +57,7 @@ class RunningQuorum:
         self.nodes: dict[int, RunningController] = {}
         self.journals: dict[int, Journal] = {}
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._apart: frozenset[int] = frozenset()
         self._shut: set[int] = set()
         self._undo = contextlib.ExitStack()
@@ -68,7 +68,7 @@ class RunningQuorum:
         config: ControllerConfig,
         controllers: int,
         clock: Clock | None = None,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
         script: Script | None = None,
     ) -> RunningQuorum:
         """Start `controllers` nodes with the ids from `config.node_id` on, and hold their first election.
@@ -77,20 +77,20 @@ class RunningQuorum:
         `config.data_dir`; without one, of a temporary folder, so that a killed node finds its log again. OSError when a
         port is taken, DataDirError when a folder cannot be used.
         """
-        chance = chance or random.Random(config.seed)
+        rng = rng or random.Random(config.seed)
         ids = range(config.node_id, config.node_id + controllers)
         with contextlib.ExitStack() as unused:
             data_dir = config.data_dir
             if data_dir is None:
                 data_dir = Path(unused.enter_context(tempfile.TemporaryDirectory(prefix="mockraft-quorum-")))
             elif config.port == 0 and folder(data_dir, config.node_id).exists():
-                raise DataDirError(f"data dir {data_dir}: its quorum has ports of its own, which port 0 cannot be")
+                raise DataDirError(f"data dir {data_dir}: its quorum has fixed ports; port 0 is not possible")
             bound: dict[int, socket.socket] = {}
             for index, node_id in enumerate(ids):
                 bound[node_id] = bind(config.host, config.port + index if config.port else 0)
                 unused.callback(bound[node_id].close)
             configs = quorum_configs(config, data_dir, {node_id: s.getsockname()[1] for node_id, s in bound.items()})
-            quorum = cls(configs, clock or RealClock(), chance, script)
+            quorum = cls(configs, clock or RealClock(), rng, script)
             try:
                 for node_id in ids:
                     await quorum._start_node(node_id, bound[node_id])
@@ -99,19 +99,19 @@ class RunningQuorum:
                 raise
             quorum._undo = unused.pop_all()
         if controllers > 1:
-            # The first election need not wait until somebody misses a leader.
+            # Do not wait for an election timeout.
             longest = max(quorum.nodes, key=lambda node_id: (quorum._log_end(node_id), -node_id))
             quorum.nodes[longest].script(Raft.elect)
         return quorum
 
     @property
     def bootstrap(self) -> str:
-        """Where brokers connect to: every node's `host:port`, running or not."""
+        """Addresses that brokers connect to: every node's `host:port`, running or not."""
         return ",".join(f"{config.voter_host}:{config.voter_port}" for config in self.configs.values())
 
     @property
     def active(self) -> int | None:
-        """The active controller's node id; of two that both think so the one of the newer epoch, None without any."""
+        """Node id of the active controller (that of the newest epoch if two think so), None if there is none."""
         epochs = {node_id: node.controller.epoch for node_id, node in self.nodes.items()}
         best = max(epochs, key=epochs.__getitem__, default=None)
         return None if best is None or epochs[best] == STANDBY else best
@@ -134,7 +134,7 @@ class RunningQuorum:
         QuorumError when it does not run, TimeoutError when a majority never votes for it.
         """
         self._check_runs(node_id)
-        # What was written in between may cost it votes; then it stands again.
+        # Records written in between may cost it votes; then it starts another election.
         stand_at = 0.0
 
         def leads() -> bool:
@@ -148,20 +148,20 @@ class RunningQuorum:
         await self._until(leads, timeout_s, f"node {node_id} to lead")
 
     async def resign(self, timeout_s: float = PATIENCE_S) -> int:
-        """The active controller gives up its epoch; gives the id of the next one, which may be the same.
+        """Make the active controller resign; return the id of the next one, which may be the same.
 
-        QuorumError without an active controller, TimeoutError when nobody follows it.
+        QuorumError without an active controller, TimeoutError if no node succeeds it.
         """
         node_id = self.active
         if node_id is None:
-            raise QuorumError(f"nobody can resign: no controller is active; {self._state()}")
+            raise QuorumError(f"no controller is active, so none can resign; {self._state()}")
         epoch = self.nodes[node_id].controller.epoch
         self.nodes[node_id].script(Raft.resign)
         await self._until(lambda: self._active_epoch() > epoch, timeout_s, "another leader")
         return await self.wait_for_leader(timeout_s)
 
     def partition(self, *node_ids: int, brokers: bool = False) -> None:
-        """Cut these nodes off from the other nodes, in place of any cut before; with `brokers` from everybody.
+        """Partition these nodes from the others, replacing any previous partition; with `brokers` from all clients.
 
         Nodes that are cut off together still reach each other.
         """
@@ -173,16 +173,16 @@ class RunningQuorum:
         self._cut()
 
     def heal(self) -> None:
-        """Every node reaches every other, and brokers reach all, again."""
+        """Heal all partitions: every node reaches every other, and brokers reach all."""
         self.partition()
 
     async def kill(self, node_id: int) -> None:
-        """End a node as kill -9 ends a process; what it wrote stays in its folder. QuorumError if it does not run."""
+        """Kill a node as kill -9 ends a process; its data directory stays. QuorumError if it does not run."""
         self._check_runs(node_id)
         await self.nodes.pop(node_id).kill()
 
     async def restart(self, node_id: int) -> None:
-        """Start a killed node on the port it had, or end a running one first. OSError when the port is taken."""
+        """Start a killed node on its old port, or kill and restart a running one. OSError if the port is in use."""
         if node_id not in self.configs:
             raise QuorumError(f"there is no node {node_id}; {self._state()}")
         if node_id in self.nodes:
@@ -190,9 +190,9 @@ class RunningQuorum:
         await self._start_node(node_id)
 
     async def _start_node(self, node_id: int, bound: socket.socket | None = None) -> None:
-        chance = random.Random(self._chance.getrandbits(64))
+        rng = random.Random(self._rng.getrandbits(64))
         self.nodes[node_id] = await RunningController.start(
-            self.configs[node_id], self._clock, chance, bound, self.shared_script, self.journals.get(node_id)
+            self.configs[node_id], self._clock, rng, bound, self.shared_script, self.journals.get(node_id)
         )
         self.journals[node_id] = self.nodes[node_id].node.journal
         self._cut()
@@ -202,14 +202,14 @@ class RunningQuorum:
         for node_id, node in self.nodes.items():
             others = [other for other in self.configs if (other in self._apart) != (node_id in self._apart)]
             addresses = frozenset((self.configs[other].voter_host, self.configs[other].voter_port) for other in others)
-            node.listener.quorum_peers().cut(addresses)
+            node.listener.quorum_connections().cut(addresses)
             node.listener.shut(node_id in self._shut)
 
     def _active_epoch(self) -> int:
         return max((node.controller.epoch for node in self.nodes.values()), default=STANDBY)
 
     def _has_whole_log(self, node_id: int) -> bool:
-        """Whether the node has all that any it can reach has, so that they may vote for it."""
+        """Return True if its log is at least as long as that of every node it reaches, so they may vote for it."""
         own = self._log_end(node_id)
         return all(
             own >= self._log_end(other) for other in self.nodes if (other in self._apart) == (node_id in self._apart)
@@ -246,12 +246,12 @@ class RunningQuorum:
 
 
 def folder(data_dir: Path, node_id: int) -> Path:
-    """The data directory of one node of a quorum below the quorum's."""
+    """Return the data directory of one node below the quorum's directory."""
     return data_dir / f"controller-{node_id}"
 
 
 def directory_id(cluster_id: str, node_id: int) -> bytes:
-    """The directory id of a node of such a quorum: the same in every run, so that a half-made quorum can go on."""
+    """Return a node's directory id: the same in every run, so that a partly created quorum can continue."""
     digest = bytearray(hashlib.sha256(f"{cluster_id}/{node_id}".encode()).digest()[:16])
     digest[6] = digest[6] & 0x0F | 0x40
     digest[8] = digest[8] & 0x3F | 0x80
@@ -260,7 +260,7 @@ def directory_id(cluster_id: str, node_id: int) -> bytes:
 
 
 def quorum_configs(config: ControllerConfig, data_dir: Path, ports: dict[int, int]) -> dict[int, ControllerConfig]:
-    """Each node's options: its own id, port and folder, and all nodes as the voters."""
+    """Return each node's options: its own id, port and directory, and all nodes as voters."""
     host = advertised_host(config) or config.host
     static = ",".join(f"{node_id}@{host}:{port}" for node_id, port in ports.items())
     dynamic = ",".join(

@@ -1,7 +1,7 @@
-"""Requests that stubs have a hand in: from the match to what is sent, or not.
+"""Requests that stubs handle: from the match to the bytes that are sent, if any.
 
 A delay, a blackhole and a Fetch that waits are all parked requests: the connection's next ones wait, as Kafka mutes a
-channel. A stub that breaks is answered with UNKNOWN_SERVER_ERROR, as a handler is, and the journal has the traceback.
+channel. A stub that raises is answered with UNKNOWN_SERVER_ERROR, as a handler is, and the journal has the traceback.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from mockraft.server.apis.api import Api, Parked, RequestContext, answer, broken
+from mockraft.server.apis.api import AnyApi, Parked, RequestContext, answer, broken
 from mockraft.server.connection_state import Connection
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.periodic import NEVER_MS
@@ -18,15 +18,15 @@ from mockraft.server.effects import Close, Effect, Reset, Send
 from mockraft.server.responses import Responses, answered_version
 from mockraft.server.stubs.chance import Chance
 from mockraft.server.stubs.endings import Blackhole
-from mockraft.server.stubs.match import Asked
+from mockraft.server.stubs.match import StubRequest
 from mockraft.server.stubs.plan import Plan
-from mockraft.server.stubs.rack import Rack
 from mockraft.server.stubs.stub import Stub
+from mockraft.server.stubs.stub_list import StubList
 from mockraft.wire import api_keys
 from mockraft.wire.connection import Request
 
 NOTHING: Final = object()
-"""What a stub answers that lets nothing be said, or only bytes."""
+"""Sentinel: send no response message (raw bytes may still be sent)."""
 
 _PASS = Plan(())
 _HELD = Plan((Blackhole(),))
@@ -35,8 +35,8 @@ _RELEASED.reason.append("blackholed until released")
 
 
 class ScriptedRequest:
-    """One request, the stub that serves it (None: no stub does, but the rack is strict, or it carries another), and
-    what becomes of it. `carried` is the request inside an Envelope that a stub serves.
+    """One request with its stub (None: strict mode without a match, or an Envelope that carries a stubbed
+    request) and its result. `carried` is the request inside an Envelope that a stub serves.
     """
 
     __slots__ = (
@@ -49,23 +49,23 @@ class ScriptedRequest:
         "ctx",
         "is_noted",
         "plan",
-        "rack",
         "received_ms",
         "stub",
+        "stubs",
         "unmatched",
     )
 
     def __init__(
         self,
-        rack: Rack,
+        stubs: StubList,
         stub: Stub | None,
-        asked: Asked,
-        api: Api,
+        asked: StubRequest,
+        api: AnyApi,
         body: Any,
         ctx: RequestContext,
         ask: Callable[[], Any],
     ) -> None:
-        self.rack = rack
+        self.stubs = stubs
         self.stub = stub
         self.asked = asked
         self.api = api
@@ -81,33 +81,33 @@ class ScriptedRequest:
 
     @property
     def chance(self) -> Chance:
-        """What chance has for this call of the stub, however many it serves before this one is answered."""
+        """The random values of this call of the stub, independent of later calls."""
         return Chance(0, self._call)
 
     def begin(self, now_ms: int) -> Any:
-        """The response, NOTHING, or `Parked`."""
+        """Return the response, NOTHING, or `Parked`."""
         try:
             stub = self.stub
-            if self.rack.holder(self.asked) is not None:
+            if self.stubs.holder(self.asked) is not None:
                 self.plan = _HELD
                 return self._until_released()
             if stub is not None and self.plan.varies:
                 self.plan = self.plan.resolved(self._call, self.asked)
             if stub is not None and self.plan.held_by:
-                self.rack.hold(stub, self.asked, self.plan.held_by)
+                self.stubs.hold(stub, self.asked, self.plan.held_by)
                 return self._until_released()
             return self._wait(self.plan.delays_before, now_ms, self._respond)
         except Exception:
             return broken(self.api, self.body, self.ctx)
 
-    def _until_released(self) -> Parked:
+    def _until_released(self) -> Parked[Any]:
         def retry(now_ms: int, expired: bool) -> Any:
-            if self.rack.holder(self.asked) is not None:
+            if self.stubs.holder(self.asked) is not None:
                 return None
             self.plan = _RELEASED
             return self._respond(now_ms)
 
-        # Whoever releases somebody has the parked requests retried: `Rack.on_release`.
+        # Releasing a client retries the parked requests: `StubList.on_release`.
         return Parked(NEVER_MS, retry)
 
     def _wait(self, delays: Sequence[Callable[[Chance], int]], now_ms: int, then: Callable[[int], Any]) -> Any:
@@ -130,7 +130,7 @@ class ScriptedRequest:
         return self._follow(self._ask(), now_ms)
 
     def _follow(self, response: Any, now_ms: int) -> Any:
-        """What the controller answers, now or once it does."""
+        """Return the controller's own answer, now or once it is ready."""
         if not isinstance(response, Parked):
             return self._say(response, now_ms)
         parked = response
@@ -144,7 +144,7 @@ class ScriptedRequest:
     def _say(self, response: Any, now_ms: int) -> Any:
         if self.plan.response_changes and response is not NOTHING:
             version = answered_version(self.api, self.asked.api_version)
-            # A copy: what a handler gives may be said to others, too.
+            # A copy: a handler's response may be shared with other requests.
             response = self.api.response.read(response.write(version), version)
             for change in self.plan.response_changes:
                 given = change(response)
@@ -152,7 +152,7 @@ class ScriptedRequest:
         return self._wait(self.plan.delays, now_ms, lambda _: response)
 
     def edited(self, frame: bytes) -> bytes:
-        """What is sent in place of the frame of the response."""
+        """Return the bytes sent in place of the response's frame."""
         plan = self.plan
         if plan.is_untouched or (self.ctx.failure is not None and not plan.passes):
             return frame
@@ -163,10 +163,10 @@ class ScriptedRequest:
 
 
 class ScriptedRequests:
-    """The rack of a node's script, at the node's door. `consider` is asked only while the rack is armed."""
+    """The stubs of a node, applied to its requests. `consider` is called only while stubs are armed."""
 
-    def __init__(self, rack: Rack, controller: Controller, responses: Responses, node_id: int) -> None:
-        self._rack = rack
+    def __init__(self, stubs: StubList, controller: Controller, responses: Responses, node_id: int) -> None:
+        self._stubs = stubs
         self._controller = controller
         self._responses = responses
         self._node_id = node_id
@@ -174,28 +174,28 @@ class ScriptedRequests:
     def consider(
         self,
         connection: Connection,
-        api: Api,
+        api: AnyApi,
         body: Any,
         ctx: RequestContext,
         ask: Callable[[], Any] | None = None,
     ) -> ScriptedRequest | None:
-        """The request with what stubs make of it; None when they have nothing to do with it.
+        """Return the request with its stub; None if no stub applies.
 
-        `ask` gives the controller's own answer.
+        `ask` returns the controller's own answer.
         """
         is_envelope = ctx.api_key == api_keys.ENVELOPE
-        if self._rack.is_idle_for(ctx.api_key) and not is_envelope:
+        if self._stubs.is_idle_for(ctx.api_key) and not is_envelope:
             return None
         asked = self._asked(connection, body, ctx)
         stub, failure = self._match(asked)
-        unmatched = stub is None and self._rack.strict
+        unmatched = stub is None and self._stubs.strict
         if stub is None and failure is None and not unmatched and not is_envelope:
             return None
         if failure is not None:
             ask = partial(_raise, failure)
         elif ask is None:
             ask = partial(answer, api, body, ctx, self._controller)
-        found = ScriptedRequest(self._rack, stub, asked, api, body, ctx, ask)
+        found = ScriptedRequest(self._stubs, stub, asked, api, body, ctx, ask)
         found.unmatched = unmatched
         if is_envelope:
             ctx.carried = partial(self._carried, connection, found)
@@ -205,12 +205,12 @@ class ScriptedRequests:
         self,
         connection: Connection,
         outer: ScriptedRequest,
-        api: Api,
+        api: AnyApi,
         body: Any,
         ctx: RequestContext,
         controller: Controller,
     ) -> Any:
-        """Answer what an Envelope carries, as its own stub has it if it has one."""
+        """Answer the request in an Envelope, by its own stub if it has one."""
         asked = self._asked(connection, body, ctx)
         stub, failure = self._match(asked)
         if failure is not None:
@@ -218,12 +218,12 @@ class ScriptedRequests:
         if stub is None:
             return answer(api, body, ctx, controller)
         ask = partial(answer, api, body, ctx, controller)
-        outer.carried = ScriptedRequest(self._rack, stub, asked, api, body, ctx, ask)
+        outer.carried = ScriptedRequest(self._stubs, stub, asked, api, body, ctx, ask)
         outer.unmatched = False
         return _said(outer.carried.begin(ctx.now_ms), api)
 
     def wait(self, connection: Connection, request: Request, scripted: ScriptedRequest, now_ms: int) -> None:
-        """A request is parked: one that is blackholed is journaled at once, for nobody knows whether more comes."""
+        """Register a parked request; a blackholed one is journaled at once, as its end is unknown."""
         held = next((part for part in (scripted, scripted.carried) if part is not None and part.plan.held_by), scripted)
         holder = held.stub
         if holder is not None and held.plan.held_by and not scripted.is_noted:
@@ -245,7 +245,7 @@ class ScriptedRequests:
         now_ms: int,
         effects: list[Effect],
     ) -> tuple[int, Close | Reset | None]:
-        """Send what there is to send and journal it; gives the bytes sent, and what then ends the connection."""
+        """Send and journal the result; return the number of bytes sent and the reason to end the connection, if any."""
         api, body, ctx = scripted.api, scripted.body, scripted.ctx
         data, version = b"", answered_version(api, request.api_version)
         if response is not NOTHING:
@@ -285,8 +285,8 @@ class ScriptedRequests:
         return len(data), (Reset if end == "reset" else Close)(connection.connection_id, reason)
 
     def ended(self, connection: Connection, now_ms: int) -> None:
-        """A connection ended: what is parked on it was asked all the same, and the journal says so."""
-        self._rack.forget_connection(self._node_id, connection.connection_id)
+        """Journal the parked requests of a connection that ended."""
+        self._stubs.forget_connection(self._node_id, connection.connection_id)
         parked = connection.parked
         if parked is None or parked.scripted is None or parked.scripted.is_noted:
             return
@@ -313,8 +313,8 @@ class ScriptedRequests:
                 part.stub.calls.append(exchange)
                 part.stub.last_served_ms = now_ms
 
-    def _asked(self, connection: Connection, body: Any, ctx: RequestContext) -> Asked:
-        return Asked(
+    def _asked(self, connection: Connection, body: Any, ctx: RequestContext) -> StubRequest:
+        return StubRequest(
             ctx.api_key,
             ctx.api_version,
             ctx.client_id,
@@ -326,16 +326,16 @@ class ScriptedRequests:
             body,
         )
 
-    def _match(self, asked: Asked) -> tuple[Stub | None, Exception | None]:
-        """The stub that serves a request, and what broke when it was looked for: a test's own function may."""
+    def _match(self, asked: StubRequest) -> tuple[Stub | None, Exception | None]:
+        """Return the stub that serves a request, and the error if a test's own matcher raised."""
         try:
-            return self._rack.holder(asked) or self._rack.match(asked), None
+            return self._stubs.holder(asked) or self._stubs.match(asked), None
         except Exception as failure:
             return None, failure
 
 
-def _said(response: Any, api: Api) -> Any:
-    """A response that an Envelope can carry, now or later: where nothing is said, what carries it is not sent."""
+def _said(response: Any, api: AnyApi) -> Any:
+    """Convert a response into one that an Envelope can carry; without one, the Envelope gets none either."""
     if response is NOTHING:
         return api.response()
     if not isinstance(response, Parked):

@@ -1,4 +1,4 @@
-"""What the security options of a controller may be, and which of them need each other."""
+"""Allowed values of the security options of a controller, and their dependencies."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ MECHANISMS: Final = (PLAIN, *HASHES)
 
 
 def uses_tls(security_protocol: str) -> bool:
-    """Whether connections are encrypted."""
+    """True if connections are encrypted."""
     return security_protocol.endswith("SSL")
 
 
 def uses_sasl(security_protocol: str) -> bool:
-    """Whether connections say who they are with SASL."""
+    """True if connections authenticate with SASL."""
     return security_protocol.startswith("SASL")
 
 
 def check(config: ControllerConfig) -> None:
-    """ValueError that says which option is wrong and what it may be."""
+    """Raise ValueError that names the wrong option and its allowed values."""
     protocol = config.security_protocol
     _one_of("security_protocol", protocol, tuple(SECURITY_PROTOCOLS))
     _one_of("ssl_client_auth", config.ssl_client_auth, SSL_CLIENT_AUTH)

@@ -1,7 +1,7 @@
-"""TLS on the listener without its sockets: bytes in, bytes out, and the certificate of the other side.
+"""TLS for the listener without its sockets: bytes in, bytes out, and the client's certificate.
 
-OpenSSL works on memory here (RFC 5246, RFC 8446), so a handshake is as much in the node's hands as a request: it can be
-refused, timed and journalled. Certificates and keys are PEM files; TLS 1.2 and 1.3, as Kafka's defaults are.
+OpenSSL works on memory here (RFC 5246, RFC 8446), so a handshake can be refused, timed and journaled like a request.
+Certificates and keys are PEM files; TLS 1.2 and 1.3, as Kafka's defaults are.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _VERIFY = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ss
 
 
 class TlsError(Exception):
-    """The other side does not speak TLS as it must; the text says how."""
+    """Raised if the client violates TLS; the text describes how."""
 
 
 def server_context(config: ControllerConfig) -> ssl.SSLContext:
-    """What the listener shows and asks for. ValueError for files that are no PEM or do not belong together."""
+    """Return the listener's SSL context. ValueError for files that are no PEM or do not belong together."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # As in Kafka: a client that renegotiates could keep the process busy for nothing.
+    # As in Kafka: a client could keep the process busy with renegotiations.
     context.options |= ssl.OP_NO_RENEGOTIATION
     certificate, key = config.ssl_certificate_file, config.ssl_key_file
     assert certificate is not None
@@ -44,7 +44,7 @@ def server_context(config: ControllerConfig) -> ssl.SSLContext:
 
 
 class TlsSession:
-    """One connection's server side. What has to be sent is fetched with `outgoing` after every call."""
+    """Server side of one connection. Fetch bytes to send with `outgoing` after every call."""
 
     __slots__ = ("_in", "_out", "_tls", "ended", "established")
 
@@ -55,7 +55,7 @@ class TlsSession:
         self.ended = False
 
     def receive(self, data: bytes) -> bytes:
-        """Take what came; give what it says in clear. TlsError, after which only `outgoing` makes sense."""
+        """Decrypt received bytes. After TlsError only `outgoing` may be called."""
         self._in.write(data)
         try:
             if not self.established:
@@ -68,23 +68,23 @@ class TlsSession:
             raise TlsError(_reason(error)) from error
 
     def send(self, data: bytes) -> None:
-        """Have these bytes encrypted."""
+        """Encrypt these bytes."""
         self._tls.write(data)
 
     def end(self) -> None:
-        """Say that nothing more will come (close_notify); without effect before the handshake is over."""
+        """Send close_notify; no effect before the handshake is complete."""
         if self.established:
-            # The other side's close_notify is not waited for.
+            # Do not wait for the client's close_notify.
             with contextlib.suppress(ssl.SSLError):
                 self._tls.unwrap()
 
     def outgoing(self) -> bytes:
-        """What must go to the other side now."""
+        """Return the bytes to send to the client."""
         return self._out.read()
 
     @property
     def peer_certificate(self) -> bytes | None:
-        """The verified certificate of the other side in DER; None where it showed none."""
+        """Verified certificate of the client in DER; None if it sent none."""
         return self._tls.getpeercert(binary_form=True)
 
     def _read(self) -> bytes:

@@ -1,6 +1,6 @@
-"""Columns between numpy and Arrow, over the same memory.
+"""Convert columns between numpy and Arrow without copying.
 
-`pa.array` and `to_numpy` do as much and import pandas first, which takes longer than reading many a capture.
+`pa.array` and `to_numpy` do the same but import pandas first, which takes longer than reading many captures.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 
 def as_arrow(column: Array, kind: pa.DataType, is_null: Array | None = None) -> pa.Array:
-    """A column of numbers or truths as Arrow; null where `is_null`."""
+    """Return a numpy column of numbers or booleans as an Arrow array; null where `is_null`."""
     numbers = np.ascontiguousarray(column, np.dtype(str(kind)))
     content = np.packbits(numbers, bitorder="little") if kind == pa.bool_() else numbers
     valid = None if is_null is None else pa.py_buffer(np.packbits(~is_null, bitorder="little"))
@@ -24,7 +24,7 @@ def as_arrow(column: Array, kind: pa.DataType, is_null: Array | None = None) -> 
 
 
 def texts(values: Sequence[str]) -> pa.StringArray:
-    """A column of texts."""
+    """Return a column of strings."""
     encoded = [value.encode() for value in values]
     offsets = np.zeros(len(encoded) + 1, np.int32)
     np.cumsum([len(each) for each in encoded], out=offsets[1:])
@@ -33,20 +33,20 @@ def texts(values: Sequence[str]) -> pa.StringArray:
 
 
 def of_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """A column of Python's texts, numbers or truths."""
+    """Return a column of Python strings, numbers or booleans."""
     return texts(values) if kind == pa.string() else as_arrow(np.array(values), kind)
 
 
 def repeated(text: str, count: int) -> pa.StringArray:
-    """A column of one text, again and again."""
+    """Return a column that repeats one string."""
     return texts([text]).take(as_arrow(np.zeros(count, np.int32), pa.int32()))
 
 
 def gather(buffer: Array, at: Array, size: Array) -> pa.BinaryArray:
-    """Slices of a buffer of bytes as a binary column, copied by Arrow and not one by one."""
+    """Return slices of a byte buffer as a binary column; Arrow copies them all at once."""
     if not len(at):
         return pa.nulls(0, pa.binary())
-    # One slice, one that is not used, and so on; the last offset only keeps the array valid.
+    # Used and unused slices alternate; the last offset only keeps the array valid.
     offsets = np.empty(2 * len(at) + 1, np.int32)
     offsets[0:-1:2] = at
     offsets[1::2] = at + size
@@ -57,7 +57,7 @@ def gather(buffer: Array, at: Array, size: Array) -> pa.BinaryArray:
 
 
 def in_order(columns: Mapping[str, Any], schema: pa.Schema) -> list[pa.Array]:
-    """The columns of a schema by their names; those of numpy become Arrow's."""
+    """Return the columns of a schema by name, with numpy columns converted to Arrow."""
     return [
         as_arrow(columns[field.name], field.type)
         if isinstance(columns[field.name], np.ndarray)
@@ -67,7 +67,7 @@ def in_order(columns: Mapping[str, Any], schema: pa.Schema) -> list[pa.Array]:
 
 
 def as_numpy(column: pa.Array) -> Array:
-    """A column of numbers or truths without nulls; numbers are not copied and cannot be written to."""
+    """Return a column of numbers or booleans without nulls; numbers are a read-only view."""
     content = column.buffers()[1]
     if not len(column) or content is None:
         return np.zeros(0, np.dtype(str(column.type)))
@@ -79,5 +79,5 @@ def as_numpy(column: pa.Array) -> Array:
 
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of nothing."""
+    """Return a batch without rows."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)

@@ -1,8 +1,8 @@
-"""Endpoints, controllers' addresses in what a controller answers, and other addresses put in their place.
+"""Endpoints, and replacing controllers' addresses in responses.
 
-Brokers learn where the controllers are from answers (`NodeEndpoints`, DescribeQuorum, DescribeCluster) and, what counts
-after a restart, from the VotersRecord in the metadata log, which Fetch and FetchSnapshot bring as record batches. A
-recording proxy that is not told everywhere is passed by. `Translate` gives the address to say for one that was said.
+Brokers learn controller addresses from responses (`NodeEndpoints`, DescribeQuorum, DescribeCluster) and, decisive after
+a restart, from the VotersRecord in the metadata log, which Fetch and FetchSnapshot carry as record batches. Unless a
+recording proxy replaces all of them, brokers bypass it. `Translate` maps an address to its replacement.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ RAFT_APIS = frozenset(
         api_keys.DESCRIBE_QUORUM,
     }
 )
-"""The APIs of the quorum: their epochs are the quorum's."""
+"""APIs of the quorum: their epochs are quorum epochs."""
 
 SPEAK_OF_CONTROLLERS = RAFT_APIS | {api_keys.DESCRIBE_CLUSTER}
-"""The APIs whose answers have controllers' addresses."""
+"""APIs whose responses carry controllers' addresses."""
 
 _CONTROLLERS = 2  # DescribeCluster's endpoint type
 _FRAME_OF_REGISTER_CONTROLLER = bytes((metadata_log_frame.FRAME_VERSION, RegisterControllerRecord.api_key))
 
 
 def translate_response(frame: bytes, api_key: int, api_version: int, translate: Translate) -> bytes | None:
-    """The response with its controllers' addresses translated, length included; None when nothing has to change.
+    """Return the response with translated controller addresses, length included; None if nothing changes.
 
-    `frame` is without its length. WireError when it cannot be read. FetchSnapshot's bytes are left as they are.
+    `frame` excludes its length. Raises WireError if it cannot be read. FetchSnapshot's bytes are left unchanged.
     """
     header_version = messages.response_header_version(api_key, api_version)
     response, end = messages.response(api_key).read_from(frame, api_version, 4 + header_version)
@@ -64,7 +64,7 @@ def translate_response(frame: bytes, api_key: int, api_version: int, translate: 
 
 
 def translate_message(response: Any, translate: Translate) -> bool:
-    """Translate the addresses in a decoded response, in place; whether any changed."""
+    """Translate the addresses in a decoded response, in place; return True if any changed."""
     nodes = list(getattr(response, "node_endpoints", ()))
     if response.api_key == api_keys.DESCRIBE_QUORUM:
         nodes += [listener for node in response.nodes for listener in node.listeners]
@@ -81,9 +81,9 @@ def translate_message(response: Any, translate: Translate) -> bool:
 
 
 def translate_log(records: bytes, translate: Translate) -> bytes:
-    """Record batches of the metadata log with translated VotersRecords and RegisterControllerRecords.
+    """Return record batches of the metadata log with translated VotersRecords and RegisterControllerRecords.
 
-    Batches that hold neither stay as they are, byte for byte; so does everything from bytes on that are no batch.
+    Batches with neither stay the same byte for byte; so does everything after the first bytes that are no batch.
     """
     parts = []
     position = 0
@@ -131,8 +131,8 @@ def _translate_all(endpoints: list[Any], translate: Translate) -> bool:
     for each in endpoints:
         if not each.host or each.port <= 0:
             continue
-        told = translate(each.host, each.port)
-        if told != (each.host, each.port):
-            each.host, each.port = told
+        translated = translate(each.host, each.port)
+        if translated != (each.host, each.port):
+            each.host, each.port = translated
             changed = True
     return changed

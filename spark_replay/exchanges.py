@@ -1,4 +1,4 @@
-"""The exchanges of capture files as Python objects: a view of the tables, for what fits into memory."""
+"""The exchanges of capture files as Python objects, for captures that fit into memory."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mockraft.spark_replay.regression.captured import Captured, of_batches
 def read_exchanges(
     paths: str | PathLike[str] | Iterable[str | PathLike[str]], ports: Collection[int] = ()
 ) -> list[Captured]:
-    """The Kafka exchanges of capture files, in the order of their requests and numbered by it, all in memory.
+    """Return the Kafka exchanges of capture files, numbered in the order of their requests.
 
-    A request without a response in the capture is one too; frames that a snaplen cut short are in none. `ports` are the
-    servers', as for `read_frames`; `formats.CaptureError` for what is no capture file, or not one to its end.
+    A request without a captured response is included; frames cut short by a snaplen are not. `ports` are the servers'
+    ports, as for `read_frames`. Raises `formats.CaptureError` for a file that is not a capture or is damaged.
     """
     frames = read_frames(paths, ports, snaplen_policy="drop")
     found = sorted(of_batches(pair_exchanges_table(frames)), key=_place)

@@ -1,9 +1,9 @@
-"""Recorded exchanges as stubs: the same request gets the recorded answer again.
+"""Make stubs of recorded exchanges: the same request gets the recorded response again.
 
-A stub matches the API, its version, the client id, and the fields of the request that would be the same in another run;
-epochs, offsets, ids drawn anew and times are left out (`regression.classes`). Where the same request got different
-answers, they become a scenario: each answer leads to the next, and the last one stays.
-The form is that of the stub file of `mockraft serve --stubs`.
+A stub matches the API, its version, the client id, and the request fields that stay the same in another run; epochs,
+offsets, random ids and times are ignored (`regression.classes`). If the same request got different responses, they
+become a scenario: each response leads to the next, and the last one stays. The result has the format of the stub file
+of `mockraft serve --stubs`.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from typing import Any, NamedTuple
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.classes import NOT_SENT, is_volatile
-from mockraft.spark_replay.regression.plan import read_exchange
+from mockraft.spark_replay.regression.send_order import read_exchange
 from mockraft.wire import api_keys
 from mockraft.wire.json_form import UNKNOWN_TAGS, to_json
 
 STARTED = "Started"
 SCOPES = ("version", "clientId")
 NOT_RECORDED = {
-    api_keys.ENVELOPE: "its answer repeats the forwarded request's correlation id",
+    api_keys.ENVELOPE: "its response repeats the forwarded request's correlation id",
     **NOT_SENT,
-    api_keys.SASL_HANDSHAKE: "no stub logs anybody in",
-    api_keys.SASL_AUTHENTICATE: "no stub logs anybody in",
+    api_keys.SASL_HANDSHAKE: "stubs do not authenticate clients",
+    api_keys.SASL_AUTHENTICATE: "stubs do not authenticate clients",
 }
-"""APIs of which no stubs are made, and why."""
+"""APIs for which no stubs are made, and why."""
 
 
 class RecordedStubs(NamedTuple):
-    """The stubs, as JSON, in the order in which their requests were first made; what was left out by (API, why)."""
+    """The stubs, as JSON, in the order of their first requests; counts of what was left out by (API, reason)."""
 
     stubs: list[dict[str, Any]]
     left_out: Counter[tuple[str, str]]
@@ -50,12 +50,12 @@ def stubs_of(
     """Make stubs of exchanges.
 
     Args:
-        exchanges: in the order of sending, as `read_exchanges` gives them.
-        kept: of which APIs.
-        scopes: what a stub matches beside API and body: `version`, `clientId`.
-        only_fields: names of request fields to match, in place of all that are not volatile.
-        ignored_fields: names of request fields not to match either.
-        repeats_as_scenarios: else only the last answer to the same request is kept.
+        exchanges: in the order of sending, as `read_exchanges` returns them.
+        kept: which APIs to use.
+        scopes: what a stub matches besides API and body: `version`, `clientId`.
+        only_fields: names of the request fields to match, instead of all that are not volatile.
+        ignored_fields: names of further request fields to ignore.
+        repeats_as_scenarios: if False, keep only the last response to the same request.
     """
     left_out: Counter[tuple[str, str]] = Counter()
     answers: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {}
@@ -83,7 +83,7 @@ def stubs_of(
 
 
 def _stubs(name: str, match: dict[str, Any], answers: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """One stub, or the steps of a scenario; what is answered at the end again and again is one step."""
+    """Return one stub, or the steps of a scenario; equal responses at the end are one step."""
     while len(answers) > 1 and answers[-1] == answers[-2]:
         answers = answers[:-1]
     for number, answer in enumerate(answers, start=1):
@@ -96,14 +96,14 @@ def _stubs(name: str, match: dict[str, Any], answers: list[dict[str, Any]]) -> I
 
 
 def fields_to_match(tree: Any, only: Collection[str] = (), ignored: Collection[str] = ()) -> Iterator[tuple[str, Any]]:
-    """Path and value of a request's fields that would be the same in another run of the same thing."""
+    """Return path and value of the request fields that stay the same in another run."""
     return _fields(tree, "", only, ignored)
 
 
 def _fields(
     tree: Any, path: str, only: Collection[str], ignored: Collection[str], name: str = ""
 ) -> Iterator[tuple[str, Any]]:
-    """The values to match by their path; null and what is empty say too little to be matched."""
+    """Return the values to match by path; null and empty values match too much and are left out."""
     if isinstance(tree, dict):
         for field, value in tree.items():
             if field == UNKNOWN_TAGS or field in ignored or (is_volatile(field) and field not in only):

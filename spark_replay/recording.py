@@ -1,8 +1,8 @@
-"""What a proxy hears, and the capture file of it while it is written.
+"""Record the traffic through a proxy as a capture file while it happens.
 
-The file is pcapng; beside it is an index of one JSON line per exchange. Nothing here may stop the traffic: when the
-disk is full or a file reaches its limit, recording ends, says why in `ended`, and what comes after is only counted.
-Every packet is handed to the system when it comes: a file whose writer was killed is good up to its last packet.
+The file is pcapng, with an index beside it of one JSON line per exchange. Recording never stops the traffic: when the
+disk is full or a file reaches its limit, recording ends with the reason in `ended`, and later frames are only counted.
+Every packet is written immediately: a file whose writer was killed is valid up to its last packet.
 """
 
 from __future__ import annotations
@@ -28,39 +28,37 @@ if TYPE_CHECKING:
 
 INDEX_SUFFIX = ".index.jsonl"
 INDEX_LINES_HELD = 1000
-"""The index can be made again from the capture, so it need not be written line by line."""
+"""Buffer of the index: it can be rebuilt from the capture, so lines need not be written one by one."""
 
 
 class Filter(NamedTuple):
-    """Which APIs are kept: `only` these (all when empty), and never those in `without`; API keys."""
+    """The APIs to keep: `only` these (all when empty), and never those in `without`; API keys."""
 
     only: frozenset[int] = frozenset()
     without: frozenset[int] = frozenset()
 
     @classmethod
     def parse(cls, texts: Collection[str]) -> Filter:
-        """Read `Fetch`, `BrokerHeartbeat,Fetch` or, to leave out, `!Fetch`. ValueError for no API's name."""
+        """Parse `Fetch`, `BrokerHeartbeat,Fetch` or, to leave out, `!Fetch`. Raises ValueError for an unknown API."""
         only: set[int] = set()
         without: set[int] = set()
         keys = {api_keys.name(key).lower(): key for key in api_keys.NAMES}
         for name in (part.strip() for text in texts for part in text.split(",") if part.strip()):
             key = keys.get(name.lstrip("!").lower())
             if key is None:
-                raise ValueError(
-                    f"there is no API {name.lstrip('!')!r}; they are called as BrokerHeartbeat or Fetch is"
-                )
+                raise ValueError(f"there is no API {name.lstrip('!')!r}; names are like BrokerHeartbeat or Fetch")
             (without if name.startswith("!") else only).add(key)
         return cls(frozenset(only), frozenset(without))
 
     def keeps(self, api_key: int) -> bool:
-        """Whether exchanges of this API are kept."""
+        """Return True if exchanges of this API are kept."""
         return api_key not in self.without and (not self.only or api_key in self.only)
 
 
-class Heard(ABC):
-    """What is said through a proxy, counted. Of the APIs that `kept` keeps, each kind of Heard keeps it in its way.
+class TrafficRecorder(ABC):
+    """The traffic through a proxy, counted. Subclasses store the frames of the APIs that `kept` keeps.
 
-    `ended` says why no more is kept; None while all is.
+    `ended` is the reason why recording ended; None while it goes on.
     """
 
     def __init__(self, kept: Filter | None = None) -> None:
@@ -72,41 +70,41 @@ class Heard(ABC):
     @property
     @abstractmethod
     def bytes_kept(self) -> int:
-        """How many bytes are kept."""
+        """Number of bytes kept."""
 
     @abstractmethod
-    def connection(self, client: Endpoint, server: Endpoint, time_ns: int) -> HeardConnection:
-        """A connection between these two that begins now."""
+    def connection(self, client: Endpoint, server: Endpoint, time_ns: int) -> RecorderConnection:
+        """Begin a connection between these two endpoints."""
 
     def end(self, reason: str) -> None:
-        """Keep no more; what is kept is whole as it is."""
+        """End recording; what is kept so far stays valid."""
         if self.ended is None:
             self.ended = reason
 
     @abstractmethod
     def flush(self) -> None:
-        """Hand everything that is held to the system."""
+        """Flush all buffers to the operating system."""
 
     @abstractmethod
     def close(self) -> None:
-        """Nothing more will be said."""
+        """Close: no more traffic will come."""
 
 
-class HeardConnection(ABC):
-    """One connection of what a proxy hears; both sides' frames are told here in the order in which they are said."""
+class RecorderConnection(ABC):
+    """One proxied connection; receives the frames of both sides in the order in which they are sent."""
 
-    def __init__(self, heard: Heard, client: Endpoint, server: Endpoint) -> None:
-        heard.connections += 1
-        self.heard = heard
-        self.number = heard.connections
+    def __init__(self, recorder: TrafficRecorder, client: Endpoint, server: Endpoint) -> None:
+        recorder.connections += 1
+        self.recorder = recorder
+        self.number = recorder.connections
         self.client = client
         self.server = server
 
     def request(self, request: Request, time_ns: int) -> None:
-        """The client sent this. A SASL token is left out: that of PLAIN is a password."""
-        self.heard.requests += 1
-        self.heard.by_api[request.api_key] += 1
-        if not self.heard.filter.keeps(request.api_key):
+        """Handle a frame from the client. A SASL token is left out: with PLAIN it is a password."""
+        self.recorder.requests += 1
+        self.recorder.by_api[request.api_key] += 1
+        if not self.recorder.filter.keeps(request.api_key):
             return
         if request.api_key == SaslAuthenticateRequest.api_key:
             frame = request.frame[: request.body_offset] + SaslAuthenticateRequest().write(request.api_version)
@@ -114,18 +112,18 @@ class HeardConnection(ABC):
         self.keep_request(request, time_ns)
 
     def response(self, api_key: int, frame: bytes, time_ns: int) -> None:
-        """The upstream controller answered with this."""
-        self.heard.responses += 1
-        if self.heard.filter.keeps(api_key):
+        """Handle a response of the upstream controller."""
+        self.recorder.responses += 1
+        if self.recorder.filter.keeps(api_key):
             self.keep_response(frame, time_ns)
 
     @abstractmethod
     def raw(self, from_client: bool, data: bytes, time_ns: int) -> None:
-        """Bytes that are no frames of Kafka's, or encrypted ones."""
+        """Handle bytes that are not Kafka frames, or encrypted ones."""
 
     @abstractmethod
     def closed(self, time_ns: int) -> None:
-        """The connection ended."""
+        """Handle the end of the connection."""
 
     @abstractmethod
     def keep_request(self, request: Request, time_ns: int) -> None:
@@ -136,48 +134,48 @@ class HeardConnection(ABC):
         """Keep the response to one of the requests."""
 
 
-class _Asked(NamedTuple):
+class _PendingRequest(NamedTuple):
     request: Request
     offset: int
     time_ns: int
 
 
-class RecordedConnection(HeardConnection):
+class RecordedConnection(RecorderConnection):
     """One connection of a capture file."""
 
     def __init__(self, recording: Recording, client: Endpoint, server: Endpoint, time_ns: int) -> None:
         super().__init__(recording, client, server)
         self.recording = recording
         self.flow = recording.writer.connect(client, server, time_ns)
-        self.asked: dict[int, _Asked] = {}
+        self.pending: dict[int, _PendingRequest] = {}
 
     def keep_request(self, request: Request, time_ns: int) -> None:
         """Write a request."""
         frame = request.frame
         offset = self.recording.writer.send(self.flow, True, len(frame).to_bytes(4) + frame, time_ns)
-        self.asked[request.correlation_id] = _Asked(request._replace(frame=b""), offset, time_ns)
+        self.pending[request.correlation_id] = _PendingRequest(request._replace(frame=b""), offset, time_ns)
 
     def keep_response(self, frame: bytes, time_ns: int) -> None:
         """Write a response, and the line of its exchange."""
-        asked = self.asked.pop(int.from_bytes(frame[:4], signed=True), None)
+        pending = self.pending.pop(int.from_bytes(frame[:4], signed=True), None)
         offset = self.recording.writer.send(self.flow, False, len(frame).to_bytes(4) + frame, time_ns)
-        if asked is not None:
-            self.recording.index(self, asked.request, asked.offset, asked.time_ns, offset, time_ns)
+        if pending is not None:
+            self.recording.index(self, pending.request, pending.offset, pending.time_ns, offset, time_ns)
 
     def raw(self, from_client: bool, data: bytes, time_ns: int) -> None:
-        """Write bytes that are no frames of Kafka's, or encrypted ones."""
+        """Write bytes that are not Kafka frames, or encrypted ones."""
         self.recording.writer.send(self.flow, from_client, data, time_ns)
 
     def closed(self, time_ns: int) -> None:
-        """The connection ended; its requests without an answer go into the index as that."""
+        """End the connection; its requests without a response are marked as such in the index."""
         self.recording.writer.close(self.flow, time_ns)
-        for asked in self.asked.values():
-            self.recording.index(self, asked.request, asked.offset, asked.time_ns, None, None)
-        self.asked.clear()
+        for pending in self.pending.values():
+            self.recording.index(self, pending.request, pending.offset, pending.time_ns, None, None)
+        self.pending.clear()
 
 
 class _WholeWrites(io.RawIOBase):
-    """A file to which each write is done whole or, at the end of the disk or of the limit, not at all."""
+    """A file in which each write is done completely or, if the disk or the limit is full, not at all."""
 
     def __init__(self, recording: Recording, path: Path) -> None:
         super().__init__()
@@ -211,7 +209,7 @@ class _WholeWrites(io.RawIOBase):
         super().close()
 
 
-class Recording(Heard):
+class Recording(TrafficRecorder):
     """An open capture file `path` and its index `path` + `.index.jsonl`.
 
     Args:
@@ -242,11 +240,11 @@ class Recording(Heard):
         return self._file.size
 
     def connection(self, client: Endpoint, server: Endpoint, time_ns: int) -> RecordedConnection:
-        """A connection between these two that begins now."""
+        """Begin a connection between these two endpoints."""
         return RecordedConnection(self, client, server, time_ns)
 
     def flush(self) -> None:
-        """Write the lines of the index that are held."""
+        """Write the buffered lines of the index."""
         if self._lines and not self._index.closed:
             self._index.write("".join(f"{line}\n" for line in self._lines).encode())
         self._lines.clear()

@@ -1,9 +1,9 @@
-"""A proxy between brokers and controllers that records what either side says, and by which no broker can pass.
+"""A proxy between brokers and controllers that records both directions and that brokers cannot bypass.
 
-Every controller has a listener of its own here: those that were named, and each further one as soon as an answer
-speaks of it. Addresses in answers are translated to these listeners (`endpoints`); the capture has the bytes that each
-side really sent, so the controllers' own addresses. Requests go on as they came, but for positions in a snapshot that
-was translated. Encrypted connections and bytes that are not Kafka's go through and are recorded as they are.
+Every controller has a listener of its own here: the configured ones, and each further one as soon as a response names
+it. Addresses in responses are translated to these listeners (`endpoints`); the capture has the bytes that each side
+really sent, so the controllers' own addresses. Requests are forwarded unchanged, except for positions in a snapshot
+that was translated. Encrypted connections and bytes that are not Kafka's are forwarded and recorded as they are.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import os
 import socket
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Self, cast
+from typing import Self, cast
 
 from mockraft.spark_replay.endpoints import SPEAK_OF_CONTROLLERS, Endpoint, translate_message, translate_response
-from mockraft.spark_replay.recording import Heard, HeardConnection
+from mockraft.spark_replay.recording import RecorderConnection, TrafficRecorder
 from mockraft.spark_replay.snapshot_positions import SnapshotPositions
 from mockraft.wire import api_keys
 from mockraft.wire.connection import FrameReader, Request, parse_request, read_response, write_request, write_response
@@ -25,7 +25,7 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 
 LISTENERS_MAX = 64
-"""How many controllers can be found in answers; further ones are not translated."""
+"""Maximum number of controllers discovered in responses; further ones are not translated."""
 
 CLOSE_TIMEOUT_S = 2.0
 _TLS_HANDSHAKE = b"\x16\x03"
@@ -35,17 +35,17 @@ class RecordingProxy:
     """Listeners for `upstreams`, one each.
 
     Args:
-        recording: where what is said goes.
-        upstreams: the controllers' addresses; those that they name in answers are added by themselves.
+        recording: receives the traffic.
+        upstreams: the controllers' addresses; controllers named in responses are added automatically.
         host: the address to listen on.
         port: the port for the first upstream, the following ports for the others; 0 for any.
-        advertised_host: what brokers are told instead of the controllers' hosts; `host` unless given.
-        on_event: told one line of text when something happens that a user should read.
+        advertised_host: the host sent to brokers instead of the controllers' hosts; `host` unless given.
+        on_event: called with one line of text for events that a user should see.
     """
 
     def __init__(
         self,
-        recording: Heard,
+        recording: TrafficRecorder,
         upstreams: Sequence[Endpoint],
         *,
         host: str = "127.0.0.1",
@@ -61,11 +61,11 @@ class RecordingProxy:
         self.listeners: dict[Endpoint, Endpoint] = {}
         self._port = port
         self._servers: list[asyncio.Server] = []
-        self._starting: set[asyncio.Task[Any]] = set()
+        self._starting: set[asyncio.Task[None]] = set()
         self.open_connections: set[_FromClient] = set()
 
     async def start(self) -> None:
-        """Listen for all `upstreams`. OSError when a port cannot be had."""
+        """Listen for all `upstreams`. Raises OSError if a port is not available."""
         for index, upstream in enumerate(self.upstreams):
             self._servers.append(
                 await self._serve(upstream, self._bind(self._port + index if self._port else 0, upstream))
@@ -83,7 +83,7 @@ class RecordingProxy:
         await self.close()
 
     async def close(self) -> None:
-        """Stop listening, end all connections and the recording."""
+        """Stop listening, close all connections and end the recording."""
         starting = list(self._starting)
         for task in starting:
             task.cancel()
@@ -92,7 +92,7 @@ class RecordingProxy:
             server.close()
         for connection in list(self.open_connections):
             connection.end()
-        # A client that reads nothing any more does not keep the proxy.
+        # Do not wait for clients that no longer read.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 for server in self._servers:
@@ -101,11 +101,11 @@ class RecordingProxy:
 
     @property
     def bootstrap(self) -> str:
-        """What brokers need as `controller.quorum.bootstrap.servers`."""
+        """The value for brokers' `controller.quorum.bootstrap.servers`."""
         return ",".join(str(self.listeners[upstream]) for upstream in self.upstreams)
 
     def translate(self, host: str, port: int) -> tuple[str, int]:
-        """The address to say for a controller's; a listener is opened for one that was not known."""
+        """Return the replacement for a controller's address; opens a listener for a new controller."""
         upstream = Endpoint(host, port)
         listener = self.listeners.get(upstream)
         if listener is None:
@@ -117,16 +117,16 @@ class RecordingProxy:
                 self.on_event(f"no listener for {upstream}, brokers will connect to it directly: {error}")
                 return host, port
             listener = self.listeners[upstream]
-            self.on_event(f"an answer names {upstream}: brokers are told {listener}")
+            self.on_event(f"a response names {upstream}: brokers get {listener} instead")
             task = asyncio.get_running_loop().create_task(self._serve_found(upstream, listening))
             self._starting.add(task)
             task.add_done_callback(self._starting.discard)
-            # One that is cancelled before its first step leaves the socket to us.
+            # A task cancelled before its first step has not taken over the socket.
             task.add_done_callback(lambda ended: listening.close() if ended.cancelled() else None)
         return listener
 
     def _bind(self, port: int, upstream: Endpoint) -> socket.socket:
-        # Bound and listening at once: a broker that is told the address may come before asyncio serves it.
+        # Bind and listen immediately: a broker that gets the address may connect before asyncio serves it.
         listening = socket.create_server((self.host, port), family=_family(self.host), backlog=128)
         self.listeners[upstream] = Endpoint(self.advertised_host, listening.getsockname()[1])
         return listening
@@ -141,7 +141,7 @@ class RecordingProxy:
 
 
 class _Side(asyncio.Protocol):
-    """One of the two connections of a proxied one; `other` is where its bytes go."""
+    """One of the two connections of a proxied one; `other` receives its bytes."""
 
     other: _Side
 
@@ -153,12 +153,12 @@ class _Side(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
 
     def write(self, data: bytes) -> None:
-        """Say this to whom the connection is to."""
+        """Write to this side's peer."""
         assert self.transport is not None
         self.transport.write(data)
 
     def pause_writing(self) -> None:
-        """The reader of this side is slow: read no more from the other."""
+        """Pause reading from the other side: the reader of this side is slow."""
         if self.other.transport is not None:
             self.other.transport.pause_reading()
 
@@ -178,9 +178,9 @@ class _FromClient(_Side):
         self.other = _FromUpstream(self)
         self.pending: dict[int, Request] = {}
         self.snapshot_positions: dict[int, dict[int, int]] = {}
-        self.recorded: HeardConnection | None = None
+        self.recorded: RecorderConnection | None = None
         self.early = bytearray()
-        self.has_begun = self.is_opaque = self.logs_in_bare = self.has_said_all = False
+        self.has_begun = self.is_opaque = self.sends_raw_sasl_tokens = self.got_client_eof = False
         self._dialling: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -192,13 +192,13 @@ class _FromClient(_Side):
     async def _dial(self) -> None:
         try:
             await asyncio.get_running_loop().create_connection(lambda: self.other, *self.upstream)
-        except (OSError, ValueError) as error:  # ValueError: the host is no name
+        except (OSError, ValueError) as error:  # ValueError: invalid host name
             why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
             self.proxy.on_event(f"cannot connect to {self.upstream}: {why}")
             self.end()
 
     def connected(self) -> None:
-        """The connection to the controller is there, which may speak at once."""
+        """Handle the established connection to the controller, which may send immediately."""
         assert self.transport is not None
         assert self.other.transport is not None
         if self not in self.proxy.open_connections:
@@ -209,12 +209,12 @@ class _FromClient(_Side):
         self.transport.resume_reading()
         if self.early:
             self.data_received(bytes(self.early))
-        if self.has_said_all:
+        if self.got_client_eof:
             self.eof_received()
 
     def data_received(self, data: bytes) -> None:
         if self.recorded is None:
-            # uvloop reads once more after a pause that it was asked for in connection_made.
+            # uvloop reads once more after a pause requested in connection_made.
             self.early += data
             return
         if not self.has_begun:
@@ -229,20 +229,22 @@ class _FromClient(_Side):
                 self.other.write(self._request(frame))
         except WireError as error:
             self.recorded.raw(True, data, time.time_ns())
-            self.proxy.on_event(f"{self.recorded.client} sent what is no Kafka frame, and was closed: {error}")
+            self.proxy.on_event(
+                f"{self.recorded.client} sent bytes that are not a Kafka frame; connection closed: {error}"
+            )
             self.end()
 
     def _request(self, frame: bytes) -> bytes:
-        """What the controller is to get for this frame, length included."""
+        """Return the bytes to forward to the controller for this frame, length included."""
         assert self.recorded is not None
         try:
             request = parse_request(frame)
         except WireError:
-            # After SaslHandshake 0 come tokens in frames of their own: that of PLAIN is a password.
-            said = b"" if self.logs_in_bare else frame
-            self.recorded.raw(True, len(said).to_bytes(4) + said, time.time_ns())
+            # After SaslHandshake v0, tokens follow as raw frames: with PLAIN, a password.
+            loggable = b"" if self.sends_raw_sasl_tokens else frame
+            self.recorded.raw(True, len(loggable).to_bytes(4) + loggable, time.time_ns())
             return len(frame).to_bytes(4) + frame
-        self.logs_in_bare |= request.api_key == api_keys.SASL_HANDSHAKE and request.api_version == 0
+        self.sends_raw_sasl_tokens |= request.api_key == api_keys.SASL_HANDSHAKE and request.api_version == 0
         self.recorded.request(request, time.time_ns())
         self.pending[request.correlation_id] = request._replace(frame=b"")
         if request.api_key == api_keys.FETCH_SNAPSHOT:
@@ -251,7 +253,7 @@ class _FromClient(_Side):
 
     def _snapshot_request(self, request: Request) -> bytes:
         try:
-            message: Any = FetchSnapshotRequest.read(request.frame[request.body_offset :], request.api_version)
+            message = FetchSnapshotRequest.read(request.frame[request.body_offset :], request.api_version)
         except WireError:
             return len(request.frame).to_bytes(4) + request.frame
         partitions = [partition for topic in message.topics for partition in topic.partitions]
@@ -261,8 +263,8 @@ class _FromClient(_Side):
         return write_request(message, request.api_version, request.correlation_id, request.client_id)
 
     def eof_received(self) -> bool:
-        """The client says no more, and may wait for answers still: the controller is told, and ends it."""
-        self.has_said_all = True
+        """Handle the client's half-close: it may still wait for responses. The controller gets the EOF and closes."""
+        self.got_client_eof = True
         upstream = self.other.transport
         if self.recorded is not None and upstream is not None and not upstream.is_closing():
             upstream.write_eof()
@@ -272,7 +274,7 @@ class _FromClient(_Side):
         self.end()
 
     def end(self) -> None:
-        """Close both connections; what was said so far still arrives."""
+        """Close both connections; bytes already written still arrive."""
         if self not in self.proxy.open_connections:
             return
         self.proxy.open_connections.discard(self)
@@ -286,7 +288,7 @@ class _FromClient(_Side):
 
 
 class _FromUpstream(_Side):
-    """The connection to a controller on behalf of one broker's."""
+    """The connection to a controller on behalf of a broker's connection."""
 
     def __init__(self, client: _FromClient) -> None:
         super().__init__()
@@ -307,11 +309,13 @@ class _FromUpstream(_Side):
             for frame in self.frames.receive_data(data):
                 client.write(self._response(frame) or len(frame).to_bytes(4) + frame)
         except WireError as error:
-            client.proxy.on_event(f"{client.upstream} sent what is no Kafka frame, and was closed: {error}")
+            client.proxy.on_event(
+                f"{client.upstream} sent bytes that are not a Kafka frame; connection closed: {error}"
+            )
             client.end()
 
     def _response(self, frame: bytes) -> bytes | None:
-        """The translated response, length included; None where it goes on as it is."""
+        """Return the translated response, length included; None if it is forwarded unchanged."""
         client = self.client
         assert client.recorded is not None
         request = client.pending.pop(int.from_bytes(frame[:4], signed=True), None)
@@ -327,7 +331,9 @@ class _FromUpstream(_Side):
                 return translate_response(frame, request.api_key, request.api_version, client.proxy.translate)
             return self._snapshot_response(frame, request, positions)
         except WireError as error:
-            client.proxy.on_event(f"an answer of {client.upstream} cannot be read and goes on as it is: {error}")
+            client.proxy.on_event(
+                f"a response of {client.upstream} cannot be decoded and is forwarded unchanged: {error}"
+            )
             return None
 
     def _snapshot_response(self, frame: bytes, request: Request, positions: dict[int, int]) -> bytes:

@@ -1,7 +1,7 @@
-"""The columns of every table that captures become, as Arrow schemas; docs/captured-tables.md says what each holds.
+"""The columns of every table made from captures, as Arrow schemas; docs/captured-tables.md describes them.
 
-Times are nanoseconds since 1970, sizes bytes. A connection is known by `conn_id` (the same number in every file, split
-and run) and `incarnation`, which counts the connections between the same two endpoints from 1.
+Times are nanoseconds since 1970, sizes bytes. A connection is identified by `conn_id` (the same number in every file,
+split and run) and `incarnation`, which counts the connections between the same two endpoints from 1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PACKETS = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-"""One row a TCP segment; `captured_len` of the payload's bytes are there."""
+"""A row is a TCP segment; `captured_len` bytes of its payload were captured."""
 
 RUNS = pa.schema(
     [
@@ -60,13 +60,13 @@ RUNS = pa.schema(
         ("conflict_bytes", pa.int64()),
     ]
 )
-"""One row a contiguous run of bytes of one direction (0 client to server, 1 back) inside one chunk of a file.
+"""A row is a contiguous run of bytes of one direction (0 client to server, 1 back) inside one chunk of a file.
 
 SYN, FIN and RST are rows of their own with empty `data`. `first_ts_ns` is the time of the first packet of the row's
-chunk (sorting by it, `file` and `file_offset` keeps chunks in order); `known_by` says what the direction is known by (1
-ports, 2 a SYN, 0 guessed); `seg_len`, `seg_ts_ns` and `seg_off` (the packet's offset in its file) have an entry a
-segment, `holes` one for each place in `data` where a snaplen cut bytes off; `dup_bytes` were sent again and left out,
-`conflict_bytes` of them differed.
+chunk (sorting by it, `file` and `file_offset` keeps chunks in order); `known_by` is how the direction was determined (1
+ports, 2 a SYN, 0 guessed); `seg_len`, `seg_ts_ns` and `seg_off` (the packet's offset in its file) have an entry for
+each segment, `holes` one for each place in `data` where a snaplen cut bytes off; `dup_bytes` are retransmitted bytes
+that were left out, `conflict_bytes` those of them that differed.
 """
 
 FRAMES = pa.schema(
@@ -95,7 +95,7 @@ FRAMES = pa.schema(
         ("frame", pa.binary()),
     ]
 )
-"""One row a request or response, `frame` without its four bytes of length (null where the capture cut it short).
+"""A row is a request or response, `frame` without its four-byte length (null if the capture cut it short).
 
 `pair_status` is paired, no_response, no_request, mismatch or acks0; a response has its request's API (-1 without one)
 and the latency from the request's last byte to its own last.
@@ -113,7 +113,7 @@ CONN_EVENTS = pa.schema(
         ("detail", pa.string()),
     ]
 )
-"""What happened to a connection: syn fin rst gap dup conflict midstream desync tls sasl, hole, oversized."""
+"""Events of a connection: syn fin rst gap dup conflict midstream desync tls sasl, hole, oversized."""
 
 FILE_EVENTS = pa.schema(
     [
@@ -124,7 +124,7 @@ FILE_EVENTS = pa.schema(
         ("detail", pa.string()),
     ]
 )
-"""What of a file is in no table: fragments, not_tcp, unknown_link, cut_header, truncated, corrupt, quarantined."""
+"""File parts that are in no table: fragments, not_tcp, unknown_link, cut_header, truncated, corrupt, quarantined."""
 
 MESSAGES = pa.schema(
     [
@@ -139,8 +139,9 @@ MESSAGES = pa.schema(
         ("body", pa.string()),
     ]
 )
-"""One row a frame, decoded: `decode_status` is ok, unknown_api, unknown_version, error, opaque or truncated; `body` is
-JSON as Kafka's converters write it (Spark makes it a VARIANT where asked)."""
+"""A row is a decoded frame: `decode_status` is ok, unknown_api, unknown_version, error, opaque or truncated; `body` is
+JSON as Kafka's converters write it (on Spark optionally a VARIANT).
+"""
 
 EXCHANGES = pa.schema(
     [
@@ -160,7 +161,7 @@ EXCHANGES = pa.schema(
         ("response", pa.binary()),
     ]
 )
-"""One row a request with its response, both as frames; times are those of the last bytes."""
+"""A row is a request with its response, both as frames; times are those of the last bytes."""
 
 REPLAY_RESULTS = pa.schema(
     [
@@ -181,7 +182,7 @@ REPLAY_RESULTS = pa.schema(
         ("live_response", pa.binary()),
     ]
 )
-"""One row a replayed exchange; `status` is ok, timeout, closed, error or left_out (`detail` says why)."""
+"""A row is a replayed exchange; `status` is ok, timeout, closed, error or left_out (reason in `detail`)."""
 
 DIFFS = pa.schema(
     [
@@ -200,4 +201,4 @@ DIFFS = pa.schema(
         ("rule", pa.string()),
     ]
 )
-"""One row a place where a live answer is not as the captured one: missing, extra, changed, order or volatile_ok."""
+"""A row is a difference of a live response from the captured one: missing, extra, changed, order or volatile_ok."""

@@ -1,34 +1,37 @@
-"""A snapshot that is handed on in pieces with other addresses in it, so that its bytes move.
+"""Map positions in a snapshot whose addresses are translated, so that its bytes move.
 
-FetchSnapshot asks for bytes from a position and is told how many there are in all. Where a batch was translated, what
-the reader has is longer or shorter than what the controller gave: positions are mapped, and the size told is the
-controller's plus the difference so far, so that the reader's count is right after every piece. A piece ends with a
-whole batch unless it holds none; bytes of a batch that began in an earlier piece stay as they are.
+FetchSnapshot requests bytes from a position and gets the total size. After a batch was translated, the reader's copy is
+longer or shorter than the controller's: positions are mapped, and the reported size is the controller's plus the
+difference so far, so that the reader's count is right after every piece. A piece ends with a whole batch unless it
+contains none; bytes of a batch that began in an earlier piece are not translated.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mockraft.spark_replay.endpoints import Translate, translate_log
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 
+if TYPE_CHECKING:
+    from mockraft.wire.messages import FetchSnapshotRequest, FetchSnapshotResponse
+
 SNAPSHOTS_MAX = 1000
-"""How many places in snapshots are remembered, the latest used; a reader further back than that begins anew."""
+"""Number of snapshot positions kept, most recently used; a reader further back starts over."""
 
 
 class SnapshotPositions:
-    """Where readers of snapshots are: by (snapshot, position told) the controller's position."""
+    """Positions of snapshot readers: (snapshot, reader's position) to the controller's position."""
 
     def __init__(self, translate: Translate) -> None:
         self._translate = translate
         # (end offset, epoch, position as the reader counts) → (position as the controller counts, left of a batch)
         self._places: OrderedDict[tuple[int, int, int], tuple[int, int]] = OrderedDict()
 
-    def translate_request(self, request: Any) -> bool:
-        """Turn the positions of a FetchSnapshot request into the controller's, in place; whether any changed."""
+    def translate_request(self, request: FetchSnapshotRequest) -> bool:
+        """Replace positions of a FetchSnapshot request by the controller's, in place; return True if any changed."""
         changed = False
         for partition in (partition for topic in request.topics for partition in topic.partitions):
             snapshot = partition.snapshot_id
@@ -38,27 +41,27 @@ class SnapshotPositions:
                 changed = True
         return changed
 
-    def translate_response(self, response: Any, asked: dict[int, int]) -> None:
-        """Translate the pieces in place; `asked` has by partition the position at which the reader asked."""
+    def translate_response(self, response: FetchSnapshotResponse, positions: dict[int, int]) -> None:
+        """Translate the pieces in place; `positions` has the requested position by partition."""
         for partition in (partition for topic in response.topics for partition in topic.partitions):
-            told = asked.get(partition.index)
-            if partition.error_code or told is None:
+            reader_position = positions.get(partition.index)
+            if partition.error_code or reader_position is None:
                 continue
             snapshot = partition.snapshot_id.end_offset, partition.snapshot_id.epoch
-            _, left = self._places.get((*snapshot, told), (told, 0))
+            _, left = self._places.get((*snapshot, reader_position), (reader_position, 0))
             piece, taken, left = self._piece(bytes(partition.unaligned_records or b""), left)
             at = partition.position + taken
-            self._places[*snapshot, told + len(piece)] = at, left
+            self._places[*snapshot, reader_position + len(piece)] = at, left
             while len(self._places) > SNAPSHOTS_MAX:
                 self._places.popitem(last=False)
-            partition.size += told + len(piece) - at
-            partition.position = told
+            partition.size += reader_position + len(piece) - at
+            partition.position = reader_position
             partition.unaligned_records = piece
 
     def _piece(self, data: bytes, left: int) -> tuple[bytes, int, int]:
-        """What to hand on of `data`, how many bytes of `data` that is, and how many are left of a batch then."""
+        """Return the bytes to forward, the number of bytes of `data` they replace, and how many of a batch remain."""
         if left or not data:
-            # The rest of a batch that is larger than a piece, and nothing after it: the next piece starts with a batch.
+            # Return only the rest of a batch larger than a piece, so that the next piece starts with a batch.
             taken = data[:left] if left > 0 else data
             return taken, len(taken), left - len(taken) if left > 0 else left
         end = 0
@@ -70,5 +73,5 @@ class SnapshotPositions:
         if end:
             return translate_log(data[:end], self._translate), end, 0
         size = 12 + int.from_bytes(data[8:12], signed=True) if len(data) >= 12 else 0
-        # Bytes that are no batch: from here on everything as it is (-1).
+        # Not a batch: forward everything from here on unchanged (-1).
         return data, len(data), size - len(data) if size > len(data) else -1

@@ -8,9 +8,9 @@ from mockraft.server.apis.api import RequestContext, answer
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.features import supported_features
 from mockraft.server.controller.image import BrokerRegistration, Partition
 from mockraft.server.controller.result import ControllerResult
+from mockraft.server.controller.settings.features import supported_features
 from mockraft.server.raft.raft import Raft
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
@@ -20,21 +20,22 @@ from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
-SHARED_BY_MARKER = ("containers", "spark", "languages", "browser")
-"""What tests of one of these share (an image, a session, a build, a browser) is made once: one worker has them all, but
-for tests that name a group of their own."""
+from .budgets import SOAKS
+from .scheduling import scheduler
 
 START_MS = 1_700_000_000_000
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests together that share what is dear to make (pytest -n 2 --dist loadgroup)."""
-    for item in items:
-        for name in SHARED_BY_MARKER:
-            if item.get_closest_marker(name) and not item.get_closest_marker("xdist_group"):
-                item.add_marker(pytest.mark.xdist_group(name))
-                break
+def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
+    return scheduler(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what only `make soak` runs to it."""
+    if not SOAKS:
+        left = [item for item in items if item.get_closest_marker("soak")]
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=left)
 
 
 class Cluster:
@@ -171,7 +172,7 @@ class Cluster:
         self.controller.tick(self.now_ms)
 
     def mark(self) -> None:
-        """What is in the log now is not told by `written` any more."""
+        """Leave the records that are in the log now out of `written`."""
         self._mark = self.log.end_offset
 
     def written(self) -> list[RecordAt]:

@@ -1,4 +1,4 @@
-"""What the documents quote is what runs."""
+"""Check that code and commands in the documentation are real."""
 
 import re
 from pathlib import Path
@@ -21,18 +21,18 @@ def blocks(document: Path, language: str) -> list[str]:
 
 
 def squeezed(code: str) -> str:
-    """Code without layout, so that a quote may stand at another depth and be wrapped elsewhere."""
+    """Return code without layout, so that quotes may differ in indentation and line breaks."""
     return re.sub(r",(?=[)\]}])", "", re.sub(r"\s+", "", code))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_python_in_a_document_is_quoted_from_an_example_that_runs(document: Path) -> None:
+def test_python_blocks_are_quoted_from_tested_examples(document: Path) -> None:
     missing = [block for block in blocks(document, "python") if squeezed(block) not in squeezed(EXAMPLES)]
     assert missing == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_commands_in_a_document_exist_with_their_options(document: Path) -> None:
+def test_commands_and_their_options_exist(document: Path) -> None:
     commands = get_command(application()).commands  # type: ignore[attr-defined]
     wrong = []
     for block in blocks(document, "console"):
@@ -51,10 +51,10 @@ def test_commands_in_a_document_exist_with_their_options(document: Path) -> None
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_tests_that_a_document_names_exist(document: Path) -> None:
+def test_linked_tests_exist(document: Path) -> None:
     named = re.findall(r"\[`(test_\w+)`\]\((?:\.\./)*(tests/[\w/]+\.py)\)", document.read_text())
     assert [f"{name} in {path}" for name, path in named if name not in names_in(path)] == []
 
 
-def test_the_readme_quotes_an_example() -> None:
+def test_readme_has_a_python_example() -> None:
     assert blocks(ROOT / "README.md", "python") != []

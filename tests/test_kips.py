@@ -1,4 +1,4 @@
-"""The table of the texts' rules names tests that there are."""
+"""Check that docs/kips.md names existing tests and conformance cases."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ CASE = "case: "
 
 
 class Rule(NamedTuple):
-    """One row: its number, what the text says, the tests and cases that show it, how Kafka differs."""
+    """A row: number, summary of the rule, its tests and cases, difference in Kafka."""
 
     number: str
     text: str
@@ -39,13 +39,13 @@ def rules() -> list[Rule]:
 RULES = rules()
 
 
-def test_every_text_is_there_and_its_rules_are_numbered_in_a_row() -> None:
+def test_lists_every_text_with_consecutive_rule_numbers() -> None:
     counts = Counter(rule.number.split(".")[0] for rule in RULES)
     assert tuple(counts) == TEXTS
     assert [rule.number for rule in RULES] == [f"{text}.{n}" for text in TEXTS for n in range(1, counts[text] + 1)]
 
 
-def test_every_test_and_case_that_is_named_exists() -> None:
+def test_named_tests_and_cases_exist() -> None:
     cases = {case.name for case in all_cases()}
     missing = []
     for rule in RULES:

@@ -1,4 +1,4 @@
-"""The tables that set mockraft beside its peers name tests that there are."""
+"""Check that docs/peers.md names existing tests."""
 
 import re
 from typing import NamedTuple
@@ -14,7 +14,7 @@ TEST = re.compile(r"\[`(test_\w+)`\]\(\.\./(tests/[\w/]+\.py)\)")
 
 
 class Row(NamedTuple):
-    """One row: the section it stands in, its head, what mockraft has, the names and files of the tests that show it."""
+    """A row: its section and head, mockraft's entry, and the names and files of its tests."""
 
     section: str
     head: str
@@ -36,16 +36,16 @@ def rows() -> list[Row]:
 ROWS = rows()
 
 
-def test_every_table_is_read_and_the_twenty_things_are_numbered_in_a_row() -> None:
+def test_reads_every_table_and_numbers_twenty_features() -> None:
     assert len(ROWS) > 70
-    beyond = [row.head for row in ROWS if row.section == "What it takes to go beyond them"]
+    beyond = [row.head for row in ROWS if row.section == "Features beyond the other tools"]
     assert beyond == [str(number) for number in range(1, 21)]
 
 
-def test_every_test_that_is_named_exists() -> None:
+def test_named_tests_exist() -> None:
     named = [(row.head, path, name) for row in ROWS for name, path in row.shown_by]
     assert [each for each in named if each[2] not in names_in(each[1])] == []
 
 
-def test_every_row_has_a_test_or_says_no() -> None:
+def test_every_row_names_a_test_or_begins_with_no() -> None:
     assert [row.head for row in ROWS if not row.shown_by and not row.ours.startswith("no")] == []

@@ -1,9 +1,14 @@
-"""What fails once in CI gets one second try, alone; what fails twice, or by the dozen, fails."""
+"""`.ci/pytest` runs recorded unsteady tests twice, and no others."""
 
+import os
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from .named_tests import names_in
 
 pytestmark = pytest.mark.one_python
 
@@ -23,55 +28,51 @@ class TestInAClass:
 def test_passes():
     assert True
 """
+RECORDED = "test_it.py::TestInAClass::test_fails_at_first"
 
 
-def tried(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
+def tried(folder: Path, text: str, *options: str, recorded: str = RECORDED) -> subprocess.CompletedProcess[str]:
     (folder / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     (folder / "test_it.py").write_text(text)
+    (folder / "unsteady.toml").write_text(f'[[unsteady]]\ntest = "{recorded}"\ncause = "for this test"\n')
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
-        [str(ROOT / ".ci" / "pytest"), "-q", *options, "test_it.py"],
+        [str(ROOT / ".ci" / "pytest"), "-q", "-p", "no:schemathesis", *options, "test_it.py"],
         cwd=folder,
+        env={**os.environ, "PATH": path, "UNSTEADY_TESTS": "unsteady.toml"},
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-def test_a_test_that_workers_had_as_one_of_a_group_is_tried_by_its_own_name(tmp_path: Path) -> None:
-    grouped = FAILS_AT_FIRST.replace("class Test", '@pytest.mark.xdist_group("browser")\nclass Test')
-    done = tried(tmp_path, grouped, "-n", "1", "--dist", "loadgroup")
+@pytest.mark.parametrize("options", [(), ("-n", "1", "--dist", "loadgroup")])
+def test_recorded_tests_may_pass_on_the_second_try(tmp_path: Path, options: tuple[str, ...]) -> None:
+    text = FAILS_AT_FIRST.replace("class Test", '@pytest.mark.xdist_group("browser")\nclass Test')
+    done = tried(tmp_path, text, *options)
     assert done.returncode == 0, done.stdout
     named = done.stdout.partition("unsteady (passed on the second try only):\n")[2].splitlines()
-    assert named == [f"test_it.py::TestInAClass::test_fails_at_first[{what}]" for what in ("a b", "c::d[e]")]
-
-
-def test_what_passes_on_the_second_try_is_named_as_unsteady(tmp_path: Path) -> None:
-    done = tried(tmp_path, FAILS_AT_FIRST)
-    assert done.returncode == 0, done.stdout
-    named = done.stdout.partition("unsteady (passed on the second try only):\n")[2].splitlines()
-    assert named == [f"test_it.py::TestInAClass::test_fails_at_first[{what}]" for what in ("a b", "c::d[e]")]
-
-
-SEVEN_FAIL = """
-import pytest
-@pytest.mark.parametrize("n", range(7))
-def test_fails(n):
-    assert False
-"""
+    assert named == [f"{RECORDED}[{what}]" for what in ("a b", "c::d[e]")]
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "recorded", "message"),
     [
-        ("def test_fails():\n    assert False\n", "failed twice: test_it.py::test_fails"),
-        (
-            "import pytest\n@pytest.mark.parametrize('n', range(7))\ndef test_fails(n):\n    assert False\n",
-            "7 tests failed",
-        ),
-        ("import nothing_of_this_name\n", ""),
+        ("def test_fails():\n    assert False\n", "test_it.py::test_fails", "failed twice: test_it.py::test_fails"),
+        (FAILS_AT_FIRST, "test_it.py::test_passes", "failed, and not recorded as unsteady:\ntest_it.py::TestInAClass"),
+        ("import nothing_of_this_name\n", RECORDED, ""),
     ],
+    ids=["fails twice", "not recorded", "not importable"],
 )
-def test_what_fails_twice_or_by_the_dozen_or_cannot_be_read_fails(tmp_path: Path, text: str, why: str) -> None:
-    done = tried(tmp_path, text)
+def test_other_failures_are_final(tmp_path: Path, text: str, recorded: str, message: str) -> None:
+    done = tried(tmp_path, text, recorded=recorded)
     assert done.returncode != 0
-    assert why in done.stderr
+    assert message in done.stderr
+
+
+def test_recorded_tests_exist_use_real_kafka_and_have_a_cause() -> None:
+    for each in tomllib.loads((ROOT / "tests" / "unsteady.toml").read_text()).get("unsteady", []):
+        path, _, name = each["test"].partition("::")
+        assert path.startswith("tests/real_kafka/")
+        assert name.rpartition("::")[2] in names_in(path)
+        assert len(each["cause"]) > 20

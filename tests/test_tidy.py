@@ -1,6 +1,7 @@
 """The rules of the house, kept by a test: a rule without a machine is a wish."""
 
 import ast
+import configparser
 import json
 import re
 import subprocess
@@ -18,6 +19,7 @@ ROOMS = (
     "server",
     "codegen",
     "brokers",
+    "serving",
     "kafka_configs",
     "conformance",
     "spark_replay",
@@ -29,6 +31,7 @@ FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
 RUN_ELSEWHERE = re.compile(r"^pytestmark = .*pytest\.mark\.real_kafka\b", re.MULTILINE)
+MARKED = {"real-kafka": "real_kafka", "doors": "browser|containers|languages|spark"}
 GENERATED = re.compile(r"generated.*do not edit", re.IGNORECASE | re.DOTALL)
 
 
@@ -60,7 +63,7 @@ def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def asserts(function: ast.AST) -> bool:
-    """Whether something in the function can fail on purpose: an assert, a `raises`, or a call that says it checks."""
+    """Return True if the function can fail on purpose: an assert, a `raises`, or a call with a checking name."""
     for node in ast.walk(function):
         if isinstance(node, ast.Assert):
             return True
@@ -138,6 +141,25 @@ def test_a_folder_that_units_do_not_collect_has_no_test_that_would_run_nowhere()
     ignored = [path for path in PYTHON if "real_kafka" in path.parent.parts and path.name.startswith("test_")]
     assert len(ignored) > 50
     assert names([path for path in ignored if not RUN_ELSEWHERE.search(path.read_text())]) == []
+
+
+def test_every_path_that_environments_and_groups_name_exists() -> None:
+    for name in ("tox.ini", "tests/scheduling.py"):
+        found = set(re.findall(r"\btests/[\w/]+(?:\.py)?", (ROOT / name).read_text()))
+        assert len(found) > 5
+        assert [path for path in sorted(found) if not (ROOT / path).exists()] == [], name
+
+
+def test_every_test_with_a_marker_is_below_a_path_that_its_environment_collects() -> None:
+    environments = configparser.ConfigParser(interpolation=None)
+    environments.read(ROOT / "tox.ini")
+    for environment, markers in MARKED.items():
+        commands = environments[f"testenv:{environment}"]["commands"]
+        paths = re.findall(r"\btests/[\w/.]+", commands)
+        marked = re.compile(rf"mark\.({markers})\b")
+        files = [path for path in PYTHON if path.name.startswith("test_") and marked.search(path.read_text())]
+        assert len(files) > 5
+        assert [name for name in names(files) if not name.startswith((*paths, "tests/test_tidy.py"))] == []
 
 
 def test_every_package_is_listed_for_the_wheel() -> None:

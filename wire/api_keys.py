@@ -189,5 +189,5 @@ NAMES: Final[dict[int, str]] = {
 
 
 def name(api_key: int) -> str:
-    """The API's name as Kafka's specs spell it (`BrokerHeartbeat`); an unknown key by its number."""
+    """Return the API's name as Kafka's specs spell it (`BrokerHeartbeat`); an unknown key as its number."""
     return NAMES.get(api_key, f"UnknownApi{api_key}")

@@ -1,7 +1,6 @@
 """A Kafka client connection over asyncio: the ApiVersions handshake, requests with timeouts, responses in order.
 
-The only file in `wire` that knows asyncio. What it does on a connection is what Kafka's `NetworkClient` does:
-ApiVersions v4 first, then one version per API that both sides speak, and a close when an answer is late or wrong.
+Like Kafka's `NetworkClient`, it sends ApiVersions v4 first and closes when a response is late or malformed.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import itertools
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mockraft.wire import api_keys, error_codes, messages, sasl
 from mockraft.wire.client_security import ClientSecurity
@@ -22,31 +21,34 @@ from mockraft.wire.messages.response_header import ResponseHeader
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 
+if TYPE_CHECKING:
+    from mockraft.wire.message import Message, MessageLookup
+
 SOFTWARE_NAME = "apache-kafka-java"
 SOFTWARE_VERSION = "4.3.1"
 _API_VERSIONS_MAX = 4
 _SESSION_PART_USED = 0.85
-"""Kafka's clients log in again when 85 to 95 % of a session are over (SaslClientAuthenticator)."""
+"""Fraction of the session lifetime after which Kafka's clients reauthenticate: 85 to 95 % (SaslClientAuthenticator)."""
 
 
 class DisconnectedError(ConnectionError):
-    """The connection ended before the answer came; the request may or may not have been carried out."""
+    """The connection ended before the response arrived; the request may or may not have been carried out."""
 
 
 class RequestTimedOutError(DisconnectedError):
-    """No answer in time. Kafka's client closes such a connection, and so does this one."""
+    """No response arrived in time. The connection is closed, as Kafka's client does."""
 
 
 class AuthenticationFailedError(DisconnectedError):
-    """The other side did not let this one in; the text is what it said. Kafka's brokers try again, too."""
+    """Authentication failed; the text is the server's. Kafka's brokers retry after it."""
 
 
 class UnsupportedVersionError(ValueError):
-    """The other side does not offer the API, or no version of it that we speak."""
+    """The server does not offer the API, or no version of it that mockraft supports."""
 
 
 class _Call:
-    """What waits for an answer without a task: a future that calls at once."""
+    """A minimal future without a task: it calls its callback at once."""
 
     __slots__ = ("answered", "called", "timer")
 
@@ -67,7 +69,7 @@ class _Call:
     set_exception = set_result
 
     def exception(self) -> None:
-        """Nothing is left to retrieve."""
+        """Do nothing; part of the future's interface."""
 
 
 class _Pending(NamedTuple):
@@ -79,17 +81,14 @@ class _Pending(NamedTuple):
 
 
 class KafkaConnection(asyncio.Protocol):
-    """One connection to a Kafka listener; made by :func:`connect`.
-
-    `api_versions` maps api key to the (min, max) the other side offers; empty before the handshake.
-    """
+    """A connection made by `connect`; `api_versions` maps API key to the offered (min, max), once they are known."""
 
     def __init__(
         self,
         client_id: str | None,
         request_timeout_ms: int,
         correlation_ids: Iterator[int] | None = None,
-        messages: Any = messages,
+        messages: MessageLookup = messages,
     ) -> None:
         self.client_id = client_id
         self.messages = messages
@@ -108,11 +107,11 @@ class KafkaConnection(asyncio.Protocol):
         self._session_over_s: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport (asyncio calls this)."""
+        """Keep the transport (called by asyncio)."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Match each whole frame with the oldest request (asyncio calls this)."""
+        """Match each complete frame with the oldest request (called by asyncio)."""
         try:
             for frame in self._frames.receive_data(data):
                 self._receive_answer(frame)
@@ -122,18 +121,18 @@ class KafkaConnection(asyncio.Protocol):
             self._fail(error)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Tell every waiting request (asyncio calls this)."""
+        """Fail every pending request (called by asyncio)."""
         self._fail(DisconnectedError(f"connection lost: {exc or 'closed by the other side'}"))
         if not self._closed.done():
             self._closed.set_result(None)
 
     @property
     def is_open(self) -> bool:
-        """Whether requests can still be sent."""
+        """True while requests can be sent."""
         return self.lost is None
 
-    def version_for(self, request: type[Any] | Any) -> int:
-        """The newest version of this request that both sides speak.
+    def version_for(self, request: type[Message] | Message) -> int:
+        """Return the newest version of this request that both sides support.
 
         Raises UnsupportedVersionError.
         """
@@ -148,11 +147,11 @@ class KafkaConnection(asyncio.Protocol):
             )
         return int(version)
 
-    async def send(self, request: Any, *, version: int | None = None, timeout_ms: int | None = None) -> Any:
+    async def send(self, request: Message, *, version: int | None = None, timeout_ms: int | None = None) -> Any:
         """Send one request message and return its response message.
 
-        `version` defaults to :meth:`version_for`. Several sends may be under way; answers come in order.
-        Raises DisconnectedError, RequestTimedOutError, UnsupportedVersionError, or WireError for what is no answer.
+        `version` defaults to :meth:`version_for`. Several requests may be in flight; responses arrive in order.
+        Raises DisconnectedError, RequestTimedOutError, UnsupportedVersionError, or WireError for a malformed response.
         """
         if self._login is None:
             return await self._exchange(request, version, timeout_ms)
@@ -164,11 +163,11 @@ class KafkaConnection(asyncio.Protocol):
         return await self._answer(pending, timeout_ms)
 
     async def send_for_frame(
-        self, request: Any, *, version: int, correlation_id: int | None = None, timeout_ms: int | None = None
+        self, request: Message, *, version: int, correlation_id: int | None = None, timeout_ms: int | None = None
     ) -> bytes:
-        """Like :meth:`send`, but gives the response's frame as it came, unread and without its length.
+        """Send like :meth:`send`, but return the response frame undecoded and without its length.
 
-        `correlation_id` is said in place of the connection's own next one.
+        `correlation_id` replaces the connection's own next one.
         """
         async with self._logging_in:
             if self._login and self._session_over_s and asyncio.get_running_loop().time() >= self._session_over_s:
@@ -178,75 +177,77 @@ class KafkaConnection(asyncio.Protocol):
             pending = self._write(request, version, correlation_id=correlation_id, wants_frame=True)
         return cast(bytes, await self._answer(pending, timeout_ms))
 
-    def send_soon(self, request: Any, answered: Callable[[Any], None], timeout_ms: int) -> bool:
+    def send_soon(self, request: Message, answered: Callable[[Any], None], timeout_ms: int) -> bool:
         """Send without a task and call `answered` with the response, or with the error :meth:`send` would raise.
 
-        False when that needs more than a write: the connection is closed, or has to log in now and then.
+        Return False if a write is not enough: the connection is closed, or reauthenticates from time to time.
         Raises UnsupportedVersionError.
         """
         if self.lost is not None or self._login is not None:
             return False
         if self.messages is not messages:
-            request = self._worded(request)
+            request = self._recast(request)
         call = _Call(answered)
         self._write(request, self.version_for(request), call)
         call.timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self._late, request, timeout_ms)
         return True
 
-    def _late(self, request: Any, timeout_ms: int) -> None:
+    def _late(self, request: Message, timeout_ms: int) -> None:
         self._fail(RequestTimedOutError(f"no answer to {api_keys.name(request.api_key)} within {timeout_ms} ms"))
 
     async def authenticate(self, login: sasl.SaslLogin) -> None:
-        """Log in, as the first thing on a connection to a SASL listener; again by itself before a session is over.
+        """Authenticate, first thing on a connection to a SASL listener; later sessions are renewed automatically.
 
-        Raises AuthenticationFailedError, and what :meth:`send` raises.
+        Raises AuthenticationFailedError, and the errors of :meth:`send`.
         """
         await self.handshake()
         await self._log_in(login)
         self._login = login
 
     async def _log_in(self, login: sasl.SaslLogin) -> None:
-        shaken = await self._exchange(SaslHandshakeRequest(mechanism=login.mechanism), 1, None)
-        if shaken.error_code != error_codes.NONE:
-            raise self._turned_away(f"{error_codes.name(shaken.error_code)}, it takes {', '.join(shaken.mechanisms)}")
+        handshake = await self._exchange(SaslHandshakeRequest(mechanism=login.mechanism), 1, None)
+        if handshake.error_code != error_codes.NONE:
+            raise self._authentication_failed(
+                f"{error_codes.name(handshake.error_code)}, it takes {', '.join(handshake.mechanisms)}"
+            )
         tokens = sasl.tokens(login, secrets.token_urlsafe(18))
         token = next(tokens)
         while True:
             request = SaslAuthenticateRequest(auth_bytes=token)
             response = await self._exchange(request, self.version_for(request), None)
             if response.error_code != error_codes.NONE:
-                raise self._turned_away(str(response.error_message))
+                raise self._authentication_failed(str(response.error_message))
             try:
                 token = tokens.send(response.auth_bytes)
             except StopIteration:
                 break
             except sasl.SaslError as error:
-                raise self._turned_away(str(error)) from error
+                raise self._authentication_failed(str(error)) from error
         lifetime_ms = response.session_lifetime_ms
         now_s = asyncio.get_running_loop().time()
         self._session_over_s = now_s + lifetime_ms / 1000 * _SESSION_PART_USED if lifetime_ms else None
 
-    def _turned_away(self, why: str) -> AuthenticationFailedError:
+    def _authentication_failed(self, why: str) -> AuthenticationFailedError:
         error = AuthenticationFailedError(f"authentication failed: {why}")
         self._fail(error)
         return error
 
-    async def _exchange(self, request: Any, version: int | None, timeout_ms: int | None) -> Any:
+    async def _exchange(self, request: Message, version: int | None, timeout_ms: int | None) -> Any:
         return await self._answer(self._sent(request, version), timeout_ms)
 
-    def _sent(self, request: Any, version: int | None) -> _Pending:
+    def _sent(self, request: Message, version: int | None) -> _Pending:
         if self.lost is not None:
             raise DisconnectedError(f"the connection is closed: {self.lost}") from self.lost
         if self.messages is not messages:
-            request = self._worded(request)
+            request = self._recast(request)
         return self._write(request, self.version_for(request) if version is None else version)
 
-    def _worded(self, request: Any) -> Any:
-        """A request of Kafka's own in the words of the Overlay that this connection speaks."""
+    def _recast(self, request: Message) -> Message:
+        """Return one of Kafka's requests as a message of this connection's Overlay."""
         from mockraft.wire.recast import recast
 
-        worded = self.messages.request(request.api_key)
-        return request if isinstance(request, worded) else recast(request, worded)
+        overlaid = self.messages.request(request.api_key)
+        return request if isinstance(request, overlaid) else recast(request, overlaid)
 
     async def _answer(self, pending: _Pending, timeout_ms: int | None) -> Any:
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
@@ -259,9 +260,9 @@ class KafkaConnection(asyncio.Protocol):
             raise late from None
 
     async def handshake(self) -> None:
-        """Exchange ApiVersions, as the first thing on the connection.
+        """Exchange ApiVersions, first thing on the connection.
 
-        Raises what :meth:`send` raises; UnsupportedVersionError when the other side refuses every version we have.
+        Raises the errors of :meth:`send`; UnsupportedVersionError if the server refuses every version.
         """
         request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
         response = await self._exchange(request, _API_VERSIONS_MAX, None)
@@ -274,20 +275,20 @@ class KafkaConnection(asyncio.Protocol):
         self.api_versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
 
     def break_off(self) -> None:
-        """Cut the connection at once, as a network does. Waiting requests get DisconnectedError."""
+        """Abort the connection at once, as a network failure does. Pending requests fail with DisconnectedError."""
         self._fail(DisconnectedError("broken off by this side"))
         if self._transport is not None:
             self._transport.abort()
 
     async def close(self) -> None:
-        """Close and wait until the socket is gone. Waiting requests get DisconnectedError. Safe to call twice."""
+        """Close and wait until the socket is closed. Pending requests get DisconnectedError. Safe to call twice."""
         self._fail(DisconnectedError("closed by this side"))
         if self._transport is not None:
             await asyncio.shield(self._closed)
 
     def _write(
         self,
-        request: Any,
+        request: Message,
         version: int,
         call: _Call | None = None,
         *,
@@ -350,7 +351,7 @@ def _verify_correlation(frame: bytes, pending: _Pending) -> None:
         raise WireError(f"correlation id {correlation_id} came for request {pending.correlation_id}")
 
 
-def _read_response(frame: bytes, pending: _Pending, messages: Any) -> Any:
+def _read_response(frame: bytes, pending: _Pending, messages: MessageLookup) -> Any:
     _verify_correlation(frame, pending)
     offset = 4
     if messages.response_header_version(pending.api_key, pending.api_version) >= 1:
@@ -367,16 +368,16 @@ async def connect(
     connect_timeout_ms: int = 10_000,
     handshake: bool = True,
     correlation_ids: Iterator[int] | None = None,
-    messages: Any = messages,
+    messages: MessageLookup = messages,
     security: ClientSecurity | None = None,
 ) -> KafkaConnection:
-    """Open a connection, log in where `security` says so and, unless told otherwise, do the ApiVersions handshake.
+    """Open a connection, authenticate if `security` requires it and, unless disabled, do the ApiVersions handshake.
 
-    `correlation_ids` is shared by the connections of one Kafka `NetworkClient`; each has its own unless given.
-    `messages` may be an Overlay, to speak a proposal's.
+    `correlation_ids` is shared by the connections of one Kafka `NetworkClient`; by default each connection has its own.
+    `messages` may be an Overlay, to use a proposal's messages.
 
-    Raises DisconnectedError when nobody listens, TLS fails or the connection takes longer than `connect_timeout_ms`,
-    AuthenticationFailedError, and what :meth:`KafkaConnection.handshake` raises.
+    Raises DisconnectedError if nothing listens, TLS fails or the connection takes longer than `connect_timeout_ms`,
+    AuthenticationFailedError, and the errors of :meth:`KafkaConnection.handshake`.
     """
     loop = asyncio.get_running_loop()
     tls = security.tls if security is not None else None

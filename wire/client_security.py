@@ -1,4 +1,4 @@
-"""How a client reaches a listener that is not PLAINTEXT: TLS out of PEM files, and who logs in."""
+"""Client-side security settings of a connection: TLS from PEM files, and SASL credentials."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _JAAS: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True, slots=True)
 class ClientSecurity:
-    """A client's side of a listener's `security.protocol`.
+    """The client's settings for a listener's `security.protocol`.
 
-    `truststore_file` holds the authorities that are trusted (None: the system's), `keystore_file` the certificate to
-    show with its key, both in one PEM file unless the key has a `key_file` of its own. ValueError where these do not
-    go together.
+    `truststore_file` holds the trusted certificate authorities (None: the system's), `keystore_file` the client's
+    certificate with its key, both in one PEM file unless `key_file` holds the key. Raises ValueError for an
+    inconsistent combination.
     """
 
     protocol: str = "PLAINTEXT"
@@ -41,7 +41,7 @@ class ClientSecurity:
 
     @property
     def tls(self) -> ssl.SSLContext | None:
-        """What TLS is done with, None without TLS. OSError or ValueError for files that cannot be used."""
+        """Return the TLS context, or None without TLS. Raises OSError or ValueError for unusable files."""
         if not self.protocol.endswith("SSL"):
             return None
         return _context(self.truststore_file, self.keystore_file, self.key_file, self.checks_host)
@@ -62,9 +62,9 @@ def _context(
 
 
 def security_of(properties: Mapping[str, str]) -> ClientSecurity:
-    """What Kafka's client properties say, as in a `--command-config` of its tools; stores must be PEM files.
+    """Parse Kafka's client properties, as in a `--command-config` file of its tools; stores must be PEM files.
 
-    ValueError for what cannot be followed.
+    Raises ValueError for unsupported settings.
     """
     for store in ("truststore", "keystore"):
         kind = properties.get(f"ssl.{store}.type", "JKS")
@@ -82,7 +82,7 @@ def security_of(properties: Mapping[str, str]) -> ClientSecurity:
 
 
 def read_properties(path: Path) -> ClientSecurity:
-    """`security_of` a file of lines `key=value`. OSError when there is none."""
+    """Parse a properties file of lines `key=value` with `security_of`. Raises OSError if the file is missing."""
     lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
     pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
     try:

@@ -1,19 +1,24 @@
-"""One Kafka connection as bytes in and bytes out: frames, headers and correlation, with no socket in sight.
+"""Sans-IO Kafka connection: frames, headers and correlation ids.
 
-A frame is an int32 length and that many bytes; a request is header and body, a response is header and body. Which
-header version goes with which message version is Kafka's own rule (`ApiMessageType`), and the response header of
-ApiVersions is always version 0.
+A frame is an int32 length and that many bytes; a request is header and body, a response is header and body. The header
+version follows from the message version by Kafka's rule (`ApiMessageType`); the response header of ApiVersions is
+always version 0.
 
-Two verbs, as in h11 and websockets: bytes that came are *received*, and what is to be said is *written* and handed
-back. Whoever owns the socket moves the bytes.
+As in h11 and websockets, received bytes are passed in and bytes to send are returned. The owner of the socket moves
+them.
 """
 
+from __future__ import annotations
+
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mockraft.wire import api_keys, messages
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.request_header import RequestHeader
+
+if TYPE_CHECKING:
+    from mockraft.wire.message import Message, MessageLookup
 
 FRAME_BYTES_MAX = 104_857_600
 """Kafka's default of `socket.request.max.bytes`."""
@@ -25,11 +30,11 @@ _LENGTH_AND_CORRELATION = Struct(">ii")
 
 
 class FrameReader:
-    """Cuts received bytes into frames, however they were sliced on their way.
+    """Splits received bytes into frames, in whatever chunks they arrive.
 
-    Whole frames that came before a bad length are still handed out; the WireError comes with the next call, and
-    `failure` holds it at once. A started frame is held in one growing buffer, so input in single bytes costs no more
-    than its size.
+    Complete frames before a bad length are still returned; the WireError is raised by the next call and is available in
+    `failure` at once. A started frame is kept in one growing buffer, so input in single bytes costs no more than its
+    size.
     """
 
     __slots__ = ("_partial", "failure", "frame_bytes_max")
@@ -41,12 +46,12 @@ class FrameReader:
 
     @property
     def partial_bytes(self) -> int:
-        """Bytes held of a frame that is not whole yet, its length included."""
+        """Number of bytes buffered for an incomplete frame, including its length."""
         return len(self._partial)
 
     @property
     def awaited_bytes(self) -> int:
-        """Bytes that the started frame will have, its length included; 0 between frames."""
+        """Total size of the started frame, including its length; 0 between frames."""
         if not self._partial:
             return 0
         if len(self._partial) < 4:
@@ -54,9 +59,9 @@ class FrameReader:
         return 4 + int(_LENGTH.unpack_from(self._partial)[0])
 
     def receive_data(self, data: bytes) -> list[bytes]:
-        """Take bytes as they came; give the frames that are whole now, without their length.
+        """Add received bytes and return the frames that are now complete, without their lengths.
 
-        Raises WireError when a length is negative or above `frame_bytes_max`; nothing can be read after that.
+        Raises WireError for a length below 0 or above `frame_bytes_max`; no more frames can be read after that.
         """
         if self.failure is not None:
             raise self.failure
@@ -100,7 +105,7 @@ class FrameReader:
 
 
 class Request(NamedTuple):
-    """The header of a received request and where its body starts in the frame."""
+    """The header of a received request and the offset of its body in the frame."""
 
     api_key: int
     api_version: int
@@ -110,10 +115,10 @@ class Request(NamedTuple):
     body_offset: int
 
 
-def parse_request(frame: bytes, messages: Any = messages) -> Request:
-    """Read the header of a request frame (Kafka's RequestHeader.parse); the body is left as it is.
+def parse_request(frame: bytes, messages: MessageLookup = messages) -> Request:
+    """Read the header of a request frame (Kafka's RequestHeader.parse), but not the body.
 
-    `messages` may be an Overlay. Raises WireError for an API key that it has not and for a header that cannot be read.
+    `messages` may be an Overlay. Raises WireError for an unknown API key and for a malformed header.
     """
     if len(frame) < 4:
         raise WireError(f"a request of {len(frame)} bytes has no API key and version")
@@ -125,7 +130,7 @@ def parse_request(frame: bytes, messages: Any = messages) -> Request:
             try:
                 client_id = frame[_HEADER.size : end].decode()
             except UnicodeDecodeError:
-                pass  # said below, with its place
+                pass  # reported below, with its offset
             else:
                 return Request(api_key, api_version, correlation_id, client_id, frame, end + 1)
     api_key, api_version = _ROUTE.unpack_from(frame)
@@ -134,8 +139,8 @@ def parse_request(frame: bytes, messages: Any = messages) -> Request:
     return Request(api_key, api_version, header.correlation_id, header.client_id, frame, body_offset)
 
 
-def write_request(message: Any, api_version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """One request as it goes over the wire, length included."""
+def write_request(message: Message, api_version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """Return a request as sent on the wire, including its length."""
     api_key = message.api_key
     is_flexible = api_version >= message.flexible_from
     if is_flexible and client_id is not None and len(name := client_id.encode()) < 1 << 15:
@@ -153,7 +158,7 @@ def write_request(message: Any, api_version: int, correlation_id: int, client_id
 
 
 def write_response(body: bytes, correlation_id: int, header_version: int) -> bytes:
-    """One response as it goes over the wire, length included, from its written body."""
+    """Return a response as sent on the wire, including its length, from its encoded body."""
     if header_version == 0:
         return _LENGTH_AND_CORRELATION.pack(4 + len(body), correlation_id) + body
     return b"%b\0%b" % (_LENGTH_AND_CORRELATION.pack(5 + len(body), correlation_id), body)
@@ -165,10 +170,12 @@ def read_response(frame: bytes, api_key: int, api_version: int) -> Any:
     return read_response_body(frame, offset, api_key, api_version)
 
 
-def read_response_body(frame: bytes, offset: int, api_key: int, api_version: int, messages: Any = messages) -> Any:
-    """Read a response's body from `offset` on; `messages` may be an Overlay.
+def read_response_body(
+    frame: bytes, offset: int, api_key: int, api_version: int, messages: MessageLookup = messages
+) -> Any:
+    """Read a response body starting at `offset`; `messages` may be an Overlay.
 
-    An ApiVersions response may be version 0 whatever was asked for: so a server says error 35 (UNSUPPORTED_VERSION).
+    An ApiVersions response may be version 0 whatever was requested: servers report error 35 (UNSUPPORTED_VERSION) so.
     """
     message_class = messages.response(api_key)
     body = frame[offset:]

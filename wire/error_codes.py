@@ -420,10 +420,10 @@ RETRIABLE: Final = frozenset([2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 
 
 
 def name(code: int) -> str:
-    """Kafka's name of a code; a code that Kafka does not have is named by its number."""
+    """Return Kafka's name of a code; a code that Kafka does not have is named by its number."""
     return NAMES.get(code, f"UNKNOWN_ERROR_CODE_{code}")
 
 
 def message(code: int) -> str:
-    """Kafka's default text for a code; empty for NONE and for a code that Kafka does not have."""
+    """Return Kafka's default text for a code; empty for NONE and for a code that Kafka does not have."""
     return MESSAGES.get(code, "")

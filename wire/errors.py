@@ -1,12 +1,12 @@
-"""What is raised when bytes are not a message, and when a request is refused with one of Kafka's error codes."""
+"""Errors for malformed bytes, and for requests refused with one of Kafka's error codes."""
 
 from __future__ import annotations
 
 
 class WireError(ValueError):
-    """Bytes that are not what they should be, or a value that a version of a message has no bytes for.
+    """Malformed bytes, or a value that cannot be encoded in a version of a message.
 
-    `field` is the schema's name of the field and `offset` the place in the bytes, each None when not known.
+    `field` is the schema's name of the field and `offset` the position in the bytes, each None if unknown.
     """
 
     def __init__(self, what: str, *, field: str | None = None, offset: int | None = None) -> None:
@@ -28,7 +28,7 @@ class WireError(ValueError):
 
 
 class ApiError(Exception):
-    """A refusal with one of Kafka's error codes; nothing was done. The API puts it into its own error form."""
+    """A request refused with one of Kafka's error codes and without effect. Each API has its own error response."""
 
     def __init__(self, error_code: int, message: str | None = None) -> None:
         super().__init__(error_code, message)

@@ -1,8 +1,8 @@
-"""Annotated bytes: every run of them with its offset, field, type and value, up to the end or to where they break.
+"""Annotated bytes: each run with its offset, field, type and value, up to the end or to the first malformed byte.
 
-Driven by the `construct` reading (`schema_reading`), so what it says does not come from the generated codec. Records
-inside a body (a Fetch response of the metadata topic, say) are opened: batch headers, records and, where a value is a
-framed metadata record, its fields. Needs the `explain` extra.
+Based on the `construct` codec (`schema_reading`), so it is independent of the generated codec. Records inside a body
+(a Fetch response of the metadata topic, for example) are decoded too: batch headers, records and the fields of framed
+metadata records. Needs the `explain` extra.
 """
 
 import json
@@ -22,7 +22,7 @@ _DATED_MS = range(978_307_200_000, 4_102_444_800_000)
 
 
 class Line(NamedTuple):
-    """A run of bytes in words. `path` is Kafka's camelCase names with array indexes; `value` is for people."""
+    """A run of bytes. `path` uses Kafka's camelCase names with array indexes; `value` is for display."""
 
     offset: int
     length: int
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """All that could be read, in the order of the bytes, and what broke, if anything did."""
+    """Everything that could be read, in byte order, and the error that stopped reading, if any."""
 
     title: str
     data: bytes
@@ -42,37 +42,37 @@ class Explanation(NamedTuple):
 
     @property
     def read_bytes(self) -> int:
-        """How far the lines reach."""
+        """Offset of the end of the last line."""
         return max((line.offset + line.length for line in self.lines), default=0)
 
 
 def explain_body(name: str, version: int, data: bytes) -> Explanation:
-    """A bare body of the message or record called `name`. WireError only where there is no such message or version."""
+    """Explain a body without header. Raises WireError only if there is no such message or version."""
     schema_reading.describe(name, version)
     return _explain(f"{name} v{version}", data, lambda spans: _read_body(name, version, data, 0, spans))
 
 
 def explain_request(data: bytes) -> Explanation:
-    """A request frame: size, header, body. The header says which."""
+    """Explain a request frame: size, header, body. The header determines the message."""
     return _explain("request frame", data, lambda spans: _read_request(data, spans))
 
 
 def explain_response(api_key: int, version: int, data: bytes) -> Explanation:
-    """A response frame: size, header, body; only the request knows its API and version."""
+    """Explain a response frame: size, header, body. API and version are those of the request."""
     name = in_use().responses.get(api_key, "")
     schema_reading.describe(name, version)
     return _explain(f"{name} v{version} frame", data, lambda spans: _read_response(api_key, version, data, spans))
 
 
 def explain_framed_record(data: bytes) -> Explanation:
-    """The value of a metadata record in the log: frame version, type, version, body."""
+    """Explain the value of a metadata record in the log: frame version, type, version, body."""
     return _explain(
         "framed metadata record", data, lambda spans: explain_batches.read_framed_record(data, 0, "", spans)
     )
 
 
 def explain_batches_of(data: bytes) -> Explanation:
-    """Record batches, as a log segment, a snapshot or a Fetch response holds them."""
+    """Explain record batches from a log segment, a snapshot or a Fetch response."""
     return _explain("record batches", data, lambda spans: explain_batches.read_batches(data, 0, len(data), "", spans))
 
 
@@ -92,7 +92,7 @@ def _read_body(name: str, version: int, data: bytes, offset: int, spans: list[Sp
 
 
 def _read_size(data: bytes, spans: list[Span]) -> int:
-    """The size a frame says it has."""
+    """Read the frame size at the start."""
     if len(data) < 4:
         raise broken(0, "size", f"a frame starts with 4 bytes of size, there are {len(data)}")
     size = int.from_bytes(data[:4], signed=True)
@@ -125,7 +125,7 @@ def _read_request(data: bytes, spans: list[Span]) -> str:
 
 
 def _read_request_at(offset: int, data: bytes, spans: list[Span]) -> str:
-    """Header and body of a request, from `offset` to the end; its name and version."""
+    """Read header and body of a request, from `offset` to the end; return its name and version."""
     if len(data) < offset + 4:
         raise broken(offset, "header", "a request starts with its API key and version; the bytes end before")
     api_key, version = (int.from_bytes(data[at : at + 2], signed=True) for at in (offset, offset + 2))
@@ -148,7 +148,7 @@ def _read_response(api_key: int, version: int, data: bytes, spans: list[Span]) -
 
 
 def _with_envelopes_opened(data: bytes, spans: list[Span]) -> Iterator[Span]:
-    """The spans, with the request that an Envelope forwards: its header and body, without a size."""
+    """Add the spans of the request that an Envelope forwards: its header and body, without a size."""
     for span in spans:
         found: list[Span] = []
         if span.path == "requestData" and isinstance(span.value, bytes):
@@ -168,7 +168,7 @@ def _line(span: Span) -> Line:
 
 
 def _say(span: Span) -> str:
-    """A span's value for people: names of error codes and API keys, dates, counts in words."""
+    """Return a span's value for display: names of error codes and API keys, dates, counts."""
     value = span.value
     name = span.path.rpartition(".")[2].lower()
     if span.type.endswith("array"):

@@ -1,7 +1,7 @@
-"""Record batches and what is in them, as spans for `explain`: batch header, records, framed metadata records.
+"""Record batches and their content as spans for `explain`: batch header, records, framed metadata records.
 
-A reading of its own, in `construct`, beside `record_batch`. Source: Kafka's DefaultRecordBatch, DefaultRecord and
-AbstractApiMessageSerde; compressed batches are left closed.
+An implementation of its own in `construct`, independent of `record_batch`. Source: Kafka's DefaultRecordBatch,
+DefaultRecord and AbstractApiMessageSerde; compressed batches are not decompressed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,7 +42,7 @@ _HEADER: tuple[tuple[str, str, Any], ...] = (
 
 
 class _Cursor:
-    """A place in the data that notes what it passes."""
+    """A read position that records a span for everything it passes."""
 
     def __init__(self, data: bytes, offset: int, end: int, spans: list[Span]) -> None:
         self.stream = BytesIO(data)
@@ -64,7 +64,7 @@ class _Cursor:
         return value
 
     def block(self, path: str) -> tuple[int, int]:
-        """A length and the range of bytes it spans; (-1, -1) for null. Only the length is noted."""
+        """Read a length and return the byte range it covers; (-1, -1) for null. Only the length becomes a span."""
         length = self.read(path, "varint length", c.ZigZag)
         if length < 0:
             return -1, -1
@@ -76,7 +76,7 @@ class _Cursor:
 
 
 def opened(data: bytes, spans: Iterable[Span]) -> Iterator[Span]:
-    """The spans, each `records` narrowed to its length and followed by what is inside, where that reads as batches."""
+    """Narrow each `records` span to its length and add the spans of its content, if that is a sequence of batches."""
     for span in spans:
         found: list[Span] = []
         if span.type.endswith("records") and isinstance(span.value, bytes) and span.value:
@@ -101,7 +101,7 @@ def _inside(data: bytes, span: Span, content_bytes: int) -> list[Span]:
 
 
 def read_batches(data: bytes, offset: int, end: int, prefix: str, spans: list[Span]) -> None:
-    """Note all batches between two offsets. WireError where they break."""
+    """Add spans for all batches between two offsets. Raises WireError at the first malformed byte."""
     number = 0
     while offset < end:
         offset = _read_batch(data, offset, end, f"{prefix}batch[{number}].", spans)
@@ -154,7 +154,7 @@ def _read_record(data: bytes, cursor: _Cursor, path: str, is_control: bool) -> N
 
 
 def _read_value(data: bytes, start: int, end: int, path: str, control_key: bytes | None, spans: list[Span]) -> None:
-    """What a value holds: a control record, a framed metadata record, or else bytes."""
+    """Add spans for a value: a control record, a framed metadata record, or else plain bytes."""
     found: list[Span] = []
     try:
         if control_key is not None:
@@ -169,7 +169,7 @@ def _read_value(data: bytes, start: int, end: int, path: str, control_key: bytes
 
 
 def read_framed_record(data: bytes, offset: int, prefix: str, spans: list[Span]) -> str:
-    """Note a metadata record with its frame, which ends where `data` does; its name and version."""
+    """Add spans for a framed metadata record that ends where `data` does; return its name and version."""
     cursor = _Cursor(data, offset, len(data), spans)
     frame_version = cursor.read(f"{prefix}frameVersion", "varint", UnsignedVarint)
     if frame_version != _FRAME_VERSION:

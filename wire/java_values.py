@@ -1,4 +1,4 @@
-"""What Java does with strings, numbers and maps where it shows in answers and records."""
+"""Java's behaviour for strings, numbers and maps, as far as it is visible in responses and records."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,12 @@ _COMMA_WITH_WHITESPACE: Final = re.compile(r"\s*,\s*", re.ASCII)
 
 
 def trim(text: str) -> str:
-    """String.trim: without characters up to the blank at both ends."""
+    """Java's String.trim: remove characters up to U+0020 at both ends."""
     return text.strip(_BLANKS)
 
 
 def split(text: str) -> list[str]:
-    """`text.split(",")`: empty parts at the end are dropped, but an empty text is one empty part."""
+    """Java's `text.split(",")`: trailing empty parts are dropped, but an empty text gives one empty part."""
     if not text:
         return [""]
     parts = text.split(",")
@@ -27,17 +27,17 @@ def split(text: str) -> list[str]:
 
 
 def split_trimmed(text: str) -> list[str]:
-    """The parts of a trimmed list between its commas, blanks around them dropped and empty parts kept."""
+    """Split the trimmed text at commas; strip each part and keep empty ones."""
     return _COMMA_WITH_WHITESPACE.split(trim(text))
 
 
 def utf16_length(text: str) -> int:
-    """String.length: in UTF-16 units."""
+    """Java's String.length: the number of UTF-16 units."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
 def double_text(number: float) -> str:
-    """Double.toString."""
+    """Java's Double.toString."""
     if number != number:
         return "NaN"
     if number in (float("inf"), float("-inf")):
@@ -53,10 +53,10 @@ def double_text(number: float) -> str:
 
 
 def in_hash_map_order(entries: Mapping[str, T], capacity: int = 16) -> list[tuple[str, T]]:
-    """The entries as a java.util.HashMap with these keys, put one by one, iterates over them.
+    """Return the entries in the iteration order of a java.util.HashMap after inserting these keys one by one.
 
-    By bucket, and in a bucket in the order they were put; the table doubles when it is more than three quarters full.
-    `capacity` is what the map was made with: `new HashMap<>(capacity)`.
+    Ordered by bucket, and by insertion within a bucket; the table doubles when it is more than three quarters full.
+    `capacity` is the initial capacity: `new HashMap<>(capacity)`.
     """
     buckets = 1 << max(capacity - 1, 0).bit_length()
     while len(entries) > buckets * 3 // 4:
@@ -65,9 +65,9 @@ def in_hash_map_order(entries: Mapping[str, T], capacity: int = 16) -> list[tupl
 
 
 def in_timeline_map_order(entries: Mapping[K, T]) -> list[tuple[K, T]]:
-    """The entries as one of Kafka's TimelineHashMaps with these keys, put one by one, iterates over them.
+    """Return the entries in the iteration order of Kafka's TimelineHashMap after inserting these keys one by one.
 
-    By slot, and in a slot the last put first; right as long as nothing was taken out, as the table never shrinks
+    Ordered by slot, last inserted first within a slot; valid as long as nothing was removed, as the table never shrinks
     (BaseHashTable).
     """
     slots = 2
@@ -85,7 +85,7 @@ def in_timeline_map_order(entries: Mapping[K, T]) -> list[tuple[K, T]]:
 
 
 def _hash(text: str) -> int:
-    """String.hashCode, as 32 bits without a sign."""
+    """Java's String.hashCode as an unsigned 32-bit number."""
     code = 0
     for unit in _utf16_units(text):
         code = (31 * code + unit) & 0xFFFFFFFF

@@ -1,17 +1,16 @@
 """Messages as JSON trees, in the shape of Kafka's own generated JsonConverters (its request logs, its tools).
 
-Names are Kafka's in camelCase; a uuid is base64url without padding; bytes are base64; fields a version lacks are left
-out, and so are tagged fields that hold their default. Two things go beyond Kafka's converters, so that nothing is lost:
-records are written as base64 (Kafka leaves them empty, or gives `recordsSizeInBytes`, which `records_as_size` does here
-too), and unknown tagged fields, where there are any, appear as `_unknownTaggedFields`. Reading is stricter than Kafka's
-in one point: a key that no version of the message knows is an error rather than ignored.
+Names are Kafka's in camelCase; a uuid is base64url without padding; bytes are base64; fields that a version lacks are
+omitted, and so are tagged fields at their default. Two additions make the form lossless: records are written as base64
+(Kafka leaves them empty, or writes `recordsSizeInBytes`, as `records_as_size` does here), and unknown tagged fields, if
+any, appear as `_unknownTaggedFields`. Reading is stricter than Kafka's in one point: a key that no version of the
+message knows is an error instead of being ignored.
 """
 
 import base64
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import cache, partial
 from math import isinf, isnan
 from typing import Any, NamedTuple, TypeVar
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from mockraft.wire import uuids
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
+from mockraft.wire.names import did_you_mean
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
 M = TypeVar("M", bound=Message)
@@ -37,7 +37,7 @@ _INTEGER_RANGES = {
 
 
 class _MisfitError(Exception):
-    """Something that cannot be said or read, and the path to it, which grows on the way out."""
+    """A value that cannot be written or read; the path to it is prepended while the error propagates."""
 
     def __init__(self, what: str, *path: str) -> None:
         super().__init__(what)
@@ -45,7 +45,7 @@ class _MisfitError(Exception):
 
 
 class _Field(NamedTuple):
-    """How one field travels in one version."""
+    """The encoding of one field in one version."""
 
     json_name: str
     attribute: str
@@ -60,7 +60,7 @@ class _Field(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """One struct class in one version."""
+    """The encoding of one struct class in one version."""
 
     cls: type
     version: int
@@ -70,10 +70,11 @@ class _Shape(NamedTuple):
 
 
 def to_json(message: Message, version: int, *, records_as_size: bool = False) -> Tree:
-    """`message` as Kafka's JSON converter writes it at `version`.
+    """Return `message` as Kafka's JSON converter writes it at `version`.
 
-    WireError names the field when a value cannot be said in that version (not there and not ignorable, or null where
-    null is not allowed). `records_as_size` gives `recordsSizeInBytes` in place of the bytes, as the request log does.
+    Raises WireError with the field's name if a value cannot be expressed in that version (no such field and not
+    ignorable, or null where null is not allowed). `records_as_size` writes `recordsSizeInBytes` instead of the bytes,
+    as the request log does.
     """
     shape = _message_shape(type(message), version)
     try:
@@ -83,10 +84,10 @@ def to_json(message: Message, version: int, *, records_as_size: bool = False) ->
 
 
 def from_json(cls: type[M], tree: Mapping[str, Any], version: int) -> M:
-    """A `cls` from a tree as `to_json` or Kafka's own converters write it at `version`.
+    """Build a `cls` from a tree as `to_json` or Kafka's own converters write it at `version`.
 
-    Every untagged field of the version must be there; tagged ones default. Integers may also be decimal or 0x strings.
-    WireError names the field that is missing, unknown or of the wrong type.
+    Every untagged field of the version must be present; tagged ones have defaults. Integers may also be decimal or 0x
+    strings. Raises WireError with the field's name if it is missing, unknown or of the wrong type.
     """
     shape = _message_shape(cls, version)
     try:
@@ -222,9 +223,7 @@ def _unknown_keys(shape: _Shape, tree: Mapping[str, Any]) -> list[str]:
 
 def _unknown_key(shape: _Shape, key: str) -> _MisfitError:
     names = [f.json_name for f in shape.fields]
-    near = get_close_matches(str(key), names, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
-    return _MisfitError(f"no such field; {hint}", str(key))
+    return _MisfitError(f"no such field; {did_you_mean(key, names)}", str(key))
 
 
 def _read_unknown_tags(shape: _Shape, tree: Any) -> list[tuple[int, bytes]]:

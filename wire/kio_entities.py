@@ -1,6 +1,6 @@
-"""Messages as kio's entities and back, by way of their bytes; kio is imported when the first of them is.
+"""Conversion between messages and kio's entities, by way of their bytes; kio is imported on first use.
 
-kio has a class for each version of a message, mockraft one for all: `to_kio` needs to be told which.
+kio has one class for each version of a message, mockraft one for all: `to_kio` therefore takes the version.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _KINDS = {"Request": "request", "Response": "response"}
 
 
 def is_kio(entity: object) -> bool:
-    """Whether it is an entity of kio; does not import kio."""
+    """Return True for an entity of kio, without importing kio."""
     return type(entity).__module__.startswith("kio.") and hasattr(entity, "__version__")
 
 
 def from_kio(entity: Any) -> tuple[Message, int]:
-    """The message that an entity is, and its version.
+    """Return the message of an entity, and its version.
 
-    TypeError for what is no entity of a whole message; WireError for a version that mockraft does not speak, and where
-    kio cannot write it.
+    Raises TypeError for anything but an entity of a whole message; WireError for a version that mockraft does not
+    support, and if kio cannot write it.
     """
     name, version = type(entity).__name__, int(getattr(entity, "__version__", -1))
-    room = next((room for room in (messages, records) if name in room.NAMES), None)
-    if room is None or not is_kio(entity):
+    package = next((package for package in (messages, records) if name in package.NAMES), None)
+    if package is None or not is_kio(entity):
         raise TypeError(f"{name} is no message that mockraft knows as an entity of kio")
     from kio.serial import entity_writer
 
@@ -38,13 +38,13 @@ def from_kio(entity: Any) -> tuple[Message, int]:
         entity_writer(type(entity))(file, entity)
     except Exception as error:
         raise WireError(f"kio cannot write {name} v{version}: {error}") from error
-    return room.by_name(name).read(file.getvalue(), version), version
+    return package.by_name(name).read(file.getvalue(), version), version
 
 
 def to_kio(message: Message, version: int) -> Any:
-    """The entity of kio that a message is in a version.
+    """Return a message as kio's entity of a version.
 
-    LookupError where kio has no such class; WireError for what the version cannot say, or kio's types cannot hold.
+    Raises LookupError if kio has no such class; WireError if the version or kio's types cannot hold the message.
     """
     from kio.index import UnknownEntity, load_entity_schema
     from kio.serial import entity_reader

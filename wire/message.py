@@ -1,4 +1,4 @@
-"""What all generated classes have in common."""
+"""Base classes of all generated messages, and the errors of their readers and writers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,28 @@ from mockraft.wire.errors import WireError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, TypeVar
+    from typing import ClassVar, Protocol, Self, TypeVar
 
     S = TypeVar("S", bound="Struct")
 
+    class MessageLookup(Protocol):
+        """Lookup of message classes by API key: the module `wire.messages`, or an Overlay."""
+
+        def request(self, api_key: int) -> type[Message]:
+            """Return the request class of an API key. Raises WireError for an unknown one."""
+
+        def response(self, api_key: int) -> type[Message]:
+            """Return the response class of an API key. Raises WireError for an unknown one."""
+
+        def request_header_version(self, api_key: int, api_version: int) -> int:
+            """Return the RequestHeader version of a request."""
+
+        def response_header_version(self, api_key: int, api_version: int) -> int:
+            """Return the ResponseHeader version of a response."""
+
 
 class Struct:
-    """A group of fields: compares by value, shows its fields, keeps the tagged fields that its schema does not know."""
+    """A group of fields: compares by value, shows its fields in `repr`, keeps unknown tagged fields."""
 
     __slots__ = ("unknown_tagged_fields",)
     __hash__ = None  # type: ignore[assignment]
@@ -45,42 +60,42 @@ class Message(Struct):
     __slots__ = ()
 
     api_key: ClassVar[int]
-    """The API's or the record type's number; -1 where there is none."""
+    """The API key or the record type; -1 for messages without one."""
     min_version: ClassVar[int]
     max_version: ClassVar[int]
     flexible_from: ClassVar[int]
-    """The first version with compact lengths and tagged fields; `max_version + 1` when none has."""
+    """The first version with compact lengths and tagged fields; `max_version + 1` if there is none."""
     latest_version_unstable: ClassVar[bool] = False
-    """Whether Kafka itself does not offer `max_version` by default."""
+    """True if Kafka does not offer `max_version` by default."""
 
     if TYPE_CHECKING:  # every generated class has its own
 
-        @staticmethod
-        def read(data: bytes, version: int) -> Message:
-            """The message that `data` is, all of it; WireError otherwise."""
+        @classmethod
+        def read(cls, data: bytes, version: int) -> Self:
+            """Read a message that fills `data`. Raises WireError for malformed bytes."""
 
-        @staticmethod
-        def read_from(data: bytes, version: int, offset: int) -> tuple[Message, int]:
-            """The message that starts at `offset`, and the offset after it; WireError otherwise."""
+        @classmethod
+        def read_from(cls, data: bytes, version: int, offset: int) -> tuple[Self, int]:
+            """Read the message that starts at `offset`; return it and the offset after it. Raises WireError."""
 
         def write(self, version: int) -> bytes:
-            """The bytes in a version; WireError when a value, or a field that cannot be ignored, does not fit."""
+            """Encode in a version. Raises WireError if a value does not fit or a non-ignorable field would be lost."""
 
 
 def field_names(cls: type[Struct]) -> tuple[str, ...]:
-    """The Python names of a class's fields in the schema's order."""
+    """Return the Python names of a class's fields in the schema's order."""
     return with_constructor(cls).__slots__
 
 
 def with_constructor(cls: type[Struct]) -> type[Struct]:
-    """The class itself of one that readers instantiate (see `decoded`)."""
+    """Return the public class for a class made by `decoded`, and any other class unchanged."""
     return cls.__mro__[1] if cls.__qualname__[0] == "_" else cls
 
 
 def decoded(cls: type[S]) -> type[S]:
-    """The twin of a class that readers instantiate: without a constructor, because they set every field themselves.
+    """Return a subclass without a constructor for readers, which set every field themselves.
 
-    It costs a call less per object, which is most of the price of a small struct.
+    This saves one call per object, which is most of the cost of a small struct.
     """
     name = cls.__name__
     body = {
@@ -93,7 +108,7 @@ def decoded(cls: type[S]) -> type[S]:
 
 
 def unreadable(cls: type[Message], version: int, error: Exception) -> WireError:
-    """The WireError for whatever a generated reader ran into."""
+    """Convert the exception of a generated reader to a WireError."""
     if not cls.min_version <= version <= cls.max_version:
         return _no_version(cls, version)
     if isinstance(error, WireError):
@@ -104,7 +119,7 @@ def unreadable(cls: type[Message], version: int, error: Exception) -> WireError:
 
 
 def _offset(error: Exception) -> int | None:
-    """The offset a generated reader was at: its local variable `o`."""
+    """Find the offset that a generated reader had reached: its local variable `o`."""
     trace = error.__traceback__
     offset = None
     while trace is not None:
@@ -114,14 +129,14 @@ def _offset(error: Exception) -> int | None:
 
 
 def wrong_end(cls: type[Message], version: int, end: int, size: int) -> WireError:
-    """The refusal of a message that ends before or after its bytes do."""
+    """Return the error for a message that does not end where its bytes end."""
     if end > size:
         return WireError(f"{cls.__name__} v{version}: the bytes end {end - size} too soon", offset=size)
     return WireError(f"{cls.__name__} v{version}: {size - end} bytes too many", offset=end)
 
 
 def unwritable(cls: type[Message], version: int, error: Exception) -> WireError:
-    """The WireError for whatever a generated writer ran into."""
+    """Convert the exception of a generated writer to a WireError."""
     if not cls.min_version <= version <= cls.max_version:
         return _no_version(cls, version)
     if isinstance(error, WireError):
@@ -131,7 +146,7 @@ def unwritable(cls: type[Message], version: int, error: Exception) -> WireError:
 
 
 def _misfit(cls: type[Message], version: int, error: Exception) -> WireError | None:
-    """What the JSON form, which names fields, says of the message: a generated writer's local variable `m`."""
+    """Find the field by the JSON form, which names fields; the message is the writer's variable `m`."""
     from mockraft.wire.json_form import from_json, to_json
 
     trace = error.__traceback__

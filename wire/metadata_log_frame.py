@@ -1,4 +1,4 @@
-"""How one metadata record lies in the value of a log record: frame version, type, version, body.
+"""Framing of one metadata record in the value of a log record: frame version, type, version, body.
 
 Source: Kafka's MetadataRecordSerde / AbstractApiMessageSerde. The three numbers are unsigned varints and the frame
 version is 1. Control records (LeaderChange, KRaftVersion, …) have no such frame; see `record_batch.encode_control`.
@@ -11,27 +11,28 @@ from typing import Any, NamedTuple
 
 from mockraft.wire import records
 from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
 from mockraft.wire.primitives import uvarint, write_uvarint
 
 FRAME_VERSION = 1
 
 
 class RecordAt(NamedTuple):
-    """A metadata record and the version in which it is, or shall be, written."""
+    """A metadata record and the version in which it is, or will be, written."""
 
     record: Any
     version: int
 
 
-def encode(record: Any, version: int) -> bytes:
-    """Write `record` in `version` with its frame. WireError where that version cannot say it."""
-    return _prefix(record.api_key, version) + record.write(version)  # type: ignore[no-any-return]
+def encode(record: Message, version: int) -> bytes:
+    """Write `record` in `version` with its frame. Raises WireError if that version cannot express it."""
+    return _prefix(record.api_key, version) + record.write(version)
 
 
-def decode(value: bytes, by_type: Callable[[int], Any] | None = None) -> RecordAt:
-    """Read one framed record, all of `value`. WireError on an unknown frame, type or version and on any bad byte.
+def decode(value: bytes, by_type: Callable[[int], type[Message]] | None = None) -> RecordAt:
+    """Read one framed record that fills `value`. Raises WireError for an unknown frame, type or version and bad bytes.
 
-    `by_type` finds the class of a record's type, an Overlay's say.
+    `by_type` returns the class of a record type, for example an Overlay's.
     """
     try:
         frame_version, offset = uvarint(value, 0)
@@ -54,7 +55,7 @@ def decode(value: bytes, by_type: Callable[[int], Any] | None = None) -> RecordA
 
 
 _PREFIXES: dict[tuple[int, int], bytes] = {}
-_CLASSES: dict[int, Any] = {}
+_CLASSES: dict[int, type[Message]] = {}
 
 
 def _prefix(record_type: int, version: int) -> bytes:
@@ -67,7 +68,7 @@ def _prefix(record_type: int, version: int) -> bytes:
     return prefix
 
 
-def _class_of(record_type: int) -> Any:
+def _class_of(record_type: int) -> type[Message]:
     record_class = _CLASSES.get(record_type)
     if record_class is None:
         record_class = _CLASSES[record_type] = records.by_type(record_type)

@@ -1,7 +1,7 @@
 """Messages of a proposal beside Kafka's own, or in their place: the lookups of `messages` and `records` over both.
 
-An Overlay is a value: two controllers of one process may have different ones, and nothing of Kafka's own is changed.
-It is made from schema files by `mockraft.codegen.overlay.load`, for generating code is no business of this package.
+An Overlay is a value: two controllers of one process may use different ones, and Kafka's own classes are not modified.
+`mockraft.codegen.overlay.load` makes it from schema files, as generating code is not part of this package.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import NamedTuple
 
 from mockraft.wire import api_keys, messages, records, schema_files
 from mockraft.wire.message import Message
@@ -28,7 +29,8 @@ class OverlaidMessage(NamedTuple):
 class Overlay:
     """Kafka's messages and records with some replaced or added, by name, by API key and by record type.
 
-    `requests`, `responses` and `record_types` are names by number; `overlaid` holds what is not Kafka's, by name.
+    `requests`, `responses` and `record_types` are names by number; `overlaid` holds the messages that differ from
+    Kafka's, by name.
     """
 
     def __init__(self, overlaid: Iterable[OverlaidMessage] = ()) -> None:
@@ -41,50 +43,50 @@ class Overlay:
         self.message_names = (*messages.NAMES, *sorted(self.overlaid.keys() - {*messages.NAMES, *self.record_names}))
 
     def by_name(self, name: str) -> type[Message]:
-        """The class of a message or record; WireError for an unknown one."""
+        """Return the class of a message or record. Raises WireError for an unknown one."""
         found = self.overlaid.get(name)
         if found is not None:
             return found.cls
         return records.by_name(name) if name in records.NAMES else messages.by_name(name)
 
-    def module(self, name: str) -> Any:
-        """The module of a message or record, which has the classes of its structs: `module(name).Feature`."""
+    def module(self, name: str) -> ModuleType:
+        """Return the module of a message or record, which has the classes of its structs: `module(name).Feature`."""
         return sys.modules[self.by_name(name).__module__]
 
     def request(self, api_key: int) -> type[Message]:
-        """The request class of an API key; WireError for an unknown one."""
+        """Return the request class of an API key. Raises WireError for an unknown one."""
         name = self.requests.get(api_key)
         return messages.request(api_key) if name is None else self.by_name(name)
 
     def response(self, api_key: int) -> type[Message]:
-        """The response class of an API key; WireError for an unknown one."""
+        """Return the response class of an API key. Raises WireError for an unknown one."""
         name = self.responses.get(api_key)
         return messages.response(api_key) if name is None else self.by_name(name)
 
     def by_type(self, record_type: int) -> type[Message]:
-        """The class of a metadata record's type; WireError for an unknown one."""
+        """Return the class of a metadata record type. Raises WireError for an unknown one."""
         name = self.record_types.get(record_type)
         return records.by_type(record_type) if name is None else self.by_name(name)
 
     def schema(self, name: str) -> Schema:
-        """The schema of a message or record; WireError for an unknown one."""
+        """Return the schema of a message or record. Raises WireError for an unknown one."""
         found = self.overlaid.get(name)
         return schema_files.schema(name) if found is None else found.schema
 
     def request_header_version(self, api_key: int, api_version: int) -> int:
-        """As `messages.request_header_version`."""
+        """Return the same as `messages.request_header_version`."""
         if self.requests.get(api_key) not in self.overlaid:
             return messages.request_header_version(api_key, api_version)
         return 2 if api_version >= self.request(api_key).flexible_from else 1
 
     def response_header_version(self, api_key: int, api_version: int) -> int:
-        """As `messages.response_header_version`."""
+        """Return the same as `messages.response_header_version`."""
         if self.responses.get(api_key) not in self.overlaid:
             return messages.response_header_version(api_key, api_version)
         return 1 if api_version >= self.response(api_key).flexible_from and api_key != api_keys.API_VERSIONS else 0
 
     def api_name(self, api_key: int) -> str:
-        """The API's name as its schemas spell it (`BrokerHeartbeat`); an unknown key by its number."""
+        """Return the API's name as its schemas spell it (`BrokerHeartbeat`); an unknown API key as its number."""
         return self.requests.get(api_key, f"UnknownApi{api_key}").removesuffix("Request")
 
     def _by_number(self, kind: str) -> dict[int, str]:
@@ -101,13 +103,13 @@ _IN_USE: ContextVar[Overlay] = ContextVar("mockraft.wire.overlay", default=SHIPP
 
 
 def in_use() -> Overlay:
-    """The overlay that whoever called us works `using`; Kafka's own messages otherwise."""
+    """Return the overlay of the enclosing `using` block; Kafka's own messages without one."""
     return _IN_USE.get()
 
 
 @contextmanager
 def using(overlay: Overlay) -> Iterator[Overlay]:
-    """Let what reads by name (`explain`, the commands) find this overlay's messages within the block."""
+    """Let lookups by name (`explain`, the commands) find this overlay's messages within the block."""
     token = _IN_USE.set(overlay)
     try:
         yield overlay

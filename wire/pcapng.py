@@ -1,8 +1,8 @@
-"""Writing pcapng, the capture format of Wireshark and tcpdump, with the TCP packets made up around the bytes.
+"""Writes pcapng, the capture format of Wireshark and tcpdump, with synthetic TCP packets around the bytes.
 
-What was said on a connection is known, its packets are not: each side's bytes are put into Ethernet, IP and TCP headers
-as one would have captured them on a quiet network (a handshake, no loss, no bare ACKs). Times are nanoseconds since
-1970. IP header checksums are right, those of TCP are left 0 (not computed), as a card that computes them itself does.
+The bytes of a connection are known, its packets are not: each side's bytes are put into Ethernet, IP and TCP headers as
+a capture on an idle network would have them (a handshake, no loss, no bare ACKs). Times are nanoseconds since 1970. IP
+header checksums are correct; TCP checksums are 0 (not computed), as with checksum offload of a network interface.
 Source: draft-ietf-opsawg-pcapng (section header, interface description, enhanced packet), RFC 791, 8200 and 9293.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import BinaryIO
 
 SEGMENT_BYTES_MAX = 65_000
-"""Payload bytes of one packet; what is longer is cut, as 16 bits of IP length ask for."""
+"""Maximum payload of one packet: the IP length field has 16 bits; longer data is split."""
 
 _FIN, _SYN, _RST, _PSH, _ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 _ETHERNET_LINK, _NANOSECONDS = 1, 9
@@ -30,7 +30,7 @@ _ETHERNET = (b"\x02\0\0\0\0\x02\x02\0\0\0\0\x01", b"\x02\0\0\0\0\x01\x02\0\0\0\0
 
 
 class Flow:
-    """One connection in the file: its addresses, and how far each side has come."""
+    """One connection in the file: its addresses, and each side's next sequence number."""
 
     __slots__ = ("addresses", "ports", "sequences")
 
@@ -44,9 +44,9 @@ class Flow:
 
 
 class PcapngWriter:
-    """A pcapng file of connections, written to `file` as they come; each block with one write.
+    """A pcapng file of connections, written to `file` incrementally; each block with one write.
 
-    `application` is who wrote it, as Wireshark shows it in the file's properties. OSError is what `file` raises.
+    `application` is the writer's name, as Wireshark shows it in the file's properties. Errors of `file` are passed on.
     """
 
     def __init__(self, file: BinaryIO, application: str = "mockraft") -> None:
@@ -62,7 +62,7 @@ class PcapngWriter:
         self._write(section + _INTERFACE.pack(1, size, _ETHERNET_LINK, 0, 0) + options + _LENGTH.pack(size))
 
     def connect(self, client: tuple[str, int], server: tuple[str, int], time_ns: int) -> Flow:
-        """A connection between two (address, port), with its handshake. ValueError for a name where an IP belongs."""
+        """Add a connection between two (address, port), with its handshake. ValueError if one is not an IP."""
         # Each starts elsewhere: a SYN with a number seen before would be one sent twice.
         self._flows += 1
         flow = Flow(client, server, self._flows * _SEQUENCE_STEP & 0xFFFFFFFF)
@@ -70,7 +70,7 @@ class PcapngWriter:
         return flow
 
     def send(self, flow: Flow, from_client: bool, data: bytes, time_ns: int) -> int:
-        """Bytes that one side said; gives the offset in the file of their first packet."""
+        """Write bytes that one side sent; return the file offset of their first packet."""
         offset = self.bytes_written
         side = 0 if from_client else 1
         ends = range(0, len(data), SEGMENT_BYTES_MAX)
@@ -78,7 +78,7 @@ class PcapngWriter:
         return offset
 
     def close(self, flow: Flow, time_ns: int, *, reset: bool = False) -> None:
-        """The end of a connection: both sides' FIN, or the server's RST."""
+        """End a connection: FIN from both sides, or RST from the server."""
         if reset:
             self._packets(((flow, 1, _RST | _ACK, b""),), time_ns)
         else:

@@ -1,10 +1,10 @@
 """The slow paths and tables behind the generated readers and writers.
 
-Generated code handles the common case in line (one-byte lengths, known tags) and comes here for the rest: long
-varints, nulls, unknown tagged fields, large arrays. Nothing here is called for a typical heartbeat.
+Generated code handles the common case in line (one-byte lengths, known tags) and calls these functions for the rest:
+long varints, nulls, unknown tagged fields, large arrays. None of them is called for a typical heartbeat.
 
-Reading leaves most bounds to one check at the end of a message: a slice past the end is short, the next fixed field
-then fails, and an end beyond the data is refused. Only what would allocate before that is checked first.
+Most bounds are checked once, at the end of a message: a slice past the end is short, the next fixed field then fails,
+and an end offset beyond the data is refused. Only lengths that would allocate memory before that are checked first.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ ZERO_UUID = bytes(16)
 """Kafka's `Uuid.ZERO_UUID`."""
 
 STRING_BYTES_MAX = 0x7FFF
-"""Longest string in bytes, compact or not, as in Kafka's generated classes."""
+"""Maximum string size in bytes, compact or not, as in Kafka's generated classes."""
 
 UINT32_MAX = 0xFFFFFFFF
-"""Highest value of an unsigned varint: a tag, a size, a compact length."""
+"""Maximum value of an unsigned varint: a tag, a size, a compact length."""
 
 ZERO_SIZE_COUNT_MAX = 0xFFFF
-"""Most elements of an array whose elements take no bytes: nothing else bounds their number."""
+"""Maximum length of an array whose elements take no bytes: nothing else bounds their number."""
 
 CACHED_COUNT_MAX = 256
-"""Longest array whose Struct is kept: the number comes from the peer and must not grow a table."""
+"""Maximum array length whose Struct is cached: the length comes from the peer and must not grow a table."""
 
 UVARINTS = tuple(bytes((value,)) for value in range(128))
-"""The unsigned varints of one byte."""
+"""The encoded unsigned varints of one byte."""
 
 READ_FAULTS = (WireError, error, IndexError, KeyError, UnicodeDecodeError, OverflowError)
-"""What reading malformed bytes can raise inside a generated reader."""
+"""Exceptions that malformed bytes can raise inside a generated reader."""
 
 WRITE_FAULTS = (error, AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
-"""What writing a value that its field cannot hold can raise inside a generated writer."""
+"""Exceptions that a value which does not fit its field can raise inside a generated writer."""
 
 _TAG_AND_SIZE = Struct("BB").pack
 _structs: dict[str, Struct] = {}
 
 
 def packed(letters: str) -> Struct:
-    """The big-endian Struct of format letters, one per format; `U` stands for a uuid's bytes and `o` for a bool."""
+    """Return the cached big-endian Struct of format letters; `U` stands for a uuid's bytes and `o` for a bool."""
     found = _structs.get(letters)
     if found is None:
         found = _structs[letters] = Struct(">" + letters.replace("U", "16s").replace("o", "?"))
@@ -61,37 +61,37 @@ def packed(letters: str) -> Struct:
 
 
 def _repeated(letters: str, count: int) -> Struct:
-    """The Struct of that many runs of the letters; not kept, as `packed` would."""
+    """Return the Struct of that many repetitions of the letters; not cached, unlike `packed`."""
     text = letters.replace("U", "16s").replace("o", "?")
     return Struct(">" + (f"{count}{text}" if len(text) == 1 else text * count))
 
 
 class _ByCount(dict):  # type: ignore[type-arg]
-    """By count: what packs or unpacks that many values or structs of one format, made on first use."""
+    """Functions by count that pack or unpack that many values or structs of one format, made on first use."""
 
-    def __init__(self, letters: str, door: str) -> None:
-        """`door` is the method of the Struct that is wanted."""
+    def __init__(self, letters: str, method: str) -> None:
+        """Create the table; `method` is the name of the Struct method to return."""
         self._letters = letters
-        self._door = door
+        self._method = method
 
     def __missing__(self, count: int) -> Any:
-        made = getattr(_repeated(self._letters, count), self._door)
+        made = getattr(_repeated(self._letters, count), self._method)
         if count <= CACHED_COUNT_MAX:
             self[count] = made
         return made
 
 
 UNPACKERS: dict[str, dict[int, Unpack]] = {letter: _ByCount(letter, "unpack_from") for letter in "obhHiIqdU"}
-"""By format letter and count: the function that gives an array's values at an offset as a tuple."""
+"""Functions by format letter and count that return an array's values at an offset as a tuple."""
 
 PACKERS: dict[str, dict[int, Pack]] = {letter: _ByCount(letter, "pack") for letter in "obhHiIqd"}
-"""By format letter and count: the function that gives an array's bytes."""
+"""Functions by format letter and count that return an array's bytes."""
 
 _each_packers: dict[str, dict[int, Pack]] = {}
 
 
 def pack_each(letters: str) -> dict[int, Pack]:
-    """By count: the function that gives the bytes of that many structs of the format, all values flat."""
+    """Return, by count, the function that packs that many structs of the format, all values flat."""
     found = _each_packers.get(letters)
     if found is None:
         found = _each_packers[letters] = _ByCount(letters, "pack")
@@ -99,7 +99,7 @@ def pack_each(letters: str) -> dict[int, Pack]:
 
 
 def null_field(field: str, offset: int | None = None) -> WireError:
-    """The refusal of a null where the version has none."""
+    """Return the error for a null that the version does not allow."""
     return WireError("null in a field that cannot be null", field=field, offset=offset)
 
 
@@ -113,7 +113,7 @@ def uvarint(d: bytes, o: int) -> tuple[int, int]:
 
 
 def long_uvarint(d: bytes, o: int, n: int) -> tuple[int, int]:
-    """The value of a varint whose first byte `n` is read already, and the offset after it."""
+    """Read the rest of a varint after its first byte `n`; return its value and the offset after it."""
     start = o - 1
     n &= 0x7F
     for shift in (7, 14, 21, 28):
@@ -128,7 +128,7 @@ def long_uvarint(d: bytes, o: int, n: int) -> tuple[int, int]:
 
 
 def compact_length(d: bytes, o: int, n: int) -> tuple[int, int]:
-    """The length behind the compact form whose first byte is `n`, -1 for null."""
+    """Read a compact length after its first byte `n`; -1 for null."""
     if n < 128:
         return n - 1, o
     second = d[o]
@@ -139,7 +139,7 @@ def compact_length(d: bytes, o: int, n: int) -> tuple[int, int]:
 
 
 def compact_string(d: bytes, o: int, n: int, field: str) -> tuple[str, int]:
-    """A compact string that is null (refused) or has a long length."""
+    """Read a compact string that is null (refused) or has a long length."""
     n, o = compact_length(d, o, n)
     if not 0 <= n <= STRING_BYTES_MAX:
         raise _no_string(n, field, o)
@@ -147,7 +147,7 @@ def compact_string(d: bytes, o: int, n: int, field: str) -> tuple[str, int]:
 
 
 def nullable_compact_string(d: bytes, o: int, n: int, field: str) -> tuple[str | None, int]:
-    """A compact string that is null or has a long length."""
+    """Read a compact string that is null or has a long length."""
     n, o = compact_length(d, o, n)
     if n < 0:
         return None, o
@@ -163,7 +163,7 @@ def _no_string(n: int, field: str, o: int) -> WireError:
 
 
 def compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes, int]:
-    """Compact bytes that are null (refused) or have a long length."""
+    """Read compact bytes that are null (refused) or have a long length."""
     block, o = nullable_compact_bytes(d, o, n, field)
     if block is None:
         raise null_field(field, o)
@@ -171,7 +171,7 @@ def compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes, int]:
 
 
 def nullable_compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes | None, int]:
-    """Compact bytes that are null or have a long length."""
+    """Read compact bytes that are null or have a long length."""
     if n > 127:
         second = d[o]
         o += 1
@@ -186,7 +186,7 @@ def nullable_compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes 
 
 
 def compact_count(d: bytes, o: int, n: int, size: int, field: str) -> tuple[int, int]:
-    """The number of elements, each at least `size` bytes, of a compact array that is null (refused) or long."""
+    """Read the length of a compact array that is null (refused) or long; each element takes at least `size` bytes."""
     n, o = compact_length(d, o, n)
     if n < 0:
         raise null_field(field, o)
@@ -195,21 +195,21 @@ def compact_count(d: bytes, o: int, n: int, size: int, field: str) -> tuple[int,
 
 
 def nullable_compact_count(d: bytes, o: int, n: int, size: int, field: str) -> tuple[int, int]:
-    """The number of elements, each at least `size` bytes, of a compact array, -1 for null."""
+    """Read the length of a compact array, -1 for null; each element takes at least `size` bytes."""
     n, o = compact_length(d, o, n)
     check_count(d, o, n, size, field)
     return n, o
 
 
 def check_count(d: bytes, o: int, n: int, size: int, field: str) -> None:
-    """Refuse a number of elements that the bytes left cannot hold, before anything is allocated for them."""
+    """Refuse an array length that the remaining bytes cannot hold, before anything is allocated."""
     most = (len(d) - o) // size if size else ZERO_SIZE_COUNT_MAX
     if n > most:
         raise WireError(f"an array of {n} elements where {max(most, 0)} fit", field=field, offset=o)
 
 
 def read_tags(d: bytes, o: int, t: int) -> tuple[list[tuple[int, bytes]], int]:
-    """A tag section without known tags, whose count starts with the byte `t`."""
+    """Read a tag section without known tags, whose count starts with the byte `t`."""
     if t > 127:
         t, o = tag_count(d, o, t)
     found: list[tuple[int, bytes]] = []
@@ -221,14 +221,14 @@ def read_tags(d: bytes, o: int, t: int) -> tuple[list[tuple[int, bytes]], int]:
 
 
 def tag_count(d: bytes, o: int, t: int) -> tuple[int, int]:
-    """The number of tagged fields of a section whose count starts with the byte `t`, which is above 127."""
+    """Read the number of tagged fields of a section whose count starts with the byte `t`, which is above 127."""
     t, o = long_uvarint(d, o, t)
     check_count(d, o, t, 2, "tagged fields")
     return t, o
 
 
 def tag_header(d: bytes, o: int) -> tuple[int, int, int]:
-    """The tag and size of a tagged field at `o`, and the offset of its bytes."""
+    """Read tag and size of a tagged field at `o`; return them with the offset of its value."""
     tag, o = uvarint(d, o)
     size, o = uvarint(d, o)
     if size > len(d) - o:
@@ -237,12 +237,12 @@ def tag_header(d: bytes, o: int) -> tuple[int, int, int]:
 
 
 def wrong_tag_size(field: str, offset: int) -> WireError:
-    """The refusal of a tagged field whose bytes are not exactly its value."""
+    """Return the error for a tagged field whose size differs from that of its value."""
     return WireError("the tagged field's size is not its value's", field=field, offset=offset)
 
 
 def misplaced_tag(field: str, offset: int) -> WireError:
-    """The refusal of a tag that only other versions of the message know, as in Kafka's generated classes."""
+    """Return the error for a tag that only other versions of the message know, as in Kafka's generated classes."""
     return WireError("the tag is not valid in this version", field=field, offset=offset)
 
 
@@ -250,7 +250,7 @@ def misplaced_tag(field: str, offset: int) -> WireError:
 
 
 def write_uvarint(n: int) -> bytes:
-    """An unsigned varint."""
+    """Encode an unsigned varint."""
     if n < 128:
         return UVARINTS[n]
     out = bytearray()
@@ -262,29 +262,29 @@ def write_uvarint(n: int) -> bytes:
 
 
 def write_string_length(n: int, field: str) -> bytes:
-    """The compact length of a string, `n` one more than its bytes."""
+    """Encode the compact length of a string; `n` is its size plus one."""
     if n > STRING_BYTES_MAX + 1:
         raise WireError(f"a string of {n - 1} bytes; the longest has {STRING_BYTES_MAX}", field=field)
     return write_uvarint(n)
 
 
 def inexpressible(field: str) -> WireError:
-    """The refusal to drop a value that the version has no field for."""
+    """Return the error for a value that the version has no field for."""
     return WireError("the version has no such field, and its value is not the default", field=field)
 
 
 def no_tags() -> WireError:
-    """The refusal to drop tagged fields where the version has no place for them."""
+    """Return the error for unknown tagged fields in a version without tag sections."""
     return WireError("the version has no tagged fields", field="unknown_tagged_fields")
 
 
 def no_uuid(field: str) -> WireError:
-    """The refusal of anything but 16 bytes."""
+    """Return the error for a uuid that is not 16 bytes."""
     return WireError("a uuid has 16 bytes", field=field)
 
 
 def write_uuids(values: Sequence[bytes], field: str) -> bytes:
-    """The bytes of a uuid array's elements."""
+    """Encode the elements of a uuid array."""
     for value in values:
         if len(value) != 16:
             raise no_uuid(field)
@@ -292,7 +292,7 @@ def write_uuids(values: Sequence[bytes], field: str) -> bytes:
 
 
 def write_tags(unknown: Sequence[tuple[int, bytes]]) -> bytes:
-    """A tag section without known tags: ascending, and those of the same tag in the order that they came in."""
+    """Encode a tag section without known tags: ascending, equal tags in the order they arrived."""
     out = [write_uvarint(len(unknown))]
     for tag, value in sorted(unknown, key=_tag_of):
         if not 0 <= tag <= UINT32_MAX:
@@ -302,7 +302,7 @@ def write_tags(unknown: Sequence[tuple[int, bytes]]) -> bytes:
 
 
 def write_tag(tag: int, parts: list[bytes]) -> bytes:
-    """One tagged field out of the parts of its value."""
+    """Encode one tagged field from the parts of its value."""
     value = b"".join(parts)
     size = len(value)
     if tag < 128 and size < 128:
@@ -311,7 +311,7 @@ def write_tag(tag: int, parts: list[bytes]) -> bytes:
 
 
 def merge_tags(out: list[bytes], at: int, unknown: Sequence[tuple[int, bytes]]) -> None:
-    """Close a tag section that begins at `out[at]` and has its known tags after it, one part each."""
+    """Complete a tag section that begins at `out[at]`, followed by its known tags, one part each."""
     known: list[tuple[int, bytes]] = []
     for part in out[at + 1 :]:
         tag, size, o = tag_header(part, 0)

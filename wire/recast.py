@@ -1,26 +1,29 @@
-"""A message as another class of the same name: Kafka's own as an overlay's, an overlay's as Kafka's own."""
+"""Conversion of a message to the class of the same name: from Kafka's own to an overlay's and back."""
 
 from __future__ import annotations
 
 import sys
 from types import MemberDescriptorType
-from typing import Any
+from typing import Any, TypeVar
 
-from mockraft.wire.message import Message
+from mockraft.wire.message import Message, Struct
 from mockraft.wire.schema_files import NO_VERSIONS, StructSpec, schema_of
 
+M = TypeVar("M", bound=Message)
 _ABSENT = object()
 
 
-def recast(source: Any, cls: type[Message], version: int | None = None) -> Any:
-    """`source` as a `cls`: fields of one name are taken over, all others have `cls`'s defaults.
+def recast(source: Message, cls: type[M], version: int | None = None) -> M:
+    """Return `source` as a `cls`: fields with the same name are copied, all others have the defaults of `cls`.
 
-    With `version`, only those that `source` had on the wire in it. A null that `cls` cannot say is its default.
+    With `version`, copy only the fields that `source` has in that version. A null that `cls` does not allow becomes
+    the default.
     """
-    return _recast(source, cls, schema_of(cls).root, schema_of(type(source)).root, version)
+    converted: M = _recast(source, cls, schema_of(cls).root, schema_of(type(source)).root, version)
+    return converted
 
 
-def _recast(source: Any, cls: type, spec: StructSpec, source_spec: StructSpec, version: int | None) -> Any:
+def _recast(source: Struct, cls: type, spec: StructSpec, source_spec: StructSpec, version: int | None) -> Any:
     on_wire = {field.attribute: field for field in source_spec.fields}
     named = {_slot(cls, field.attribute): field.attribute for field in source_spec.fields}
     module = sys.modules[cls.__module__]
@@ -28,22 +31,22 @@ def _recast(source: Any, cls: type, spec: StructSpec, source_spec: StructSpec, v
     for field in spec.fields:
         name = named.get(field.attribute, field.attribute)
         value: Any = getattr(source, name, _ABSENT)
-        told = on_wire.get(_slot(type(source), name))
+        origin = on_wire.get(_slot(type(source), name))
         if value is _ABSENT or (value is None and field.nullable == NO_VERSIONS):
             continue
-        if version is not None and (told is None or not told.versions.covers(version)):
+        if version is not None and (origin is None or not origin.versions.covers(version)):
             continue
-        if field.struct is not None and value is not None and told is not None and told.struct is not None:
+        if field.struct is not None and value is not None and origin is not None and origin.struct is not None:
             inner = getattr(module, field.struct.name)
             if field.is_array:
-                value = [_recast(each, inner, field.struct, told.struct, version) for each in value]
+                value = [_recast(each, inner, field.struct, origin.struct, version) for each in value]
             else:
-                value = _recast(value, inner, field.struct, told.struct, version)
+                value = _recast(value, inner, field.struct, origin.struct, version)
         taken[field.attribute] = value
     return cls(**taken, unknown_tagged_fields=source.unknown_tagged_fields)
 
 
 def _slot(cls: type, name: str) -> str:
-    """The field that a class keeps under a name: a renamed field answers to its old name too."""
+    """Return the name of the field in the other class; a renamed field is also found by its old name."""
     found = getattr(cls, name, None)
     return found.__name__ if isinstance(found, MemberDescriptorType) else name

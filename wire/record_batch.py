@@ -1,4 +1,4 @@
-"""Record batches (magic 2) as the metadata log and its snapshots hold them: uncompressed, contiguous, no headers.
+"""Record batches (magic 2) as in the metadata log and its snapshots: uncompressed, contiguous, without record headers.
 
 Source: Kafka's DefaultRecordBatch and DefaultRecord. A batch is 61 bytes of header and then its records; the CRC-32C
 covers everything after the CRC field, so neither the base offset nor the leader epoch. Data records have a null key
@@ -37,7 +37,7 @@ _NO_PRODUCER = (-1, -1, -1)
 
 
 class BatchHeader(NamedTuple):
-    """A batch of which the frame and CRC were checked: where it lies (`position` to `end`) and what it holds."""
+    """A batch whose frame and CRC were checked: its extent (`position` to `end`) and its header fields."""
 
     position: int
     end: int
@@ -51,7 +51,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are raft's own (LeaderChange, KRaftVersion, …)."""
+        """True for a batch of KRaft's own records (LeaderChange, KRaftVersion, …)."""
         return bool(self.attributes & CONTROL)
 
 
@@ -67,7 +67,7 @@ class Batch(NamedTuple):
 
 
 def encode(values: Sequence[bytes], *, base_offset: int, leader_epoch: int, timestamp_ms: int) -> bytes:
-    """A data batch as the active controller appends it: null keys, one timestamp for all. WireError when empty."""
+    """Encode a data batch as the active controller appends it: null keys, one timestamp for all. WireError if empty."""
     parts: list[bytes] = []
     for index, value in enumerate(values):
         delta = _varint(index)
@@ -80,7 +80,7 @@ def encode(values: Sequence[bytes], *, base_offset: int, leader_epoch: int, time
 def encode_control(
     pairs: Sequence[tuple[bytes, bytes]], *, base_offset: int, leader_epoch: int, timestamp_ms: int
 ) -> bytes:
-    """A control batch of (key, value) pairs; keys come from `control_key`. WireError when empty."""
+    """Encode a control batch of (key, value) pairs; keys come from `control_key`. Raises WireError if empty."""
     parts: list[bytes] = []
     for index, (key, value) in enumerate(pairs):
         body = b"".join((b"\0\0", _varint(index), _varint(len(key)), key, _varint(len(value)), value, b"\0"))
@@ -89,12 +89,12 @@ def encode_control(
 
 
 def control_key(control_type: int) -> bytes:
-    """The key of a control record: version 0 and the type."""
+    """Encode the key of a control record: version 0 and the type."""
     return _CONTROL_KEY.pack(0, control_type)
 
 
 def control_type(key: bytes | None) -> int:
-    """The type in a control record's key. WireError when the key is not one."""
+    """Read the type from a control record's key. Raises WireError for anything else."""
     if key is None or len(key) < _CONTROL_KEY.size:
         raise WireError(f"control record: key of {0 if key is None else len(key)} bytes, expected 4")
     version, found = _CONTROL_KEY.unpack_from(key)
@@ -104,17 +104,17 @@ def control_type(key: bytes | None) -> int:
 
 
 def read_batches(data: bytes, *, allow_partial_tail: bool = False) -> Iterator[Batch]:
-    """Every batch of `data` with its records, checked in full.
+    """Read every batch of `data` with its records, with all checks.
 
-    WireError on a bad CRC, length, count, varint, on compression and on headers. A Fetch response of Kafka's own
-    may end inside a batch: `allow_partial_tail` leaves such a tail out instead of refusing it.
+    Raises WireError for a bad CRC, length, count or varint, for compression and for record headers. A Fetch response of
+    Kafka's may end inside a batch: `allow_partial_tail` omits such a tail instead of refusing it.
     """
     for header in read_headers(data, allow_partial_tail=allow_partial_tail):
         yield read_batch(data, header)
 
 
 def read_headers(data: bytes, *, allow_partial_tail: bool = False) -> Iterator[BatchHeader]:
-    """Frame and CRC of every batch of `data`, without reading the records. Errors as `read_batches`."""
+    """Check frame and CRC of every batch of `data`, without reading the records. Errors as for `read_batches`."""
     position = 0
     while position < len(data):
         if allow_partial_tail and _is_partial(data, position):
@@ -125,7 +125,7 @@ def read_headers(data: bytes, *, allow_partial_tail: bool = False) -> Iterator[B
 
 
 def read_header(data: bytes, position: int) -> BatchHeader:
-    """Check and read the batch header at `position`. WireError when no whole, valid batch lies there."""
+    """Check and read the batch header at `position`. Raises WireError unless a whole, valid batch starts there."""
     if len(data) - position < HEADER_BYTES:
         raise WireError(f"record batch at {position}: {len(data) - position} bytes, its header alone needs 61")
     base_offset, length, leader_epoch, magic, crc = _FIRST.unpack_from(data, position)
@@ -162,7 +162,7 @@ def read_header(data: bytes, position: int) -> BatchHeader:
 
 
 def read_batch(data: bytes, header: BatchHeader) -> Batch:
-    """The records of a batch whose header was read. WireError as `read_batches`."""
+    """Read the records of a batch whose header was read. Errors as for `read_batches`."""
     compression = header.attributes & 0x07
     if compression:
         name = _COMPRESSIONS[compression] if compression < len(_COMPRESSIONS) else f"codec {compression}"
@@ -186,9 +186,9 @@ def read_batch(data: bytes, header: BatchHeader) -> Batch:
 
 
 def with_values(data: bytes, header: BatchHeader, values: Sequence[bytes]) -> bytes:
-    """The batch at `header` with another value in each record; offsets, keys, times and attributes stay.
+    """Return the batch at `header` with another value in each record; offsets, keys, times and attributes stay.
 
-    WireError as `read_batch`, and for another number of values than it has records.
+    Errors as for `read_batch`, and WireError if the number of values differs from that of the records.
     """
     batch = read_batch(data, header)
     if len(values) != len(batch.records):
@@ -212,7 +212,7 @@ def with_values(data: bytes, header: BatchHeader, values: Sequence[bytes]) -> by
 
 
 def _read_record(data: bytes, position: int, end: int, index: int) -> tuple[bytes | None, bytes | None, int]:
-    """Key, value and timestamp delta of the record that fills `position` to `end` (attributes to headers)."""
+    """Read key, value and timestamp delta of the record that fills `position` to `end` (attributes to headers)."""
     time_delta, position = read_varint(data, position + 1, end)
     offset_delta, position = read_varint(data, position, end)
     if offset_delta != index:
@@ -237,7 +237,7 @@ def _read_bytes(data: bytes, position: int, end: int, index: int) -> tuple[bytes
 
 
 def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """A zigzag varint (of at most 10 bytes) before `end` and the position after it."""
+    """Read a zigzag varint (of at most 10 bytes) before `end`; return it and the position after it."""
     value = shift = 0
     while position < end:
         byte = data[position]
@@ -252,7 +252,7 @@ def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def _varint(value: int) -> bytes:
-    """Zigzag varint of a value that is not negative."""
+    """Encode a non-negative value as a zigzag varint."""
     value <<= 1
     if value < 0x80:
         return bytes((value,))

@@ -1,4 +1,4 @@
-"""The client's side of SASL's PLAIN (RFC 4616) and SCRAM (RFC 5802), as tokens out and challenges in."""
+"""The client's side of SASL's PLAIN (RFC 4616) and SCRAM (RFC 5802), as tokens to send and challenges received."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _NO_CHANNEL_BINDING: Final = "n,,"
 
 
 class SaslError(ConnectionError):
-    """The server did not let this side in, or could not prove that it knows the password."""
+    """The server refused the credentials, or could not prove that it knows the password."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaslLogin:
-    """Who logs in and how. With `is_token` the name is a delegation token's id, the password its HMAC in base64."""
+    """A client's credentials. With `is_token` the name is a delegation token's id, the password its HMAC in base64."""
 
     mechanism: str
     user: str
@@ -38,9 +38,9 @@ class SaslLogin:
 
 
 def tokens(login: SaslLogin, nonce: str) -> Generator[bytes, bytes, None]:
-    """Yields the client's tokens and is sent the server's answer to each; ends when all is well, else SaslError.
+    """Yield the client's tokens and receive the server's answer to each; return on success, else raise SaslError.
 
-    `nonce` is a text of printable ASCII without a comma, a new one each time.
+    `nonce` is printable ASCII without a comma and must be fresh for each exchange.
     """
     if login.mechanism == PLAIN:
         yield f"\0{login.user}\0{login.password}".encode()

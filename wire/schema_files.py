@@ -1,9 +1,9 @@
-"""Kafka's message specs as data: what the files in `mockraft.schemas_json` say, parsed on first use.
+"""Kafka's message specs as data: the files in `mockraft.schemas_json`, parsed on first use.
 
-The generated classes know how to read and write; what they do not carry (Kafka's own spelling of a name, where a field
-may be null, what is tagged) is looked up here by `json_form` and by the `construct` reading.
-It shares nothing with `codegen.parse`, on purpose: the tests hold the generated code against this second reading.
-The shape of the files is described in Kafka's clients/src/main/resources/common/message/README.md.
+The generated classes know how to read and write; `json_form` and the `construct` codec look up here what they do not
+carry: Kafka's own spelling of a name, the versions in which a field may be null or is tagged.
+No code is shared with `codegen.parse`, on purpose: tests compare the generated code with this second implementation.
+The format of the files is described in Kafka's clients/src/main/resources/common/message/README.md.
 """
 
 import json
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from mockraft.wire.errors import WireError
 
 RELEASE = "4.3.1"
-"""The Kafka release whose messages these are; `python -m mockraft.codegen` generates from it."""
+"""The Kafka release of these messages; `python -m mockraft.codegen` generates from it."""
 
 FOLDERS = ("message", "metadata", "raft")
 """The folders of a release that hold specs."""
@@ -30,18 +30,18 @@ _OPEN_END = 32767
 
 
 class Versions(NamedTuple):
-    """An inclusive range of versions; empty when low > high."""
+    """An inclusive range of versions; empty if low > high."""
 
     low: int
     high: int
 
     def covers(self, version: int) -> bool:
-        """Whether `version` lies in the range."""
+        """Return True if `version` is in the range."""
         return self.low <= version <= self.high
 
     @classmethod
     def parse(cls, text: str) -> "Versions":
-        """Read Kafka's notation: "3", "1-4", "2+" or "none"."""
+        """Parse Kafka's notation: "3", "1-4", "2+" or "none"."""
         if text == "none":
             return NO_VERSIONS
         if text.endswith("+"):
@@ -55,7 +55,7 @@ NO_VERSIONS = Versions(0, -1)
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """One field of a struct. `kind` is the type (of one element, for an array); `struct` is set where it names one."""
+    """One field of a struct. `kind` is the type (of one element, for an array); `struct` is set for structs."""
 
     name: str
     json_name: str
@@ -80,17 +80,17 @@ class StructSpec:
     fields: tuple[FieldSpec, ...]
 
     def untagged(self, version: int) -> Iterator[FieldSpec]:
-        """The fields that `version` writes in line."""
+        """Return the untagged fields of `version`."""
         return (f for f in self.fields if f.versions.covers(version) and not f.tagged.covers(version))
 
     def tagged(self, version: int) -> dict[int, FieldSpec]:
-        """The fields that `version` writes in the tag section, by tag."""
+        """Return the tagged fields of `version`, by tag."""
         return {f.tag: f for f in self.fields if f.versions.covers(version) and f.tagged.covers(version)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """One file: a message, a record or a header. `api_key` is -1 where there is none. Equal to itself alone."""
+    """One file: a message, a record or a header. `api_key` is -1 if there is none. Compared by identity."""
 
     name: str
     api_key: int
@@ -102,7 +102,7 @@ class Schema:
 
 @cache
 def schema(name: str) -> Schema:
-    """The spec called `name` (such as "BrokerHeartbeatRequest"); WireError when this release has none."""
+    """Return the spec called `name` (such as "BrokerHeartbeatRequest"). Raises WireError if this release has none."""
     for folder in FOLDERS:
         file = resources.files("mockraft.schemas_json") / RELEASE / folder / f"{name}.json"
         if file.is_file():
@@ -117,14 +117,14 @@ def schema(name: str) -> Schema:
 
 
 def schema_of(cls: type) -> Schema:
-    """The spec of a message class: the one it was made from at run time (`SCHEMA` of its module), or the release's."""
+    """Return the spec of a message class: `SCHEMA` of a module made at run time, or else the release's."""
     own: Schema | None = getattr(sys.modules[cls.__module__], "SCHEMA", None)
     return schema(cls.__name__) if own is None else own
 
 
 @cache
 def names() -> tuple[str, ...]:
-    """Every spec that has at least one valid version, sorted by folder and file name."""
+    """Return every spec that has at least one valid version, sorted by folder and file name."""
     found = (parse(load(text)) for text in _texts())
     return tuple(spec.name for spec in found if spec.valid != NO_VERSIONS)
 
@@ -137,13 +137,13 @@ def _texts() -> Iterator[str]:
 
 
 def load(text: str) -> dict[str, Any]:
-    """The JSON of a spec file, whose `//` comments no JSON reader takes."""
+    """Parse the JSON of a spec file without its `//` comments, which JSON parsers refuse."""
     tree: dict[str, Any] = json.loads(_STRING_OR_COMMENT.sub(lambda m: m[1] or "", text))
     return tree
 
 
 def parse(tree: dict[str, Any]) -> Schema:
-    """A spec's tree as a Schema."""
+    """Convert the JSON tree of a spec to a Schema."""
     flexible = Versions.parse(tree.get("flexibleVersions", "none"))
     common = {s["name"]: s["fields"] for s in tree.get("commonStructs", ())}
     known: dict[str, StructSpec] = {}

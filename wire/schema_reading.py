@@ -1,8 +1,8 @@
-"""A second, independent reading of the schemas, in `construct`: slow, literal, and able to say what every byte is.
+"""A second, independent codec driven by the schemas, in `construct`: slow, literal, and able to explain every byte.
 
-`explain` is driven by it, and the tests hold the generated codec against it. Nothing here shares code with the
-generated classes. A tree is a dict of Kafka's camelCase names to raw values (uuid = 16 bytes, bytes, str, int, list,
-dict); tagged fields are there when they were on the wire; unknown ones under `_unknownTaggedFields` as (tag, bytes).
+`explain` is based on it, and tests compare the generated codec with it. Nothing here shares code with the generated
+classes. A tree is a dict of Kafka's camelCase names to raw values (uuid = 16 bytes, bytes, str, int, list, dict);
+tagged fields are present if they were on the wire; unknown ones under `_unknownTaggedFields` as (tag, bytes).
 """
 
 from functools import cache
@@ -32,7 +32,7 @@ _FIXED: dict[str, Any] = {
 
 
 class Span(NamedTuple):
-    """A run of bytes and what it is. `field` is the schema's field where there is one."""
+    """A run of bytes and its meaning. `field` is the schema's field, if there is one."""
 
     offset: int
     length: int
@@ -43,12 +43,12 @@ class Span(NamedTuple):
 
 
 def broken(offset: int, path: str, what: str) -> WireError:
-    """Where a reading broke: `offset` and path of the unreadable item, and what is wrong with it."""
+    """A read error: `offset` and path of the unreadable item, and the reason."""
     return WireError(what, field=path or None, offset=offset)
 
 
 def read(name: str, version: int, data: bytes, spans: list[Span] | None = None, offset: int = 0) -> dict[str, Any]:
-    """The tree of a whole body, `data[offset:]`; WireError on any bad byte. `spans` collects what was read."""
+    """Read a whole body, `data[offset:]`, as a tree. Raises WireError for bad bytes. `spans` collects the spans."""
     tree, end = read_from(name, version, data, spans, offset)
     if end != len(data):
         raise broken(end, "", f"{len(data) - end} bytes are left over")
@@ -58,7 +58,7 @@ def read(name: str, version: int, data: bytes, spans: list[Span] | None = None, 
 def read_from(
     name: str, version: int, data: bytes, spans: list[Span] | None = None, offset: int = 0
 ) -> tuple[dict[str, Any], int]:
-    """As `read`, of a body that starts at `offset` and may be followed by others: (tree, end offset)."""
+    """Read a body at `offset` that may be followed by other data; return (tree, end offset)."""
     stream = BytesIO(data)
     stream.seek(offset)
     found = [] if spans is None else spans
@@ -67,13 +67,13 @@ def read_from(
 
 
 def write(name: str, version: int, tree: dict[str, Any]) -> bytes:
-    """The bytes of a tree. Tagged fields are written when they are in the tree, whatever they hold."""
+    """Encode a tree. Tagged fields are written if they are in the tree, whatever their value."""
     data: bytes = describe(name, version).build(tree)
     return data
 
 
 def describe(name: str, version: int) -> c.Construct:
-    """The construct of a message's body in one version; WireError when there is no such version."""
+    """Return the construct of a message's body in one version. Raises WireError if there is no such version."""
     return _body(in_use().schema(name), version)
 
 
@@ -113,7 +113,7 @@ def _tell(stream: Any) -> int:
 
 
 class _UnsignedVarint(c.Construct):  # type: ignore[misc]
-    """Kafka's unsigned varint: 7 bits a byte, least significant first, at most 5 bytes; overlong forms are legal."""
+    """Kafka's unsigned varint: 7 bits per byte, least significant first, at most 5 bytes; overlong forms are legal."""
 
     def _parse(self, stream: Any, context: Any, path: str) -> int:
         value = 0
@@ -139,7 +139,7 @@ UnsignedVarint = _UnsignedVarint()
 
 
 def take(construct: Any, stream: Any, context: Any, path: str, start: int) -> Any:
-    """Parse one item; a failure becomes a WireError at `start`, the offset where the reader should look."""
+    """Parse one item; a failure becomes a WireError at `start`, the offset of the item."""
     try:
         return construct._parsereport(stream, context, path)
     except c.StreamError:
@@ -150,7 +150,7 @@ def take(construct: Any, stream: Any, context: Any, path: str, start: int) -> An
 
 
 class _Leaf(c.Subconstruct):  # type: ignore[misc]
-    """An item of fixed size, noted as a span."""
+    """An item of fixed size, recorded as a span."""
 
     def __init__(self, subcon: Any, spec: FieldSpec, type_name: str) -> None:
         super().__init__(subcon)
@@ -165,7 +165,7 @@ class _Leaf(c.Subconstruct):  # type: ignore[misc]
 
 
 class _Length(c.Construct):  # type: ignore[misc]
-    """The length before a string, bytes or an array: None stands for null. -1 or, compact, 0 on the wire."""
+    """The length before a string, bytes or an array: None stands for null, which is -1 or, compact, 0 on the wire."""
 
     def __init__(self, compact: bool, legacy: Any, spec: FieldSpec, nullable: bool) -> None:
         super().__init__()
@@ -194,7 +194,7 @@ class _Length(c.Construct):  # type: ignore[misc]
 
 
 class _Block(c.Construct):  # type: ignore[misc]
-    """A string, bytes or records: its length, then its content, noted as one span."""
+    """A string, bytes or records: length and content, recorded as one span."""
 
     def __init__(self, spec: FieldSpec, compact: bool, nullable: bool) -> None:
         super().__init__()
@@ -226,7 +226,7 @@ class _Block(c.Construct):  # type: ignore[misc]
 
 
 class _Array(c.Subconstruct):  # type: ignore[misc]
-    """A count, noted as a span, then that many elements."""
+    """A count, recorded as a span, then that many elements."""
 
     def __init__(self, element: Any, spec: FieldSpec, compact: bool, nullable: bool) -> None:
         super().__init__(element)
@@ -250,7 +250,7 @@ class _Array(c.Subconstruct):  # type: ignore[misc]
 
 
 class _NullableStruct(c.Subconstruct):  # type: ignore[misc]
-    """A struct behind an int8: negative for null."""
+    """A struct after an int8, which is negative for null."""
 
     def __init__(self, subcon: Any, spec: FieldSpec) -> None:
         super().__init__(subcon)
@@ -269,7 +269,7 @@ class _NullableStruct(c.Subconstruct):  # type: ignore[misc]
 
 
 class _Fields(c.Construct):  # type: ignore[misc]
-    """A struct: the fields in line, then, in flexible versions, the tag section."""
+    """A struct: the untagged fields, then, in flexible versions, the tag section."""
 
     def __init__(self, in_line: list[tuple[str, Any]], tags: "_Tags | None") -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""SCRAM's arithmetic (RFC 5802 section 3, Kafka's ScramFormatter), for both ends of a connection.
+"""SCRAM's arithmetic (RFC 5802 section 3, Kafka's ScramFormatter), for client and server.
 
 Keys and signatures are bytes as long as the hash; `hash_name` is hashlib's name of it.
 """
@@ -20,7 +20,7 @@ ITERATIONS_MAX: Final = 16384
 
 @dataclass(frozen=True, slots=True)
 class ScramUser:
-    """A user with a password, of which a server keeps a credential only."""
+    """A user's name and password; servers keep only the credential derived from it."""
 
     name: str
     password: str = field(repr=False)
@@ -29,42 +29,42 @@ class ScramUser:
 
 
 def salted_password(hash_name: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """The costly part; Kafka takes the password's UTF-8 as it is, without SASLprep."""
+    """Derive the salted password, the costly step; Kafka uses the password's UTF-8 as it is, without SASLprep."""
     return hashlib.pbkdf2_hmac(hash_name, password.encode(), salt, iterations)
 
 
 def client_key(hash_name: str, salted: bytes) -> bytes:
-    """What a client proves that it has."""
+    """Derive the key that a client proves to have."""
     return hmac.digest(salted, b"Client Key", hash_name)
 
 
 def stored_key(hash_name: str, key: bytes) -> bytes:
-    """What a server keeps of a client key."""
+    """Derive the form of a client key that a server stores."""
     return hashlib.new(hash_name, key).digest()
 
 
 def server_key(hash_name: str, salted: bytes) -> bytes:
-    """What a server proves that it has."""
+    """Derive the key that a server proves to have."""
     return hmac.digest(salted, b"Server Key", hash_name)
 
 
 def signature(hash_name: str, key: bytes, auth_message: bytes) -> bytes:
-    """A client's or server's signature of all that was said."""
+    """Sign all exchanged messages with a client's or server's key."""
     return hmac.digest(key, auth_message, hash_name)
 
 
 def xor(first: bytes, second: bytes) -> bytes:
-    """Byte by byte; both are equally long."""
+    """XOR two byte strings of equal length."""
     return (int.from_bytes(first, "big") ^ int.from_bytes(second, "big")).to_bytes(len(first), "big")
 
 
 def sasl_name(name: str) -> str:
-    """A user's name as SCRAM writes it."""
+    """Escape a user name for SCRAM."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
 def name_of(written: str) -> str:
-    """The user's name again. ValueError on an equals sign that is no escape."""
+    """Unescape a user name. Raises ValueError for an equals sign that is not part of an escape."""
     if "=" in written.replace("=2C", "").replace("=3D", ""):
         raise ValueError(f"{written!r} is no name in SCRAM")
     return written.replace("=2C", ",").replace("=3D", "=")

@@ -1,9 +1,9 @@
-"""Readers of structs with arrays, made at run time for the array lengths that turn up.
+"""Readers of structs with arrays, generated at run time for the array lengths that occur.
 
-A topic's partitions have replica lists of nearly always the same lengths. For such a shape the bytes of a struct are
-one fixed format, and a loop written for exactly that shape reads it a quarter faster than any general one. The loop's
-source is made of the schema's field names and of small integers, never of anything else that a peer can send, and the
-number of shapes is bounded.
+The partitions of a topic have replica lists of nearly always the same lengths. The bytes of such a struct have one
+fixed format, and a loop generated for exactly that shape reads it a quarter faster than a general one. The source of
+the loop consists of the schema's field names and small integers, never of other data from a peer, and the number of
+shapes is bounded.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     ReadAlike = Callable[[bytes, int, int, list[Any]], int]
 
 SHAPES_MAX = 32
-"""Most shapes of one struct that get a reader."""
+"""Maximum number of shapes of one struct that get a reader."""
 
 SHAPE_VALUES_MAX = 48
-"""Most array elements in a shape that gets a reader."""
+"""Maximum number of array elements in a shape that gets a reader."""
 
 RUN_MIN = 8
-"""Fewest structs still to be read for which a new shape gets a reader: making one costs what reading many does."""
+"""Minimum number of structs still to read before a new shape gets a reader: compiling costs as much as reading many."""
 
 RUN_MAX = 64
-"""Most structs read by one call: it copies their bytes, in vain when the first one has another shape."""
+"""Maximum number of structs read by one call: it copies their bytes, in vain if the first has another shape."""
 
 
 class Shapes(dict):  # type: ignore[type-arg]
-    """By the lengths of a struct's arrays: the function that reads structs of this shape.
+    """Functions by the lengths of a struct's arrays that read structs of this shape.
 
     `shapes[lengths](data, offset, count, values)` appends at most `count` structs to `values`, stops at the first one
-    that has other lengths or tagged fields, and gives the offset behind what it read.
+    with other lengths or tagged fields, and returns the offset after the last one read.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Shapes(dict):  # type: ignore[type-arg]
         fields: tuple[tuple[str, str], ...],
         constants: tuple[tuple[str, object], ...],
     ) -> None:
-        """`fields` are names with a format letter each, `[]` before the letter of an array; `constants` the rest."""
+        """`fields` are (name, format letter), `[]` before the letter of an array; `constants` the rest."""
         self._decoded = decoded
         self._fields = fields
         self._constants = constants
@@ -56,7 +56,7 @@ class Shapes(dict):  # type: ignore[type-arg]
         return self._first
 
     def _first(self, d: bytes, o: int, count: int, values: list[Any]) -> int:
-        """Make the reader for the shape of the struct just read, once enough of them are to come."""
+        """Generate the reader for the shape of the struct just read, if enough structs follow."""
         if count < RUN_MIN:
             return o
         last = values[-1]

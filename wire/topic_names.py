@@ -1,4 +1,4 @@
-"""Which names a topic may have (Kafka's Topic class)."""
+"""Validation of topic names (Kafka's Topic class)."""
 
 import re
 from typing import Final
@@ -12,7 +12,7 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def reason_invalid(name: str) -> str | None:
-    """Why a topic can not have the name, in Kafka's words; None when it can."""
+    """Return Kafka's message about an invalid topic name; None if it is valid."""
     if not name:
         reason = "the empty string is not allowed"
     elif name in (".", ".."):
@@ -27,5 +27,5 @@ def reason_invalid(name: str) -> str | None:
 
 
 def collision_key(name: str) -> str | None:
-    """What two names must not share, because `.` and `_` are one in metric names; None for a name without either."""
+    """Return the key by which names collide, as `.` and `_` are one in metric names; None for a name without either."""
     return name.replace(".", "_") if "." in name or "_" in name else None

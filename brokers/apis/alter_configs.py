@@ -1,7 +1,7 @@
-"""AlterConfigs (33) and IncrementalAlterConfigs (44): KIP-133, KIP-339. Looked at here, then handed on.
+"""AlterConfigs (33) and IncrementalAlterConfigs (44): KIP-133, KIP-339. Validated here, then forwarded.
 
-What this broker has something against is answered here; the rest goes to the controller in a request of its own, and
-both answers come back as one, in the order of the request (ConfigAdminManager.reassembleIncrementalResponse).
+Resources that this broker rejects are answered here; the others are forwarded to the controller in a new request. Both
+answers are merged in the order of the request (ConfigAdminManager.reassembleIncrementalResponse).
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from mockraft.brokers.apis import config_changes
-from mockraft.brokers.apis.api import Api, ApiError, RequestContext
+from mockraft.brokers.apis.api import AnyApi, Api, ApiError, RequestContext
 from mockraft.brokers.forwarding import frame_of
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER
 from mockraft.wire import error_codes, messages
 
 
-def _api(name: str, *, incremental: bool) -> Api:
+def _api(name: str, *, incremental: bool) -> AnyApi:
     request_class: Any = messages.by_name(f"{name}Request")
     response_class: Any = messages.by_name(f"{name}Response")
     module: Any = __import__(response_class.__module__, fromlist=["AlterConfigsResourceResponse"])
     said_of_resource = module.AlterConfigsResourceResponse
 
-    def said(resource: Any, code: int, message: str | None) -> Any:
+    def response_for(resource: Any, code: int, message: str | None) -> Any:
         return said_of_resource(
             error_code=code,
             error_message=message,
@@ -30,30 +30,33 @@ def _api(name: str, *, incremental: bool) -> Api:
         )
 
     async def handle(request: Any, ctx: RequestContext) -> Any:
-        told: dict[config_changes.Key, tuple[int, str | None]] = {}
+        results: dict[config_changes.Key, tuple[int, str | None]] = {}
         for key, refusal in config_changes.refused_twice(request.resources).items():
-            told[key] = (refusal.error_code, refusal.message)
+            results[key] = (refusal.error_code, refusal.message)
         rest = []
         for resource in request.resources:
             key = (resource.resource_type, resource.resource_name)
-            if key in told:
+            if key in results:
                 continue
             try:
                 config_changes.check(resource, ctx, incremental=incremental)
             except ApiError as refusal:
-                told[key] = (refusal.error_code, refusal.message)
+                results[key] = (refusal.error_code, refusal.message)
             else:
                 if resource.resource_type == BROKER_LOGGER:
-                    told[key] = (error_codes.NONE, None)
+                    results[key] = (error_codes.NONE, None)
                 else:
                     rest.append(resource)
         if rest:
             for each in await forwarded(request, rest, ctx):
-                told[each.resource_type, each.resource_name] = (each.error_code, each.error_message)
+                results[each.resource_type, each.resource_name] = (each.error_code, each.error_message)
         missing = (error_codes.UNKNOWN_SERVER_ERROR, None)
         keys = [(each.resource_type, each.resource_name) for each in request.resources]
         return response_class(
-            responses=[said(each, *told.get(key, missing)) for key, each in zip(keys, request.resources, strict=True)]
+            responses=[
+                response_for(each, *results.get(key, missing))
+                for key, each in zip(keys, request.resources, strict=True)
+            ]
         )
 
     async def forwarded(request: Any, rest: list[Any], ctx: RequestContext) -> Any:
@@ -65,7 +68,7 @@ def _api(name: str, *, incremental: bool) -> Api:
         return response_class.read(body, ctx.api_version).responses
 
     def error(request: Any, error_code: int, message: str | None) -> Any:
-        return response_class(responses=[said(each, error_code, message) for each in request.resources])
+        return response_class(responses=[response_for(each, error_code, message) for each in request.resources])
 
     api = Api(request_class, response_class, handle, error, forwarded=True)
     return api

@@ -1,17 +1,16 @@
-"""AlterReplicaLogDirs (34): a replica is to lie in another directory of this broker (KIP-113).
+"""AlterReplicaLogDirs (34): move replicas to another log directory of this broker (KIP-113).
 
-The answer says that the move has begun, or why not; how far it is, DescribeLogDirs tells. A replica named twice goes to
-the directory that was named last.
+The response reports that a move has begun or why it was refused; DescribeLogDirs reports its progress. A replica that
+is named twice moves to the directory that was named last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from mockraft.brokers.apis.api import Api, RequestContext
-from mockraft.brokers.moves.asking import ask_to_move
 from mockraft.brokers.moves.errors import MoveRefusedError
+from mockraft.brokers.moves.requests import start_move
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from mockraft.wire.messages.alter_replica_log_dirs_response import (
@@ -21,12 +20,12 @@ from mockraft.wire.messages.alter_replica_log_dirs_response import (
 )
 
 
-async def handle(request: Any, ctx: RequestContext) -> AlterReplicaLogDirsResponse:
-    """Begin the moves, one after the other."""
+async def handle(request: AlterReplicaLogDirsRequest, ctx: RequestContext) -> AlterReplicaLogDirsResponse:
+    """Start the moves, one after the other."""
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
-    for (topic, partition), path in {(topic, index): path for topic, index, path in _asked(request)}.items():
+    for (topic, partition), path in {(topic, index): path for topic, index, path in _requested(request)}.items():
         results.setdefault(topic, []).append(
-            AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=_ask(ctx, topic, partition, path))
+            AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=_start(ctx, topic, partition, path))
         )
     return AlterReplicaLogDirsResponse(
         results=[
@@ -36,8 +35,8 @@ async def handle(request: Any, ctx: RequestContext) -> AlterReplicaLogDirsRespon
     )
 
 
-def error(request: Any, error_code: int, _message: str | None) -> AlterReplicaLogDirsResponse:
-    """The error for each partition, there is no other place for it."""
+def error(request: AlterReplicaLogDirsRequest, error_code: int, _message: str | None) -> AlterReplicaLogDirsResponse:
+    """Return the error for each partition: the response has no top-level error code."""
     return AlterReplicaLogDirsResponse(
         results=[
             AlterReplicaLogDirTopicResult(
@@ -53,16 +52,16 @@ def error(request: Any, error_code: int, _message: str | None) -> AlterReplicaLo
     )
 
 
-def _asked(request: Any) -> Iterator[tuple[str, int, str]]:
+def _requested(request: AlterReplicaLogDirsRequest) -> Iterator[tuple[str, int, str]]:
     for log_dir in request.dirs:
         for topic in log_dir.topics:
             for partition in topic.partitions:
                 yield topic.name, partition, log_dir.path
 
 
-def _ask(ctx: RequestContext, topic: str, partition: int, path: str) -> int:
+def _start(ctx: RequestContext, topic: str, partition: int, path: str) -> int:
     try:
-        ask_to_move(ctx.broker.movers, topic, partition, path)
+        start_move(ctx.broker.movers, topic, partition, path)
     except MoveRefusedError as refusal:
         return refusal.error_code
     return error_codes.NONE

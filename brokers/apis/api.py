@@ -1,73 +1,56 @@
-"""What an API of a broker's client listener is made of, and what its handler is told about a request."""
+"""The APIs of a broker's client listener: the shared base with broker handlers, and the context that handlers get."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from mockraft.serving import api as serving_api
+from mockraft.serving.api import ANONYMOUS as ANONYMOUS
 from mockraft.wire.errors import ApiError as ApiError
+from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
     from mockraft.brokers.forwarding import Forwarding
     from mockraft.brokers.image import ClusterImage
 
-ANONYMOUS = "User:ANONYMOUS"
-"""Who asks on a PLAINTEXT listener."""
+RequestT = TypeVar("RequestT", bound=Message)
+ResponseT = TypeVar("ResponseT", bound=Message)
 
 
 class ConnectionClosedError(Exception):
-    """There is no answer but to close the client's connection; the text says why, for the log."""
+    """The client's connection must be closed without a response; the text is the reason for the log."""
 
 
-class Api(NamedTuple):
-    """One API: its message classes, its handler, its error form and the versions that are served.
+@dataclass(frozen=True, slots=True)
+class Api(serving_api.Api[RequestT, ResponseT]):
+    """One API of a broker.
 
-    `await handle(request, ctx)` gives the response message (or its bytes, written in the version that was asked in),
-    None when there is none to give (Produce with acks 0), or raises `ApiError` or `ConnectionClosedError`.
-    `error(request, error_code, message)` is the response that says an error as this API says errors.
-    Versions are those of the messages unless given. `forwarded`: a controller answers, so only the versions that it
-    has, too, are offered.
+    `await handle(request, ctx)` returns the response message (or its bytes in the request's version), None when there
+    is no response (Produce with acks 0), or raises `ApiError` or `ConnectionClosedError`. `forwarded`: a controller
+    answers, so only versions that the controller has too are offered.
     """
 
-    request: Any
-    response: Any
-    handle: Callable[[Any, RequestContext], Awaitable[Any]]
-    error: Callable[[Any, int, str | None], Any]
-    min_version: int = -1
-    max_version: int = -1
+    handle: Callable[[RequestT, RequestContext], Awaitable[ResponseT | bytes | None]]
     forwarded: bool = False
 
-    @property
-    def api_key(self) -> int:
-        """Number of the API on the wire."""
-        return int(self.request.api_key)
 
-    @property
-    def versions(self) -> tuple[int, int]:
-        """The lowest and the highest version that is served."""
-        low, high = self.min_version, self.max_version
-        return (self.request.min_version if low < 0 else low, self.request.max_version if high < 0 else high)
+AnyApi = Api[Any, Any]
+"""An API of unknown message classes, as in the registry."""
 
 
-@dataclass(slots=True)
-class RequestContext:
-    """Who asked, how and of whom (Kafka's RequestContext).
+@dataclass(slots=True, kw_only=True)
+class RequestContext(serving_api.RequestContext):
+    """Context of a client's request to a broker.
 
-    `principal` is written as `User:name`, `client_address` is an IP address, `frame` the request as it came, header
-    and body, without its length. `chance` is what a handler draws from.
+    `frame` is the request as received, header and body, without its length. `chance` is the handlers' random generator.
     """
 
     broker: SimulatedBroker
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-    principal: str
     listener_name: str
-    client_address: str
     frame: bytes
     chance: random.Random
 
@@ -80,7 +63,7 @@ class RequestContext:
 
     @property
     def forwarding(self) -> Forwarding:
-        """The way to the controller."""
+        """The forwarding of requests to the controller."""
         forwarding = self.broker.forwarding
         assert forwarding is not None, "a broker that serves clients can forward"
         return forwarding

@@ -1,15 +1,15 @@
 """ApiVersions (18): KIP-35, KIP-511 (client software), KIP-584 (features).
 
-Answered from the registry, so it never promises more than is served. Of APIs that a controller answers only the
-versions that it has, too, are offered, once the broker has asked it for something (DefaultApiVersionManager); an API
-that it has not is left out. A version that nobody knows is answered in version 0 with UNSUPPORTED_VERSION and the
-versions of ApiVersions alone. Below version 4 features that may be at level 0 are left out (KAFKA-17492).
+Answered from the registry, so it offers exactly what is served. Of APIs that the controller answers only the versions
+that the controller has too are offered, once the forwarding channel has been opened (DefaultApiVersionManager); an API
+that the controller lacks is left out. An unknown version of ApiVersions is answered in version 0 with
+UNSUPPORTED_VERSION and the versions of ApiVersions alone. Below version 4 features whose range starts at level 0 are
+left out (KAFKA-17492).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.wire import error_codes
@@ -27,8 +27,8 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN."""
 
 
-async def handle(request: Any, ctx: RequestContext) -> Any:
-    """The APIs and features of this broker, or what is wrong with the question."""
+async def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
+    """Return the APIs and features of this broker, or the error of an invalid request."""
     low, high = API.versions
     if not low <= ctx.api_version <= high:
         return error(request, error_codes.UNSUPPORTED_VERSION, None)
@@ -51,8 +51,8 @@ async def handle(request: Any, ctx: RequestContext) -> Any:
     )
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> Any:
-    """The error with no APIs; UNSUPPORTED_VERSION names the versions of ApiVersions (KIP-511)."""
+def error(_request: ApiVersionsRequest, error_code: int, _message: str | None) -> ApiVersionsResponse:
+    """Return the error with no APIs; UNSUPPORTED_VERSION includes the versions of ApiVersions (KIP-511)."""
     low, high = API.versions
     only_this = error_code == error_codes.UNSUPPORTED_VERSION
     this = ApiVersion(api_key=API.api_key, min_version=low, max_version=high)
@@ -75,7 +75,7 @@ def _served(ctx: RequestContext) -> list[ApiVersion]:
 
 
 def _kraft_version(ctx: RequestContext) -> int:
-    """Voters are in the log from kraft.version 1 on."""
+    """Return the finalized kraft.version: the log holds the voters from level 1 on."""
     return 1 if ctx.broker.observer.voters else 0
 
 

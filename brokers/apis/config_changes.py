@@ -1,8 +1,8 @@
-"""What a broker looks at itself before it hands changes of configs on to the controller (ConfigAdminManager).
+"""Validation of config changes before they are forwarded to the controller (ConfigAdminManager).
 
-Each resource once, each key once, no nulls; a broker's configs are only changed by way of that broker, and must be such
-as it could go on with. Not done: what single parts of a real broker have against a value (its listeners' keystores,
-thread pools that would halve or double).
+Each resource and each key must appear once, without null values; a broker's configs can only be changed through that
+broker and must be valid for it as a whole. Not modelled: the checks of single components of a real broker (keystores of
+its listeners, thread pools that would halve or double).
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ Key = tuple[int, str]
 
 
 def invalid(message: str) -> ApiError:
-    """INVALID_REQUEST, as Kafka's brokers refuse what is wrong with a change."""
+    """Return an INVALID_REQUEST error, the code of Kafka's brokers for an invalid change."""
     return ApiError(error_codes.INVALID_REQUEST, message)
 
 
 def refused_twice(resources: Iterable[Any]) -> dict[Key, ApiError]:
-    """The resources that are named more than once."""
+    """Return an error for each resource that is named more than once."""
     counted = Counter((each.resource_type, each.resource_name) for each in resources)
     return {key: invalid("Each resource must appear at most once.") for key, count in counted.items() if count > 1}
 
 
 def check(resource: Any, ctx: RequestContext, *, incremental: bool) -> None:
-    """Look at one resource of AlterConfigs or, `incremental`, IncrementalAlterConfigs. Raises ApiError."""
+    """Validate one resource of AlterConfigs or, if `incremental`, IncrementalAlterConfigs. Raises ApiError."""
     names = [config.name for config in resource.configs]
     if len(set(names)) < len(names):
         raise invalid("Error due to duplicate config keys")
@@ -77,7 +77,7 @@ def _check_this_broker(name: str, ctx: RequestContext) -> None:
 
 
 def _check_loggers(resource: Any, ctx: RequestContext) -> None:
-    """RuntimeLoggerManager, of a broker that has no loggers to set."""
+    """Validate logger changes as RuntimeLoggerManager does, for a broker without configurable loggers."""
     broker_id = ctx.broker.config.broker_id
     if not _INTEGER.fullmatch(resource.resource_name):
         raise invalid(f"Node id must be an integer, but it is: {resource.resource_name}")
@@ -92,7 +92,7 @@ def _check_loggers(resource: Any, ctx: RequestContext) -> None:
 
 
 def _changed(resource: Any, ctx: RequestContext) -> dict[str, str]:
-    """The resource's dynamic values after the operations (ConfigAdminManager.prepareIncrementalConfigs)."""
+    """Return the resource's dynamic values after the operations (ConfigAdminManager.prepareIncrementalConfigs)."""
     values = usable(ctx.image.config(BROKER, resource.resource_name), per_broker=bool(resource.resource_name))
     for config in resource.configs:
         if config.config_operation not in list(Operation):
@@ -113,8 +113,8 @@ def _listed(name: str, value: str, operation: Operation, values: Mapping[str, st
     if key is None:
         raise ApiError(error_codes.INVALID_CONFIG, f"Unknown config name: {name}")
     if key.type != "LIST":
-        told = f"Config value {operation.name.lower()} is not allowed for config key: {name}"
-        raise ApiError(error_codes.INVALID_CONFIG, told)
+        message = f"Config value {operation.name.lower()} is not allowed for config key: {name}"
+        raise ApiError(error_codes.INVALID_CONFIG, message)
     before = values.get(name, key.default) or ""
     if operation is Operation.APPEND:
         old = split(before) if before else []
@@ -127,13 +127,13 @@ def _listed(name: str, value: str, operation: Operation, values: Mapping[str, st
 
 
 def _check_broker_values(values: Mapping[str, str], ctx: RequestContext, *, per_broker: bool) -> None:
-    """DynamicBrokerConfig.validate: what may change, each value by its key, and the whole that comes of it."""
+    """Check which keys may change, each value, and the resulting config as a whole (DynamicBrokerConfig.validate)."""
     keys = config_keys.keys(BROKER)
     fixed = [name for name in values if name in keys and keys[name].update_mode is None]
     _refuse(fixed, "Cannot update these configs dynamically")
     by_listener = [name for name in values if is_by_listener_only(name)]
-    told = "These security configs can be dynamically updated only per-listener using the listener prefix"
-    _refuse(by_listener, told)
+    message = "These security configs can be dynamically updated only per-listener using the listener prefix"
+    _refuse(by_listener, message)
     for name, value in values.items():
         if (key := key_of(name)) is not None:
             try:
@@ -153,7 +153,7 @@ def _refuse(names: list[str], why: str) -> None:
 
 
 def _check_cordoned(value: str, ctx: RequestContext) -> None:
-    """KafkaConfig.validateCordonedLogDirs (KIP-1066)."""
+    """Check `cordoned.log.dirs` (KafkaConfig.validateCordonedLogDirs, KIP-1066)."""
     cordoned = parse(config_keys.keys(BROKER)[CORDONED_LOG_DIRS], value)
     if ALL_DIRS in cordoned:
         if len(cordoned) > 1:

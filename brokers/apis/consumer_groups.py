@@ -1,23 +1,39 @@
 """JoinGroup (11), SyncGroup (14), Heartbeat (12), LeaveGroup (13), OffsetCommit (8), OffsetFetch (9).
 
-The classic group protocol with what KIP-62, KIP-345 (instance ids name a member, nothing more), KIP-394 (member ids are
-given first), KIP-559 and KIP-709 (several groups) put on the wire. The groups are `brokers.consumer_groups`.
+The classic group protocol with the wire changes of KIP-62, KIP-345 (an instance id only names a member), KIP-394
+(member ids are assigned first), KIP-559 and KIP-709 (several groups). The groups are in `brokers.consumer_groups`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from mockraft.brokers.apis.api import Api, ApiError, RequestContext
+from mockraft.brokers.apis.api import AnyApi, Api, ApiError, RequestContext
 from mockraft.brokers.apis.find_coordinator import coordinator_of
 from mockraft.brokers.consumer_groups import Group, GroupError, Groups, Joining, Offset
-from mockraft.wire import error_codes, messages
+from mockraft.wire import error_codes
+from mockraft.wire.messages.heartbeat_request import HeartbeatRequest
+from mockraft.wire.messages.heartbeat_response import HeartbeatResponse
+from mockraft.wire.messages.join_group_request import JoinGroupRequest
 from mockraft.wire.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
+from mockraft.wire.messages.leave_group_request import LeaveGroupRequest
 from mockraft.wire.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from mockraft.wire.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from mockraft.wire.messages.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
+)
+from mockraft.wire.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
 )
 from mockraft.wire.messages.offset_fetch_response import (
     OffsetFetchResponse,
@@ -27,6 +43,8 @@ from mockraft.wire.messages.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from mockraft.wire.messages.sync_group_request import SyncGroupRequest
+from mockraft.wire.messages.sync_group_response import SyncGroupResponse
 
 MEMBER_ID_FIRST_FROM = 4
 PROTOCOL_TYPE_FROM = 7
@@ -38,8 +56,8 @@ METADATA_BYTES_MAX = 4096
 NO_OFFSET = Offset(-1, -1, "")
 
 
-async def join(request: Any, ctx: RequestContext) -> Any:
-    """Join, and wait for the others."""
+async def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse:
+    """Join the group and wait for the other members."""
     groups, group = _groups(ctx), _group(ctx, request.group_id)
     member_id = request.member_id
     if not member_id:
@@ -48,11 +66,11 @@ async def join(request: Any, ctx: RequestContext) -> Any:
             return _join_refused(error_codes.MEMBER_ID_REQUIRED, member_id, ctx.api_version)
     timeout_ms = request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
     protocols = {protocol.name: bytes(protocol.metadata) for protocol in request.protocols}
-    says = Joining(
+    joining = Joining(
         member_id, request.group_instance_id, request.session_timeout_ms, timeout_ms, request.protocol_type, protocols
     )
     try:
-        joined = await group.join(says)
+        joined = await group.join(joining)
     except GroupError as refused:
         return _join_refused(refused.error_code, member_id, ctx.api_version)
     return JoinGroupResponse(
@@ -68,28 +86,28 @@ async def join(request: Any, ctx: RequestContext) -> Any:
     )
 
 
-async def sync(request: Any, ctx: RequestContext) -> Any:
-    """The member's assignment; from the leader, everybody's."""
+async def sync(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse:
+    """Return the member's assignment; the leader's request carries all assignments."""
     group = _group(ctx, request.group_id)
     assignments = {each.member_id: bytes(each.assignment) for each in request.assignments}
     try:
         assignment = await group.sync(request.member_id, request.generation_id, assignments)
     except GroupError as refused:
         raise ApiError(refused.error_code) from refused
-    return _response_of(request)(assignment=assignment, protocol_type=group.protocol_type, protocol_name=group.protocol)
+    return SyncGroupResponse(assignment=assignment, protocol_type=group.protocol_type, protocol_name=group.protocol)
 
 
-async def heartbeat(request: Any, ctx: RequestContext) -> Any:
-    """The member is alive."""
+async def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
+    """Renew the member's session."""
     try:
         _group(ctx, request.group_id).heartbeat(request.member_id, request.generation_id)
     except GroupError as refused:
         raise ApiError(refused.error_code) from refused
-    return _response_of(request)()
+    return HeartbeatResponse()
 
 
-async def leave(request: Any, ctx: RequestContext) -> Any:
-    """Members go."""
+async def leave(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
+    """Remove members."""
     group = _group(ctx, request.group_id)
     if ctx.api_version < SEVERAL_MEMBERS_FROM:
         return LeaveGroupResponse(error_code=_left(group, request.member_id, None))
@@ -105,8 +123,8 @@ async def leave(request: Any, ctx: RequestContext) -> Any:
     )
 
 
-async def commit(request: Any, ctx: RequestContext) -> Any:
-    """Keep offsets."""
+async def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse:
+    """Commit offsets."""
     code = error_codes.NONE
     try:
         group = _group(ctx, request.group_id)
@@ -128,8 +146,8 @@ async def commit(request: Any, ctx: RequestContext) -> Any:
     return OffsetCommitResponse(topics=topics)
 
 
-async def fetch(request: Any, ctx: RequestContext) -> Any:
-    """What was committed; -1 where nothing was."""
+async def fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse:
+    """Return committed offsets; -1 for a partition without one."""
     if ctx.api_version >= SEVERAL_GROUPS_FROM:
         return OffsetFetchResponse(groups=[_fetched(ctx, group) for group in request.groups])
     offsets = _group(ctx, request.group_id).offsets
@@ -152,19 +170,21 @@ async def fetch(request: Any, ctx: RequestContext) -> Any:
     )
 
 
-def _fetched(ctx: RequestContext, asked: Any) -> OffsetFetchResponseGroup:
+def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
     try:
-        offsets = _group(ctx, asked.group_id).offsets
+        offsets = _group(ctx, requested.group_id).offsets
     except ApiError as refused:
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused.error_code)
-    named: dict[str, Any] | None
-    if ctx.api_version >= TOPIC_IDS_FROM and asked.topics is not None:
-        named = {name: topic.partition_indexes for topic in asked.topics if (name := _name_of(ctx, topic)) is not None}
-        unknown = [_unknown(topic) for topic in asked.topics if _name_of(ctx, topic) is None]
+        return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=refused.error_code)
+    named: dict[str, Sequence[int]] | None
+    if ctx.api_version >= TOPIC_IDS_FROM and requested.topics is not None:
+        named = {
+            name: topic.partition_indexes for topic in requested.topics if (name := _name_of(ctx, topic)) is not None
+        }
+        unknown = [_unknown(topic) for topic in requested.topics if _name_of(ctx, topic) is None]
     else:
-        named, unknown = _by_name(asked.topics), []
+        named, unknown = _by_name(requested.topics), []
     return OffsetFetchResponseGroup(
-        group_id=asked.group_id,
+        group_id=requested.group_id,
         topics=unknown
         + [
             OffsetFetchResponseTopics(
@@ -185,19 +205,21 @@ def _fetched(ctx: RequestContext, asked: Any) -> OffsetFetchResponseGroup:
     )
 
 
-def _by_name(topics: Any) -> dict[str, Any] | None:
+def _by_name(
+    topics: Sequence[OffsetFetchRequestTopic | OffsetFetchRequestTopics] | None,
+) -> dict[str, Sequence[int]] | None:
     return None if topics is None else {topic.name: topic.partition_indexes for topic in topics}
 
 
-def _name_of(ctx: RequestContext, topic: Any) -> str | None:
-    """The name of a topic that is asked for by name or, from version 10 on, by id; None when no topic has the id."""
+def _name_of(ctx: RequestContext, topic: OffsetFetchRequestTopics | OffsetCommitRequestTopic) -> str | None:
+    """Return the name of a topic given by name or, from version 10 on, by id; None when no topic has the id."""
     if ctx.api_version < TOPIC_IDS_FROM:
         return str(topic.name)
     known = ctx.image.topics.get(topic.topic_id)
     return None if known is None else known.name
 
 
-def _unknown(topic: Any) -> OffsetFetchResponseTopics:
+def _unknown(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
     return OffsetFetchResponseTopics(
         topic_id=topic.topic_id,
         partitions=[
@@ -213,19 +235,19 @@ def _unknown(topic: Any) -> OffsetFetchResponseTopics:
 
 
 def _wanted(
-    offsets: dict[tuple[str, int], Offset], named: dict[str, Any] | None
+    offsets: dict[tuple[str, int], Offset], named: dict[str, Sequence[int]] | None
 ) -> list[tuple[str, list[tuple[int, Offset]]]]:
-    """(topic, [(partition, offset)]) of what is asked for, of all that was committed when that is None."""
-    asked: dict[str, list[int]] = {}
+    """Return (topic, [(partition, offset)]) for the requested topics; for all committed ones when `topics` is None."""
+    requested: dict[str, list[int]] = {}
     if named is None:
         for name, index in offsets:
-            asked.setdefault(name, []).append(index)
+            requested.setdefault(name, []).append(index)
     else:
-        asked = {name: list(indexes) for name, indexes in named.items()}
-    return [(name, [(at, offsets.get((name, at), NO_OFFSET)) for at in indexes]) for name, indexes in asked.items()]
+        requested = {name: list(indexes) for name, indexes in named.items()}
+    return [(name, [(at, offsets.get((name, at), NO_OFFSET)) for at in indexes]) for name, indexes in requested.items()]
 
 
-def _check_offset(ctx: RequestContext, topic: str | None, partition: Any) -> int:
+def _check_offset(ctx: RequestContext, topic: str | None, partition: OffsetCommitRequestPartition) -> int:
     if topic is None:
         return error_codes.UNKNOWN_TOPIC_ID
     found = ctx.image.topics_by_name.get(topic)
@@ -251,7 +273,7 @@ def _groups(ctx: RequestContext) -> Groups:
 
 
 def _group(ctx: RequestContext, group_id: str) -> Group:
-    """The group. ApiError when its coordinator is another broker, or it cannot be had."""
+    """Return the group. Raises ApiError when another broker coordinates it, or when it cannot be created."""
     if not group_id:
         raise ApiError(error_codes.INVALID_GROUP_ID)
     if coordinator_of(ctx, group_id) != ctx.broker.config.broker_id:
@@ -267,19 +289,23 @@ def _join_refused(error_code: int, member_id: str, version: int) -> JoinGroupRes
     return JoinGroupResponse(error_code=error_code, protocol_name=name, member_id=member_id)
 
 
-def _join_error(request: Any, error_code: int, _message: str | None) -> Any:
+def _join_error(request: JoinGroupRequest, error_code: int, _message: str | None) -> JoinGroupResponse:
     return JoinGroupResponse(error_code=error_code, protocol_name="", member_id=request.member_id)
 
 
-def _response_of(request: Any) -> Any:
-    return messages.response(request.api_key)
+def _sync_error(_request: SyncGroupRequest, error_code: int, _message: str | None) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error_code)
 
 
-def _error(request: Any, error_code: int, _message: str | None) -> Any:
-    return _response_of(request)(error_code=error_code)
+def _heartbeat_error(_request: HeartbeatRequest, error_code: int, _message: str | None) -> HeartbeatResponse:
+    return HeartbeatResponse(error_code=error_code)
 
 
-def _commit_error(request: Any, error_code: int, _message: str | None) -> Any:
+def _leave_error(_request: LeaveGroupRequest, error_code: int, _message: str | None) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=error_code)
+
+
+def _commit_error(request: OffsetCommitRequest, error_code: int, _message: str | None) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -295,21 +321,17 @@ def _commit_error(request: Any, error_code: int, _message: str | None) -> Any:
     )
 
 
-def _fetch_error(request: Any, error_code: int, _message: str | None) -> Any:
+def _fetch_error(request: OffsetFetchRequest, error_code: int, _message: str | None) -> OffsetFetchResponse:
     groups = [OffsetFetchResponseGroup(group_id=each.group_id, error_code=error_code) for each in request.groups]
     return OffsetFetchResponse(groups=groups) if groups else OffsetFetchResponse(error_code=error_code)
 
 
-def _api(name: str, handle: Any, error: Any) -> Api:
-    return Api(messages.by_name(f"{name}Request"), messages.by_name(f"{name}Response"), handle, error)
-
-
-APIS: Final = (
-    _api("JoinGroup", join, _join_error),
-    _api("SyncGroup", sync, _error),
-    _api("Heartbeat", heartbeat, _error),
-    _api("LeaveGroup", leave, _error),
-    _api("OffsetCommit", commit, _commit_error),
-    _api("OffsetFetch", fetch, _fetch_error),
+APIS: Final[tuple[AnyApi, ...]] = (
+    Api(JoinGroupRequest, JoinGroupResponse, join, _join_error),
+    Api(SyncGroupRequest, SyncGroupResponse, sync, _sync_error),
+    Api(HeartbeatRequest, HeartbeatResponse, heartbeat, _heartbeat_error),
+    Api(LeaveGroupRequest, LeaveGroupResponse, leave, _leave_error),
+    Api(OffsetCommitRequest, OffsetCommitResponse, commit, _commit_error),
+    Api(OffsetFetchRequest, OffsetFetchResponse, fetch, _fetch_error),
 )
-"""In the order of the protocol."""
+"""In the order of the protocol's message exchange."""

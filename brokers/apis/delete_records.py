@@ -1,9 +1,8 @@
-"""DeleteRecords (21): KIP-107. Raises the start of partitions' logs and waits until the live replicas did the same."""
+"""DeleteRecords (21): KIP-107. Raises the log start offset and waits until the live replicas have done the same."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.brokers.apis.leaders import replicas_of, topic_by_name
@@ -22,8 +21,8 @@ HIGH_WATERMARK = -1
 INVALID_LOW_WATERMARK = -1
 
 
-async def handle(request: Any, ctx: RequestContext) -> DeleteRecordsResponse:
-    """Delete all before the offset that each partition is given; -1 is its high watermark."""
+async def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse:
+    """Delete all records before the given offset of each partition; -1 is its high watermark."""
     replicas = replicas_of(ctx)
     deadline_s = asyncio.get_running_loop().time() + request.timeout_ms / 1000
     topics = []
@@ -47,8 +46,8 @@ async def handle(request: Any, ctx: RequestContext) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(topics=topics)
 
 
-def error(request: Any, error_code: int, _message: str | None) -> DeleteRecordsResponse:
-    """The error for every partition."""
+def error(request: DeleteRecordsRequest, error_code: int, _message: str | None) -> DeleteRecordsResponse:
+    """Return the error for every partition."""
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
@@ -68,7 +67,9 @@ def error(request: Any, error_code: int, _message: str | None) -> DeleteRecordsR
 
 
 async def _everywhere(replicas: Replicas, key: ReplicaKey, offset: int, deadline_s: float) -> int:
-    """Wait until every live replica's log begins at `offset` or later; its low watermark. LogError."""
+    """Wait until the log of every live replica starts at `offset` or later; return its low watermark. Raises
+    LogError.
+    """
     event = asyncio.Event()
     while True:
         hosted = replicas.find(key)
@@ -81,7 +82,7 @@ async def _everywhere(replicas: Replicas, key: ReplicaKey, offset: int, deadline
             async with asyncio.timeout_at(deadline_s):
                 await event.wait()
         except TimeoutError:
-            raise LogError(error_codes.REQUEST_TIMED_OUT, "a replica still has older records") from None
+            raise LogError(error_codes.REQUEST_TIMED_OUT, "a replica has not deleted its records in time") from None
         finally:
             hosted.waiting.discard(event)
         event.clear()

@@ -1,8 +1,8 @@
-"""DescribeClientQuotas (48): KIP-546. The quotas whose entities match, out of the image (ClientQuotasImage)."""
+"""DescribeClientQuotas (48): KIP-546. Quotas of the matching entities, from the image (ClientQuotasImage)."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
 from mockraft.wire import error_codes
@@ -21,8 +21,8 @@ EXACT, DEFAULT, SPECIFIED = range(3)
 _MATCH_NAMES: Final = {DEFAULT: "MATCH_TYPE_DEFAULT", SPECIFIED: "MATCH_TYPE_SPECIFIED"}
 
 
-async def handle(request: Any, ctx: RequestContext) -> DescribeClientQuotasResponse:
-    """The entries that the components match; with `strict` no entity that has others besides."""
+async def handle(request: DescribeClientQuotasRequest, ctx: RequestContext) -> DescribeClientQuotasResponse:
+    """Return the entries that match the components; with `strict` an entity must not have any other component."""
     exact, specified = _filter(request)
     entries = []
     for entity, values in ctx.image.client_quotas.items():
@@ -42,13 +42,13 @@ async def handle(request: Any, ctx: RequestContext) -> DescribeClientQuotasRespo
     return DescribeClientQuotasResponse(entries=entries)
 
 
-def error(_request: Any, error_code: int, message: str | None) -> DescribeClientQuotasResponse:
-    """Code and message, and no entries."""
+def error(_request: DescribeClientQuotasRequest, error_code: int, message: str | None) -> DescribeClientQuotasResponse:
+    """Return error code and message without entries."""
     return DescribeClientQuotasResponse(error_code=error_code, error_message=message, entries=None)
 
 
-def _filter(request: Any) -> tuple[dict[str, str | None], set[str]]:
-    """Names (None: the default) by entity type, and the types that may have any name."""
+def _filter(request: DescribeClientQuotasRequest) -> tuple[dict[str, str | None], set[str]]:
+    """Return the names (None: the default) by entity type, and the entity types for which any name matches."""
     exact: dict[str, str | None] = {}
     specified: set[str] = set()
     for component in request.components:

@@ -1,12 +1,10 @@
 """DescribeCluster (60): KIP-700, KIP-919 (endpoint types), KIP-1073 (fenced brokers).
 
-The brokers with a listener of the name that the request came in on; the controller id is that of some broker that is
-alive, -1 when that one is not among them (AuthHelper.computeDescribeClusterResponse).
+Returns the brokers that have a listener with the name of the one that received the request. The controller id is the id
+of some live broker, or -1 when that broker is not in the response (AuthHelper.computeDescribeClusterResponse).
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
@@ -19,8 +17,8 @@ CONTROLLERS = 2
 NO_CONTROLLER = -1
 
 
-async def handle(request: Any, ctx: RequestContext) -> DescribeClusterResponse:
-    """The brokers of this cluster."""
+async def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
+    """Return the brokers of this cluster."""
     if request.endpoint_type not in (BROKERS, CONTROLLERS):
         raise _refusal(ctx, error_codes.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     if request.endpoint_type != BROKERS:
@@ -48,13 +46,13 @@ async def handle(request: Any, ctx: RequestContext) -> DescribeClusterResponse:
     return response
 
 
-def error(_request: Any, error_code: int, message: str | None) -> DescribeClusterResponse:
-    """A top-level error with its message."""
+def error(_request: DescribeClusterRequest, error_code: int, message: str | None) -> DescribeClusterResponse:
+    """Return a top-level error with its message."""
     return DescribeClusterResponse(error_code=error_code, error_message=message)
 
 
 def _refusal(ctx: RequestContext, error_code: int, message: str) -> ApiError:
-    # Version 0 has no endpoint type to be wrong about.
+    # Version 0 has no endpoint type.
     return ApiError(error_codes.INVALID_REQUEST if ctx.api_version == 0 else error_code, message)
 
 

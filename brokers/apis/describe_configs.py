@@ -1,13 +1,13 @@
 """DescribeConfigs (32), versions 1-4: KIP-133, KIP-226 (synonyms), KIP-569 (types), KIP-714 and KIP-848 (resources).
 
-A broker tells its own configs, what is set for all brokers, topics, groups and client metrics (ConfigHelper). Not done:
-the documentation of keys (null), loggers (there are none).
+A broker describes its own configs and the dynamic configs of all brokers, topics, groups and client metrics
+(ConfigHelper). Not modelled: documentation of keys (null) and loggers (there are none).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from mockraft.brokers.apis import topic_names
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
@@ -16,34 +16,36 @@ from mockraft.kafka_configs import config_responses, described_configs
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
 from mockraft.kafka_configs.described_configs import DescribedConfig, Layers
 from mockraft.wire import error_codes
-from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
 
 _INTEGER: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 _NAMELESS: Final = {CLIENT_METRICS: "Client metrics subscription", GROUP: "Group"}
 
 
-async def handle(request: Any, ctx: RequestContext) -> DescribeConfigsResponse:
-    """The configs of each resource, or why not."""
-    if any(asked.resource_type not in RESOURCE_TYPES for asked in request.resources):
+async def handle(request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse:
+    """Return the configs of each resource, or its error."""
+    if any(resource.resource_type not in RESOURCE_TYPES for resource in request.resources):
         raise ApiError(error_codes.INVALID_REQUEST)
     layers = layers_of(ctx)
-    return DescribeConfigsResponse(results=[_result(asked, request, layers, ctx) for asked in request.resources])
+    return DescribeConfigsResponse(results=[_result(resource, request, layers, ctx) for resource in request.resources])
 
 
 def layers_of(ctx: RequestContext) -> Layers:
-    """Where the values of this broker come from."""
+    """Return the sources of this broker's values."""
     config = ctx.broker.config
     own = ctx.image.config(BROKER, str(config.broker_id))
     return described_configs.layers_of(own, ctx.image.config(BROKER, ""), static_configs(config))
 
 
-def _result(asked: Any, request: Any, layers: Layers, ctx: RequestContext) -> DescribeConfigsResult:
+def _result(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, layers: Layers, ctx: RequestContext
+) -> DescribeConfigsResult:
     try:
-        found = _described(asked.resource_type, asked.resource_name, layers, ctx)
+        found = _described(resource.resource_type, resource.resource_name, layers, ctx)
     except ApiError as refusal:
-        return config_responses.refused(asked, refusal.error_code, refusal.message)
-    return config_responses.result(asked, found, include_synonyms=request.include_synonyms)
+        return config_responses.refused(resource, refusal.error_code, refusal.message)
+    return config_responses.result(resource, found, include_synonyms=request.include_synonyms)
 
 
 def _described(resource_type: int, name: str, layers: Layers, ctx: RequestContext) -> list[DescribedConfig]:

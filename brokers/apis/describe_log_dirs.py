@@ -1,11 +1,9 @@
-"""DescribeLogDirs (35): what lies in the directories of this broker, and how full they are (KIP-113, 827, 1066).
+"""DescribeLogDirs (35): replicas and disk usage of this broker's log directories (KIP-113, 827, 1066).
 
-Every directory is told, offline ones with KAFKA_STORAGE_ERROR. Topics may narrow down the replicas.
+Every directory is included, offline ones with KAFKA_STORAGE_ERROR. The request's topics may restrict the replicas.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.brokers.log_dirs.log_loading import HeldLog
@@ -22,8 +20,8 @@ from mockraft.wire.messages.describe_log_dirs_response import (
 CORDONED_FROM = 30
 
 
-async def handle(request: Any, ctx: RequestContext) -> DescribeLogDirsResponse:
-    """Each directory with its size and its replicas."""
+async def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
+    """Return each directory with its size and its replicas."""
     broker = ctx.broker
     wanted = None if request.topics is None else {(t.topic, index) for t in request.topics for index in t.partitions}
     held = [
@@ -36,13 +34,14 @@ async def handle(request: Any, ctx: RequestContext) -> DescribeLogDirsResponse:
     return DescribeLogDirsResponse(results=[*described, *map(_offline, broker.config.offline_log_dirs)])
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> DescribeLogDirsResponse:
-    """The error for the whole."""
+def error(_request: DescribeLogDirsRequest, error_code: int, _message: str | None) -> DescribeLogDirsResponse:
+    """Return the top-level error."""
     return DescribeLogDirsResponse(error_code=error_code)
 
 
 def offset_lag(logs: Logs, held: HeldLog, is_future: bool) -> int:
-    """How far a log is behind: the current one behind the high watermark, the future one behind the current one's end.
+    """Return the lag of a log: of the current one behind the high watermark, of the future one behind the current one's
+    end.
 
     -1 for a future log without a current one.
     """
@@ -73,7 +72,7 @@ def _describe(ctx: RequestContext, directory_id: bytes, held: list[tuple[HeldLog
     try:
         space = log_dir.disk.space()
     except OSError:
-        # Kafka says it like this, too: only its own exceptions have a code of their own.
+        # As in Kafka: only its own exceptions have a code of their own.
         return DescribeLogDirsResult(error_code=error_codes.UNKNOWN_SERVER_ERROR, log_dir=log_dir.path)
     return DescribeLogDirsResult(
         log_dir=log_dir.path,

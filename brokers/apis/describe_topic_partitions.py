@@ -1,11 +1,9 @@
-"""DescribeTopicPartitions (75), KIP-966: topics in order of their names, so many partitions at a time, with their ELR.
+"""DescribeTopicPartitions (75), KIP-966: topics in the order of their names, a page of partitions at a time, with ELR.
 
-A cursor says where to go on; the topics before it are left out (DescribeTopicPartitionsRequestHandler).
+The cursor is the position to continue at; earlier topics are left out (DescribeTopicPartitionsRequestHandler).
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from mockraft.brokers.apis import operations, topic_names
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
@@ -24,15 +22,15 @@ PARTITIONS_MAX = "max.request.partition.size.limit"
 PARTITIONS_MAX_DEFAULT = 2_000
 
 
-async def handle(request: Any, ctx: RequestContext) -> DescribeTopicPartitionsResponse:
-    """Topics and partitions from the cursor on, at most as many partitions as the limits allow."""
+async def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> DescribeTopicPartitionsResponse:
+    """Return topics and partitions from the cursor on, at most as many partitions as the limits allow."""
     everything = not request.topics
     cursor_name = "" if request.cursor is None else request.cursor.topic_name
     start = _java_order(cursor_name)
-    asked = ctx.image.topics_by_name if everything else {topic.name for topic in request.topics}
-    names = sorted((name for name in asked if _java_order(name) >= start), key=_java_order)
+    requested = ctx.image.topics_by_name if everything else {topic.name for topic in request.topics}
+    names = sorted((name for name in requested if _java_order(name) >= start), key=_java_order)
     if request.cursor is not None:
-        if not everything and cursor_name not in asked:
+        if not everything and cursor_name not in requested:
             raise ApiError(error_codes.INVALID_REQUEST)
         if request.cursor.partition_index < 0:
             raise ApiError(error_codes.INVALID_REQUEST)
@@ -50,25 +48,27 @@ async def handle(request: Any, ctx: RequestContext) -> DescribeTopicPartitionsRe
             continue
         first = request.cursor.partition_index if request.cursor is not None and name == cursor_name else 0
         after = min(len(topic.partitions), first + remaining)
-        told = [_partition(topic, index, states) for index in range(first, after) if index in topic.partitions]
+        partitions = [_partition(topic, index, states) for index in range(first, after) if index in topic.partitions]
         response.topics.append(
             DescribeTopicPartitionsResponseTopic(
                 name=name,
                 topic_id=topic.topic_id,
                 is_internal=name in topic_names.INTERNAL,
-                partitions=told,
+                partitions=partitions,
                 topic_authorized_operations=operations.ON_TOPIC,
             )
         )
         if after < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=after)
             break
-        remaining -= len(told)
+        remaining -= len(partitions)
     return response
 
 
-def error(request: Any, error_code: int, _message: str | None) -> DescribeTopicPartitionsResponse:
-    """The error for each topic that was named."""
+def error(
+    request: DescribeTopicPartitionsRequest, error_code: int, _message: str | None
+) -> DescribeTopicPartitionsResponse:
+    """Return the error for each requested topic."""
     return DescribeTopicPartitionsResponse(
         topics=[
             DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=error_code) for topic in request.topics
@@ -77,7 +77,7 @@ def error(request: Any, error_code: int, _message: str | None) -> DescribeTopicP
 
 
 def _java_order(name: str) -> bytes:
-    """String.compareTo: by UTF-16 units."""
+    """Return the sort key of Java's String.compareTo: UTF-16 units."""
     return name.encode("utf-16-be", "surrogatepass")
 
 

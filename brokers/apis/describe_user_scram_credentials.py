@@ -1,9 +1,8 @@
-"""DescribeUserScramCredentials (50): KIP-554. Mechanisms and iterations by user, out of the image (ScramImage)."""
+"""DescribeUserScramCredentials (50): KIP-554. Mechanisms and iterations by user, from the image (ScramImage)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.wire import error_codes
@@ -18,13 +17,15 @@ UNKNOWN_USER = "Attempt to describe a user credential that does not exist: "
 DUPLICATE_USER = "Cannot describe SCRAM credentials for the same user twice in a single request: "
 
 
-async def handle(request: Any, ctx: RequestContext) -> DescribeUserScramCredentialsResponse:
-    """The credentials of the users that were asked for, of all when none was."""
+async def handle(
+    request: DescribeUserScramCredentialsRequest, ctx: RequestContext
+) -> DescribeUserScramCredentialsResponse:
+    """Return the credentials of the requested users; of all users when none is named."""
     known = ctx.image.scram_iterations
-    asked = Counter(user.name for user in request.users) if request.users else Counter(dict.fromkeys(known, 1))
+    requested = Counter(user.name for user in request.users) if request.users else Counter(dict.fromkeys(known, 1))
     results = []
-    for user in asked:
-        if asked[user] > 1:
+    for user in requested:
+        if requested[user] > 1:
             result = _refused(user, error_codes.DUPLICATE_RESOURCE, DUPLICATE_USER + user)
         elif user not in known:
             result = _refused(user, error_codes.RESOURCE_NOT_FOUND, UNKNOWN_USER + user)
@@ -35,8 +36,10 @@ async def handle(request: Any, ctx: RequestContext) -> DescribeUserScramCredenti
     return DescribeUserScramCredentialsResponse(results=results)
 
 
-def error(request: Any, error_code: int, message: str | None) -> DescribeUserScramCredentialsResponse:
-    """The error at the top and, without the names, for each user."""
+def error(
+    request: DescribeUserScramCredentialsRequest, error_code: int, message: str | None
+) -> DescribeUserScramCredentialsResponse:
+    """Return the error at the top level and, without their names, for each user."""
     return DescribeUserScramCredentialsResponse(
         error_code=error_code,
         error_message=message,

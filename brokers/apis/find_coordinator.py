@@ -1,14 +1,14 @@
-"""FindCoordinator (10): KIP-699 (several keys from 4 on). Which broker coordinates a consumer group.
+"""FindCoordinator (10): KIP-699 (several keys from version 4 on). The coordinator of a consumer group.
 
-Where the cluster has `__consumer_offsets` it is the leader of the group's partition, as in Kafka; else one of the
-living brokers, always the same for a group while it lives. Transactions and share groups have no coordinator here; a
-transactional id is "not authorized", because that ends a producer while it would ask again after any other error.
+With a `__consumer_offsets` topic the coordinator is the leader of the group's partition, as in Kafka; otherwise it is
+one of the live brokers, and stays the same for a group while that broker is alive. Transactions and share groups have
+no coordinator here; a transactional id gets an authorization error, because that makes a producer fail, whereas it
+would retry after any other error.
 """
 
 from __future__ import annotations
 
 import zlib
-from typing import Any
 
 from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.brokers.apis.topic_names import GROUP_METADATA
@@ -21,8 +21,8 @@ SEVERAL_KEYS_FROM = 4
 NO_NODE = -1
 
 
-async def handle(request: Any, ctx: RequestContext) -> FindCoordinatorResponse:
-    """Where the coordinator of each key listens."""
+async def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
+    """Return the endpoint of the coordinator of each key."""
     if ctx.api_version >= SEVERAL_KEYS_FROM:
         return FindCoordinatorResponse(
             coordinators=[_find(key, request.key_type, ctx) for key in request.coordinator_keys]
@@ -37,8 +37,8 @@ async def handle(request: Any, ctx: RequestContext) -> FindCoordinatorResponse:
     )
 
 
-def error(request: Any, error_code: int, message: str | None) -> FindCoordinatorResponse:
-    """The error for each key."""
+def error(request: FindCoordinatorRequest, error_code: int, message: str | None) -> FindCoordinatorResponse:
+    """Return the error for each key."""
     keys = [_refused(key, error_code, message) for key in request.coordinator_keys]
     if keys:
         return FindCoordinatorResponse(coordinators=keys)
@@ -46,14 +46,14 @@ def error(request: Any, error_code: int, message: str | None) -> FindCoordinator
 
 
 def coordinator_of(ctx: RequestContext, group_id: str) -> int | None:
-    """The broker that coordinates this group; None while there is none."""
+    """Return the broker that coordinates this group; None while there is none."""
     offsets = ctx.image.topics_by_name.get(GROUP_METADATA)
     if offsets is not None and offsets.partitions:
         index = (_java_hash(group_id) & 0x7FFFFFFF) % len(offsets.partitions)
         leader = offsets.partitions[index].leader
         return leader if leader >= 0 else None
     alive = [broker.broker_id for broker in ctx.image.alive()]
-    # The highest weight of a group and a broker: who comes or goes moves only its own groups.
+    # Rendezvous hashing: a broker that is added or removed moves only its own groups.
     return max(alive, key=lambda each: (zlib.crc32(f"{each}/{group_id}".encode()), each), default=None)
 
 
@@ -61,7 +61,7 @@ def _find(key: str, key_type: int, ctx: RequestContext) -> Coordinator:
     if key_type != GROUP:
         is_transaction = key_type == TRANSACTION
         code = error_codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if is_transaction else error_codes.INVALID_REQUEST
-        return _refused(key, code, "simulated brokers coordinate consumer groups alone")
+        return _refused(key, code, "simulated brokers coordinate only consumer groups")
     if not key:
         return _refused(key, error_codes.INVALID_GROUP_ID, None)
     broker_id = coordinator_of(ctx, key)
@@ -77,7 +77,7 @@ def _refused(key: str, error_code: int, message: str | None) -> Coordinator:
 
 
 def _java_hash(text: str) -> int:
-    """Java's String.hashCode."""
+    """Return Java's String.hashCode."""
     value = 0
     units = text.encode("utf-16-be")
     for position in range(0, len(units), 2):

@@ -1,16 +1,18 @@
-"""The APIs that a broker hands on to the controller as they come (KafkaApis.forwardToController, KIP-590).
+"""APIs that a broker forwards to the controller unchanged (KafkaApis.forwardToController, KIP-590).
 
-Here is only how each says an error when there is no answer from a controller: its request class's getErrorResponse.
-Topics, partitions, reassignments, elections, quotas, SCRAM credentials, ACLs, features, brokers and voters.
+This module only defines the error form of each API for the case that no controller answers: getErrorResponse of its
+request class. Covers topics, partitions, reassignments, elections, quotas, SCRAM credentials, ACLs, features, brokers
+and voters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.brokers.apis.api import AnyApi, Api, RequestContext
 from mockraft.wire import error_codes, messages
+from mockraft.wire.message import Message
 from mockraft.wire.messages.alter_client_quotas_response import EntityData, EntryData
 from mockraft.wire.messages.alter_partition_reassignments_response import (
     ReassignablePartitionResponse,
@@ -28,31 +30,43 @@ from mockraft.wire.messages.list_partition_reassignments_response import (
     OngoingTopicReassignment,
 )
 
-Said = dict[str, Any]
-"""The fields of a response that say an error."""
+if TYPE_CHECKING:
+    from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
+    from mockraft.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+    from mockraft.wire.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
+    from mockraft.wire.messages.create_acls_request import CreateAclsRequest
+    from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest
+    from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
+    from mockraft.wire.messages.delete_acls_request import DeleteAclsRequest
+    from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
+    from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
+    from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+
+ErrorFields = dict[str, Any]
+"""The fields of an error response."""
 
 
-def _whole(_request: Any, code: int, message: str | None) -> Said:
+def _with_message(_request: Message, code: int, message: str | None) -> ErrorFields:
     return {"error_code": code, "error_message": message}
 
 
-def _in_own_words(_request: Any, code: int, _message: str | None) -> Said:
+def _with_default_message(_request: Message, code: int, _message: str | None) -> ErrorFields:
     return {"error_code": code, "error_message": error_codes.message(code)}
 
 
-def _create_topics(request: Any, code: int, message: str | None) -> Said:
+def _create_topics(request: CreateTopicsRequest, code: int, message: str | None) -> ErrorFields:
     return {
         "topics": [CreatableTopicResult(name=t.name, error_code=code, error_message=message) for t in request.topics]
     }
 
 
-def _delete_topics(request: Any, code: int, _message: str | None) -> Said:
+def _delete_topics(request: DeleteTopicsRequest, code: int, _message: str | None) -> ErrorFields:
     named = [DeletableTopicResult(name=name, error_code=code) for name in request.topic_names]
     identified = [DeletableTopicResult(name=t.name, topic_id=t.topic_id, error_code=code) for t in request.topics]
     return {"responses": named + identified}
 
 
-def _create_partitions(request: Any, code: int, message: str | None) -> Said:
+def _create_partitions(request: CreatePartitionsRequest, code: int, message: str | None) -> ErrorFields:
     return {
         "results": [
             CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message)
@@ -61,7 +75,7 @@ def _create_partitions(request: Any, code: int, message: str | None) -> Said:
     }
 
 
-def _elect_leaders(request: Any, code: int, message: str | None) -> Said:
+def _elect_leaders(request: ElectLeadersRequest, code: int, message: str | None) -> ErrorFields:
     return {
         "error_code": code,
         "replica_election_results": [
@@ -77,7 +91,7 @@ def _elect_leaders(request: Any, code: int, message: str | None) -> Said:
     }
 
 
-def _alter_reassignments(request: Any, code: int, message: str | None) -> Said:
+def _alter_reassignments(request: AlterPartitionReassignmentsRequest, code: int, message: str | None) -> ErrorFields:
     return {
         "error_code": code,
         "error_message": message,
@@ -96,7 +110,7 @@ def _alter_reassignments(request: Any, code: int, message: str | None) -> Said:
     }
 
 
-def _list_reassignments(request: Any, code: int, message: str | None) -> Said:
+def _list_reassignments(request: ListPartitionReassignmentsRequest, code: int, message: str | None) -> ErrorFields:
     return {
         "error_code": code,
         "error_message": message,
@@ -110,7 +124,7 @@ def _list_reassignments(request: Any, code: int, message: str | None) -> Said:
     }
 
 
-def _alter_quotas(request: Any, code: int, _message: str | None) -> Said:
+def _alter_quotas(request: AlterClientQuotasRequest, code: int, _message: str | None) -> ErrorFields:
     return {
         "entries": [
             EntryData(
@@ -123,8 +137,8 @@ def _alter_quotas(request: Any, code: int, _message: str | None) -> Said:
     }
 
 
-def _alter_scram(request: Any, code: int, message: str | None) -> Said:
-    users = {each.name for each in (*request.deletions, *request.upsertions)}
+def _alter_scram(request: AlterUserScramCredentialsRequest, code: int, message: str | None) -> ErrorFields:
+    users = {each.name for each in request.deletions} | {each.name for each in request.upsertions}
     return {
         "results": [
             AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message)
@@ -133,16 +147,16 @@ def _alter_scram(request: Any, code: int, message: str | None) -> Said:
     }
 
 
-def _create_acls(request: Any, code: int, message: str | None) -> Said:
+def _create_acls(request: CreateAclsRequest, code: int, message: str | None) -> ErrorFields:
     return {"results": [AclCreationResult(error_code=code, error_message=message) for _ in request.creations]}
 
 
-def _delete_acls(request: Any, code: int, message: str | None) -> Said:
+def _delete_acls(request: DeleteAclsRequest, code: int, message: str | None) -> ErrorFields:
     return {"filter_results": [DeleteAclsFilterResult(error_code=code, error_message=message) for _ in request.filters]}
 
 
 class _ElectLeadersResponse(ElectLeadersResponse):
-    """Version 0 has no place for an error of the request: there the partitions alone tell it."""
+    """A response whose version 0 reports errors in the partitions only: it has no top-level error code."""
 
     __slots__ = ()
 
@@ -152,14 +166,16 @@ class _ElectLeadersResponse(ElectLeadersResponse):
         return super().write(version)
 
 
-def _forwarded(name: str, said: Callable[[Any, int, str | None], Said], response: type[Any] | None = None) -> Api:
+def _forwarded(
+    name: str, error_fields: Callable[[Any, int, str | None], ErrorFields], response: type[Any] | None = None
+) -> AnyApi:
     response = response or messages.by_name(f"{name}Response")
 
     async def handle(request: Any, ctx: RequestContext) -> bytes:
         return await ctx.forwarding.forward(api, request, ctx)
 
     def error(request: Any, code: int, message: str | None) -> Any:
-        return response(**said(request, code, message))
+        return response(**error_fields(request, code, message))
 
     api = Api(messages.by_name(f"{name}Request"), response, handle, error, forwarded=True)
     return api
@@ -176,9 +192,9 @@ APIS: Final = [
     _forwarded("ListPartitionReassignments", _list_reassignments),
     _forwarded("AlterClientQuotas", _alter_quotas),
     _forwarded("AlterUserScramCredentials", _alter_scram),
-    _forwarded("DescribeQuorum", _in_own_words),
-    _forwarded("UpdateFeatures", _whole),
-    _forwarded("UnregisterBroker", _whole),
-    _forwarded("AddRaftVoter", _in_own_words),
-    _forwarded("RemoveRaftVoter", _in_own_words),
+    _forwarded("DescribeQuorum", _with_default_message),
+    _forwarded("UpdateFeatures", _with_message),
+    _forwarded("UnregisterBroker", _with_message),
+    _forwarded("AddRaftVoter", _with_default_message),
+    _forwarded("RemoveRaftVoter", _with_default_message),
 ]

@@ -1,11 +1,9 @@
-"""InitProducerId (22): KIP-98, KIP-730 (blocks of ids from the controller). For idempotent producers alone.
+"""InitProducerId (22): KIP-98, KIP-730 (blocks of ids from the controller). For idempotent producers only.
 
 A transactional id is refused: there is no transaction coordinator here.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.brokers.apis.leaders import replicas_of
@@ -19,8 +17,8 @@ VERSION_MAX = 5
 """Version 6 is not stable in 4.3.1."""
 
 
-async def handle(request: Any, ctx: RequestContext) -> InitProducerIdResponse:
-    """A fresh producer id with epoch 0."""
+async def handle(request: InitProducerIdRequest, ctx: RequestContext) -> InitProducerIdResponse:
+    """Return a new producer id with epoch 0."""
     if request.transactional_id is not None:
         return error(request, error_codes.INVALID_REQUEST, None)
     try:
@@ -30,8 +28,8 @@ async def handle(request: Any, ctx: RequestContext) -> InitProducerIdResponse:
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> InitProducerIdResponse:
-    """The error without an id."""
+def error(_request: InitProducerIdRequest, error_code: int, _message: str | None) -> InitProducerIdResponse:
+    """Return the error without an id."""
     return InitProducerIdResponse(error_code=error_code, producer_id=-1, producer_epoch=-1)
 
 

@@ -1,4 +1,4 @@
-"""Which partition a request means, and who leads it, for an answer that says that this broker does not (KIP-951)."""
+"""Lookup of a request's partitions and of their leaders for responses of a broker that does not lead (KIP-951)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from mockraft.brokers.partitions.replicas import Replicas
 
 NEWS_OF_LEADER: Final = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED_LEADER_EPOCH)
-"""Errors that are answered with who leads, so that the client need not ask."""
+"""Errors whose response includes the current leader, so that the client needs no Metadata request."""
 
 
 def replicas_of(ctx: RequestContext) -> Replicas:
-    """The replicas of the broker that is asked."""
+    """Return the replica manager of the broker that received the request."""
     replicas = ctx.broker.replicas
     assert replicas is not None, "a broker that serves clients has replicas"
     return replicas
 
 
 def topic_by_id(ctx: RequestContext, topic_id: bytes) -> Topic:
-    """The topic of this id. LogError (UNKNOWN_TOPIC_ID)."""
+    """Return the topic with this id. Raises LogError (UNKNOWN_TOPIC_ID)."""
     topic = ctx.image.topics.get(topic_id)
     if topic is None:
         raise LogError(error_codes.UNKNOWN_TOPIC_ID, error_codes.message(error_codes.UNKNOWN_TOPIC_ID))
@@ -33,7 +33,7 @@ def topic_by_id(ctx: RequestContext, topic_id: bytes) -> Topic:
 
 
 def topic_by_name(ctx: RequestContext, name: str) -> Topic:
-    """The topic of this name. LogError (UNKNOWN_TOPIC_OR_PARTITION)."""
+    """Return the topic with this name. Raises LogError (UNKNOWN_TOPIC_OR_PARTITION)."""
     topic = ctx.image.topics_by_name.get(name)
     if topic is None:
         code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
@@ -42,14 +42,14 @@ def topic_by_name(ctx: RequestContext, name: str) -> Topic:
 
 
 def current_leader(ctx: RequestContext, topic_id: bytes, name: str, partition: int) -> tuple[int, int] | None:
-    """(leader, leader epoch) as the metadata has them; None when the partition is not known."""
+    """Return (leader, leader epoch) from the metadata; None when the partition is unknown."""
     topic = ctx.image.topics.get(topic_id) or ctx.image.topics_by_name.get(name)
     found = None if topic is None else topic.partitions.get(partition)
     return None if found is None else (found.leader, found.leader_epoch)
 
 
 def leader_endpoints(ctx: RequestContext, broker_ids: Iterable[int]) -> list[tuple[int, str, int, str | None]]:
-    """(id, host, port, rack) of those of the brokers that listen where the client asked."""
+    """Return (id, host, port, rack) of those of the brokers that have the listener that the client used."""
     found = []
     for broker_id in sorted(broker_ids):
         node = ctx.image.brokers.get(broker_id)

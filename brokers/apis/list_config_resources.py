@@ -1,11 +1,10 @@
 """ListConfigResources (74): KIP-714 (client metrics), KIP-1142 (the other types).
 
-Groups and client metrics subscriptions are those that have configs, brokers and topics those that there are.
+Groups and client metrics subscriptions are listed when they have configs; brokers and topics are listed when they
+exist.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
 from mockraft.wire import error_codes
@@ -16,8 +15,8 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 _IN_ORDER = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
 
-async def handle(request: Any, ctx: RequestContext) -> ListConfigResourcesResponse:
-    """The resources of the types that were asked for, of all when none was."""
+async def handle(request: ListConfigResourcesRequest, ctx: RequestContext) -> ListConfigResourcesResponse:
+    """Return the resources of the requested types; of all types when none is named."""
     supported = {CLIENT_METRICS} if ctx.api_version == 0 else set(_IN_ORDER)
     wanted = set(request.resource_types) or supported
     if not wanted <= supported:
@@ -32,8 +31,8 @@ async def handle(request: Any, ctx: RequestContext) -> ListConfigResourcesRespon
     )
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> ListConfigResourcesResponse:
-    """The code alone."""
+def error(_request: ListConfigResourcesRequest, error_code: int, _message: str | None) -> ListConfigResourcesResponse:
+    """Return the error code alone."""
     return ListConfigResourcesResponse(error_code=error_code)
 
 

@@ -1,19 +1,17 @@
-"""ListOffsets (2): KIP-79 (by time), KIP-207 (OFFSET_NOT_AVAILABLE), KIP-734 (the largest time), KIP-405 (local ones).
+"""ListOffsets (2): KIP-79 (by time), KIP-207 (OFFSET_NOT_AVAILABLE), KIP-734 (max timestamp), KIP-405 (local offsets).
 
--2 and -4 are the start of the log (there is no tiered storage), -1 its end as the reader may see it, -3 the record with
-the largest timestamp; -5 and -6 ask for tiered records, of which there are none.
+-2 and -4 are the log start offset (there is no tiered storage), -1 the end that the reader may see, -3 the record with
+the largest timestamp; -5 and -6 request tiered offsets, of which there are none.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.brokers.apis.leaders import replicas_of, topic_by_name
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.wire import error_codes
-from mockraft.wire.messages.list_offsets_request import ListOffsetsRequest
+from mockraft.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from mockraft.wire.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -27,8 +25,8 @@ UNKNOWN = -1
 LEADER_EPOCHS_FROM = 4
 
 
-async def handle(request: Any, ctx: RequestContext) -> ListOffsetsResponse:
-    """The offset that each partition has for the time that is asked for."""
+async def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
+    """Return each partition's offset for the requested time."""
     replicas = replicas_of(ctx)
     topics = []
     for topic in request.topics:
@@ -51,8 +49,8 @@ async def handle(request: Any, ctx: RequestContext) -> ListOffsetsResponse:
     return ListOffsetsResponse(topics=topics)
 
 
-def error(request: Any, error_code: int, _message: str | None) -> ListOffsetsResponse:
-    """The error for every partition."""
+def error(request: ListOffsetsRequest, error_code: int, _message: str | None) -> ListOffsetsResponse:
+    """Return the error for every partition."""
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
@@ -67,26 +65,32 @@ def error(request: Any, error_code: int, _message: str | None) -> ListOffsetsRes
     )
 
 
-def _find(hosted: HostedPartition, asked: Any, replica_id: int, answer: Any) -> None:
-    """Kafka's Partition.fetchOffsetForTimestamp. LogError."""
+def _find(
+    hosted: HostedPartition, requested: ListOffsetsPartition, replica_id: int, answer: ListOffsetsPartitionResponse
+) -> None:
+    """Return the offset as Kafka's Partition.fetchOffsetForTimestamp does. Raises LogError."""
     log, state = hosted.log, hosted.state
-    hosted.check_epoch(asked.current_leader_epoch, only_leader=replica_id != DEBUGGER)
+    hosted.check_epoch(requested.current_leader_epoch, only_leader=replica_id != DEBUGGER)
     is_client = replica_id == CONSUMER
     end_offset = log.high_watermark if is_client else log.end_offset
     epoch_start = state.epoch_start_offset
     lags = is_client and epoch_start is not None and epoch_start > log.high_watermark
-    if asked.timestamp == LATEST:
+    if requested.timestamp == LATEST:
         if lags:
             raise LogError(error_codes.OFFSET_NOT_AVAILABLE, "the high watermark is behind this leader's start")
         found: tuple[int, int] | None = (end_offset, UNKNOWN)
         answer.leader_epoch = state.leader_epoch
-    elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
+    elif requested.timestamp in (EARLIEST, EARLIEST_LOCAL):
         found = (log.start_offset, UNKNOWN)
         answer.leader_epoch = hosted.epoch_at(log.start_offset)
-    elif asked.timestamp in TIERED:
+    elif requested.timestamp in TIERED:
         found = None
     else:
-        found = log.max_timestamp() if asked.timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(asked.timestamp)
+        found = (
+            log.max_timestamp()
+            if requested.timestamp == MAX_TIMESTAMP
+            else log.offset_for_timestamp(requested.timestamp)
+        )
         if found is not None and found[0] >= end_offset:
             if lags:
                 raise LogError(error_codes.OFFSET_NOT_AVAILABLE, "the high watermark is behind this leader's start")

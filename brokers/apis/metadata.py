@@ -1,23 +1,22 @@
 """Metadata (3): KIP-107 … KIP-516 (topic ids), KIP-430 (authorized operations), KIP-1102 (rebootstrap).
 
-All topics when none are named (in version 0 when the list is empty), topics by id from version 12 on. A topic that
-nobody knows is created by the controller, if the client and auto.create.topics.enable allow it, and is unknown in this
-answer all the same. The controller id is that of some broker that is alive: clients send to it what the brokers forward
-(KRaftMetadataCache). Without an authorizer everybody may do everything.
+Returns all topics when none is named (in version 0 when the list is empty); topics can be requested by id from version
+12 on. An unknown topic is created by the controller if the client and auto.create.topics.enable allow it, and is still
+unknown in this response. The controller id is the id of some live broker: clients send to it the requests that brokers
+forward (KRaftMetadataCache). Without an authorizer every operation is allowed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from mockraft.brokers.apis import operations, topic_names
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
 from mockraft.brokers.apis.replica_states import ReplicaStates
 from mockraft.brokers.image import Topic
 from mockraft.wire import error_codes
-from mockraft.wire.messages.metadata_request import MetadataRequest
+from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from mockraft.wire.messages.metadata_response import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -33,11 +32,13 @@ _NO_ID = bytes(16)
 _NO_TOPIC = Topic("", _NO_ID, {})
 
 
-async def handle(request: Any, ctx: RequestContext) -> MetadataResponse:
-    """Brokers, topics and partitions as this broker knows them."""
+async def handle(request: MetadataRequest, ctx: RequestContext) -> MetadataResponse:
+    """Return brokers, topics and partitions as this broker knows them."""
     _check(request, ctx)
-    everything = request.topics is None or (not request.topics and ctx.api_version == 0)
-    topics = await (_known(ctx.image.topics_by_name.values(), ctx) if everything else _asked(request, ctx))
+    if request.topics is None or (not request.topics and ctx.api_version == 0):
+        topics = await _known(ctx.image.topics_by_name.values(), ctx)
+    else:
+        topics = await _requested(request.topics, request, ctx)
     if request.include_topic_authorized_operations and ctx.api_version >= 8:
         for topic in topics:
             if topic.error_code != error_codes.UNKNOWN_TOPIC_ID:
@@ -58,8 +59,8 @@ async def handle(request: Any, ctx: RequestContext) -> MetadataResponse:
     return response
 
 
-def error(request: Any, error_code: int, _message: str | None) -> MetadataResponse:
-    """The error for each topic and for the whole."""
+def error(request: MetadataRequest, error_code: int, _message: str | None) -> MetadataResponse:
+    """Return the error for each topic and for the whole request."""
     return MetadataResponse(
         error_code=error_code,
         topics=[
@@ -69,7 +70,7 @@ def error(request: Any, error_code: int, _message: str | None) -> MetadataRespon
     )
 
 
-def _check(request: Any, ctx: RequestContext) -> None:
+def _check(request: MetadataRequest, ctx: RequestContext) -> None:
     if ctx.api_version >= TOPIC_IDS_FROM:
         return
     for each in request.topics or ():
@@ -77,10 +78,12 @@ def _check(request: Any, ctx: RequestContext) -> None:
             raise ApiError(error_codes.INVALID_REQUEST)
 
 
-async def _asked(request: Any, ctx: RequestContext) -> list[MetadataResponseTopic]:
-    """Those that are named, or if any is asked for by its id, those that are."""
+async def _requested(
+    topics: Sequence[MetadataRequestTopic], request: MetadataRequest, ctx: RequestContext
+) -> list[MetadataResponseTopic]:
+    """Return the topics given by name or, if any is given by id, those given by id."""
     image = ctx.image
-    ids = dict.fromkeys(each.topic_id for each in request.topics if each.topic_id != _NO_ID)
+    ids = dict.fromkeys(each.topic_id for each in topics if each.topic_id != _NO_ID)
     if ids:
         unknown = [
             MetadataResponseTopic(error_code=error_codes.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
@@ -88,9 +91,9 @@ async def _asked(request: Any, ctx: RequestContext) -> list[MetadataResponseTopi
             if topic_id not in image.topics
         ]
         return unknown + await _known([image.topics[topic_id] for topic_id in ids if topic_id in image.topics], ctx)
-    names: list[Any] = list(dict.fromkeys(each.name for each in request.topics))
-    if None in names:
-        # Neither a name nor an id: Kafka's own broker breaks on it.
+    names = [name for name in dict.fromkeys(each.name for each in topics) if name is not None]
+    if any(each.name is None for each in topics):
+        # Neither a name nor an id: Kafka's own broker fails on it.
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
     known = await _known([image.topics_by_name[name] for name in names if name in image.topics_by_name], ctx)
     found = {topic.name for topic in known}
@@ -112,14 +115,14 @@ def _unknown(name: str, topic_id: bytes) -> MetadataResponseTopic:
 
 
 async def _known(topics: Iterable[Topic], ctx: RequestContext) -> list[MetadataResponseTopic]:
-    """The topics that have partitions. Between many of them others get their turn."""
+    """Return the topics with their partitions, and yield to the event loop between topics."""
     states = ReplicaStates(ctx.image, ctx.listener_name)
-    told = []
+    found = []
     until_turn = PARTITIONS_A_TURN
     for topic in list(topics):
         if not topic.partitions:
             continue
-        told.append(
+        found.append(
             MetadataResponseTopic(
                 name=topic.name,
                 topic_id=topic.topic_id,
@@ -131,15 +134,15 @@ async def _known(topics: Iterable[Topic], ctx: RequestContext) -> list[MetadataR
         if until_turn <= 0:
             until_turn = PARTITIONS_A_TURN
             await asyncio.sleep(0)
-    return told
+    return found
 
 
 def _partitions(topic: Topic, states: ReplicaStates, version: int) -> list[MetadataResponsePartition]:
-    told = []
+    found = []
     for index, partition in topic.partitions.items():
         replicas, isr = list(partition.replicas), list(partition.isr)
         if version == 0:
-            # Version 0 leaves out who cannot be reached, and says so with an error.
+            # Version 0 leaves out unreachable replicas, and reports them as an error.
             replicas = [each for each in replicas if each in states.reachable]
             isr = [each for each in isr if each in states.reachable]
         has_leader = partition.leader in states.listening
@@ -149,7 +152,7 @@ def _partitions(topic: Topic, states: ReplicaStates, version: int) -> list[Metad
         else:
             is_known = partition.leader in states.brokers and version >= 6
             code = error_codes.LISTENER_NOT_FOUND if is_known else error_codes.LEADER_NOT_AVAILABLE
-        told.append(
+        found.append(
             MetadataResponsePartition(
                 error_code=code,
                 partition_index=index,
@@ -160,7 +163,7 @@ def _partitions(topic: Topic, states: ReplicaStates, version: int) -> list[Metad
                 offline_replicas=states.offline(partition),
             )
         )
-    return told
+    return found
 
 
 API = Api(MetadataRequest, MetadataResponse, handle, error)

@@ -1,8 +1,6 @@
-"""OffsetForLeaderEpoch (23): KIP-101, KIP-279, KIP-320. Where the records of a leader epoch end in the leader's log."""
+"""OffsetForLeaderEpoch (23): KIP-101, KIP-279, KIP-320. The end offset of a leader epoch in the leader's log."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.brokers.apis.leaders import replicas_of, topic_by_name
@@ -15,8 +13,8 @@ from mockraft.wire.messages.offset_for_leader_epoch_response import (
 )
 
 
-async def handle(request: Any, ctx: RequestContext) -> OffsetForLeaderEpochResponse:
-    """The largest epoch up to the one that is asked for, and its end."""
+async def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetForLeaderEpochResponse:
+    """Return the largest epoch up to the requested one, and its end offset."""
     replicas = replicas_of(ctx)
     topics = []
     for topic in request.topics:
@@ -35,8 +33,8 @@ async def handle(request: Any, ctx: RequestContext) -> OffsetForLeaderEpochRespo
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
-def error(request: Any, error_code: int, _message: str | None) -> OffsetForLeaderEpochResponse:
-    """The error for every partition."""
+def error(request: OffsetForLeaderEpochRequest, error_code: int, _message: str | None) -> OffsetForLeaderEpochResponse:
+    """Return the error for every partition."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(

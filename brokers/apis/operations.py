@@ -1,6 +1,6 @@
-"""What there is to do to a resource, as the bits of `authorizedOperations` (AclEntry.supportedOperations, KIP-430).
+"""Operations on a resource as the bits of `authorizedOperations` (AclEntry.supportedOperations, KIP-430).
 
-Without an authorizer everybody may do all of it.
+Without an authorizer all of them are allowed.
 """
 
 from typing import Final

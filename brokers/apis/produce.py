@@ -1,15 +1,14 @@
-"""Produce (0): KIP-13, KIP-98 (idempotent producers), KIP-467 (errors of records), KIP-516 (topic ids from 13 on),
-KIP-951 (the new leader beside the error).
+"""Produce (0): KIP-13, KIP-98 (idempotent producers), KIP-467 (errors of records), KIP-516 (topic ids from version 13
+on), KIP-951 (the new leader beside the error).
 
-Versions 0 to 2 are offered because old clients ask for them by a fixed number; Kafka's does the same. Transactions are
-not done: a transactional batch is refused.
+Versions 0 to 2 are offered because old clients request them by a fixed number, as Kafka does; transactional batches are
+refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
 
 from mockraft.brokers.apis.api import Api, ConnectionClosedError, RequestContext
 from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader_endpoints, replicas_of
@@ -19,7 +18,7 @@ from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.produced_batches import read_produced
 from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.wire import error_codes
-from mockraft.wire.messages.produce_request import ProduceRequest
+from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from mockraft.wire.messages.produce_response import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -42,19 +41,19 @@ WITHOUT_LOG_START = frozenset(
         error_codes.KAFKA_STORAGE_ERROR,
     }
 )
-"""Refusals of an append that say nothing of the log (ReplicaManager.appendRecordsToLeader)."""
+"""Errors of an append that leave the log start offset out of the response (ReplicaManager.appendRecordsToLeader)."""
 ZSTD = 4
 
 
-async def handle(request: Any, ctx: RequestContext) -> Any:
-    """Append what each partition takes, and wait for its replicas with acks=all."""
+async def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | None:
+    """Append the batches of each partition, and wait for the replicas with acks=all."""
     if request.acks not in (-1, 0, 1):
         return _all_refused(request, ctx, error_codes.INVALID_REQUIRED_ACKS)
     topics = [TopicProduceResponse(name=topic.name, topic_id=topic.topic_id) for topic in request.topic_data]
     waits = []
-    for asked, answer in zip(request.topic_data, topics, strict=True):
-        for partition in asked.partition_data:
-            answered, wait = await _append(ctx, asked, partition, request)
+    for topic, answer in zip(request.topic_data, topics, strict=True):
+        for partition in topic.partition_data:
+            answered, wait = await _append(ctx, topic, partition, request)
             answer.partition_responses.append(answered)
             if wait is not None:
                 waits.append(wait)
@@ -69,16 +68,16 @@ async def handle(request: Any, ctx: RequestContext) -> Any:
     failed = [(t, p) for t in topics for p in t.partition_responses if p.error_code != error_codes.NONE]
     if request.acks == 0:
         if failed:
-            # The client does not read answers: the end of the connection is what it hears.
+            # The client reads no responses: closing the connection is the only signal.
             raise ConnectionClosedError(f"Produce with acks=0 failed: {error_codes.name(failed[0][1].error_code)}")
         return None
     if failed and ctx.api_version >= LEADERS_FROM:
-        _tell_leaders(response, ctx, failed)
+        _add_leaders(response, ctx, failed)
     return response
 
 
-def error(request: Any, error_code: int, message: str | None) -> Any:
-    """The error for every partition."""
+def error(request: ProduceRequest, error_code: int, message: str | None) -> ProduceResponse:
+    """Return the error for every partition."""
     return ProduceResponse(
         responses=[
             TopicProduceResponse(
@@ -97,9 +96,11 @@ def error(request: Any, error_code: int, message: str | None) -> Any:
 
 
 async def _append(
-    ctx: RequestContext, topic: Any, partition: Any, request: Any
+    ctx: RequestContext, topic: TopicProduceData, partition: PartitionProduceData, request: ProduceRequest
 ) -> tuple[PartitionProduceResponse, tuple[ReplicaKey, int, PartitionProduceResponse] | None]:
-    """The partition's answer so far, and (key, the offset to wait for, answer) when replicas have to be waited for."""
+    """Return the partition's response so far, and (key, required offset, response) when replicas have to be
+    waited for.
+    """
     replicas = replicas_of(ctx)
     log_start_offset = UNKNOWN_OFFSET
     try:
@@ -137,7 +138,7 @@ async def _append(
 
 
 def _check(records: bytes, version: int) -> None:
-    """What Kafka refuses before a partition is looked at (ProduceRequest.validateRecords). LogError."""
+    """Reject what Kafka rejects before it looks up the partition (ProduceRequest.validateRecords). Raises LogError."""
     headers = read_produced(records)
     if len(headers) != 1:
         raise LogError(
@@ -151,11 +152,11 @@ def _check(records: bytes, version: int) -> None:
             f"Produce requests with version {version} are not allowed to use ZStandard compression",
         )
     if headers[0].is_transactional:
-        raise LogError(error_codes.INVALID_TXN_STATE, "simulated brokers have no transactions")
+        raise LogError(error_codes.INVALID_TXN_STATE, "simulated brokers do not support transactions")
 
 
 async def _replicated(replicas: Replicas, key: ReplicaKey, end_offset: int, deadline_s: float) -> int:
-    """Wait until the replicas in sync have everything below this offset; the error code it came to."""
+    """Wait until the in-sync replicas have everything below this offset; return the resulting error code."""
     event = asyncio.Event()
     while True:
         try:
@@ -178,7 +179,11 @@ async def _replicated(replicas: Replicas, key: ReplicaKey, end_offset: int, dead
         event.clear()
 
 
-def _tell_leaders(response: Any, ctx: RequestContext, failed: list[tuple[Any, Any]]) -> None:
+def _add_leaders(
+    response: ProduceResponse,
+    ctx: RequestContext,
+    failed: list[tuple[TopicProduceResponse, PartitionProduceResponse]],
+) -> None:
     leaders = set()
     for topic, answered in failed:
         if answered.error_code in NEWS_OF_LEADER:
@@ -192,7 +197,7 @@ def _tell_leaders(response: Any, ctx: RequestContext, failed: list[tuple[Any, An
     ]
 
 
-def _all_refused(request: Any, ctx: RequestContext, error_code: int) -> Any:
+def _all_refused(request: ProduceRequest, ctx: RequestContext, error_code: int) -> ProduceResponse:
     if request.acks == 0:
         raise ConnectionClosedError(f"Produce: {error_codes.name(error_code)}")
     return error(request, error_code, error_codes.message(error_code))

@@ -1,7 +1,7 @@
-"""The APIs that a broker with PLAINTEXT listeners and no authorizer always refuses, each in its own way (KafkaApis).
+"""APIs that a broker with PLAINTEXT listeners and no authorizer always refuses, each with its own error (KafkaApis).
 
-Log-ins come too late on a connection that needs none, delegation tokens are for those who have logged in, and there are
-no ACLs to tell of.
+SASL requests are illegal on a connection that needs no login, delegation tokens require an authenticated client, and
+there are no ACLs to describe.
 """
 
 from __future__ import annotations
@@ -9,63 +9,66 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.brokers.apis.api import AnyApi, Api, RequestContext
 from mockraft.wire import error_codes, messages
 
 _LOG_IN_TOO_LATE = "SaslAuthenticate request received after successful authentication"
 _NO_AUTHORIZER = "No Authorizer is configured on the broker"
 
 
-Said = dict[str, Any]
-"""The fields of a response that say an error."""
+ErrorFields = dict[str, Any]
+"""The fields of an error response."""
 
 
-def _code(code: int, _message: str | None) -> Said:
+def _code(code: int, _message: str | None) -> ErrorFields:
     return {"error_code": code}
 
 
-def _code_and_message(code: int, message: str | None) -> Said:
+def _code_and_message(code: int, message: str | None) -> ErrorFields:
     return {"error_code": code, "error_message": message}
 
 
-def _no_token(code: int, _message: str | None) -> Said:
+def _no_token(code: int, _message: str | None) -> ErrorFields:
     return {"error_code": code, "issue_timestamp_ms": -1, "expiry_timestamp_ms": -1, "max_timestamp_ms": -1}
 
 
-def _no_expiry(code: int, _message: str | None) -> Said:
+def _no_expiry(code: int, _message: str | None) -> ErrorFields:
     return {"error_code": code, "expiry_timestamp_ms": -1}
 
 
-def _nothing_of(_request: Any, _ctx: RequestContext) -> Said:
+def _nothing_of(_request: Any, _ctx: RequestContext) -> ErrorFields:
     return {}
 
 
-def _owner_and_requester(request: Any, ctx: RequestContext) -> Said:
+def _owner_and_requester(request: Any, ctx: RequestContext) -> ErrorFields:
     kind, _, name = ctx.principal.partition(":")
-    said = {"principal_type": kind, "principal_name": name}
+    error_fields = {"principal_type": kind, "principal_name": name}
     if ctx.api_version >= 3:
-        said |= {"token_requester_principal_type": kind, "token_requester_principal_name": name}
+        error_fields |= {"token_requester_principal_type": kind, "token_requester_principal_name": name}
         if request.owner_principal_name:
-            said |= {"principal_type": request.owner_principal_type, "principal_name": request.owner_principal_name}
-    return said
+            error_fields |= {
+                "principal_type": request.owner_principal_type,
+                "principal_name": request.owner_principal_name,
+            }
+    return error_fields
 
 
 def _refused(
     name: str,
     code: int,
-    said: Callable[[int, str | None], Said],
+    error_fields: Callable[[int, str | None], ErrorFields],
     message: str | None = None,
-    of: Callable[[Any, RequestContext], Said] = _nothing_of,
+    of: Callable[[Any, RequestContext], ErrorFields] = _nothing_of,
     *,
     forwarded: bool = False,
-) -> Api:
+) -> AnyApi:
     response = messages.by_name(f"{name}Response")
 
     async def handle(request: Any, ctx: RequestContext) -> Any:
-        return response(**said(code, message), **of(request, ctx))
+        return response(**error_fields(code, message), **of(request, ctx))
 
-    def error(_request: Any, error_code: int, told: str | None) -> Any:
-        return response(**said(error_code, told))
+    def error(_request: Any, error_code: int, message: str | None) -> Any:
+        return response(**error_fields(error_code, message))
 
     return Api(messages.by_name(f"{name}Request"), response, handle, error, forwarded=forwarded)
 

@@ -1,4 +1,4 @@
-"""The APIs of a broker's client listener: what is in this list is served, and ApiVersions says so."""
+"""The APIs of a broker's client listener: ApiVersions offers exactly this list."""
 
 from __future__ import annotations
 
@@ -25,35 +25,32 @@ from mockraft.brokers.apis import (
     produce,
     refused,
 )
-from mockraft.brokers.apis.api import Api
+from mockraft.brokers.apis.api import AnyApi
+from mockraft.serving.registry import by_api_key
 
-APIS: dict[int, Api] = {
-    api.api_key: api
-    for api in sorted(
-        (
-            *alter_configs.APIS,
-            *consumer_groups.APIS,
-            *forwarded.APIS,
-            *refused.APIS,
-            alter_replica_log_dirs.API,
-            api_versions.API,
-            describe_client_quotas.API,
-            describe_cluster.API,
-            describe_configs.API,
-            describe_log_dirs.API,
-            describe_topic_partitions.API,
-            describe_user_scram_credentials.API,
-            list_config_resources.API,
-            delete_records.API,
-            fetch.API,
-            find_coordinator.API,
-            init_producer_id.API,
-            list_offsets.API,
-            metadata.API,
-            offset_for_leader_epoch.API,
-            produce.API,
-        ),
-        key=lambda api: api.api_key,
+APIS: dict[int, AnyApi] = by_api_key(
+    (
+        *alter_configs.APIS,
+        *consumer_groups.APIS,
+        *forwarded.APIS,
+        *refused.APIS,
+        alter_replica_log_dirs.API,
+        api_versions.API,
+        describe_client_quotas.API,
+        describe_cluster.API,
+        describe_configs.API,
+        describe_log_dirs.API,
+        describe_topic_partitions.API,
+        describe_user_scram_credentials.API,
+        list_config_resources.API,
+        delete_records.API,
+        fetch.API,
+        find_coordinator.API,
+        init_producer_id.API,
+        list_offsets.API,
+        metadata.API,
+        offset_for_leader_epoch.API,
+        produce.API,
     )
-}
+)
 """By API key, in the order of the keys."""

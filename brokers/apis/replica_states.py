@@ -1,4 +1,4 @@
-"""Which replicas of partitions are online for clients of one listener (KRaftMetadataCache)."""
+"""Offline replicas of partitions from the point of view of one listener's clients (KRaftMetadataCache)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from mockraft.brokers.image import ClusterImage, Partition
 
 
 class ReplicaStates:
-    """One look at the brokers of an image, for an answer about many partitions.
+    """The reachability of the brokers of an image, computed once for a response about many partitions.
 
-    `listening` have a listener of this name, fenced or not; `reachable` are those of them that are not fenced.
+    `listening` are the brokers with a listener of this name, fenced or not; `reachable` those of them that are not
+    fenced.
     """
 
     def __init__(self, image: ClusterImage, listener_name: str) -> None:
@@ -17,7 +18,7 @@ class ReplicaStates:
         self.reachable = {broker_id for broker_id in self.listening if not self.brokers[broker_id].fenced}
 
     def offline(self, partition: Partition) -> list[int]:
-        """The replicas whose broker cannot be reached or whose directory is offline."""
+        """Return the replicas whose broker is unreachable or whose directory is offline."""
         return [
             broker_id
             for broker_id, directory in zip(partition.replicas, partition.directories, strict=True)

@@ -1,4 +1,4 @@
-"""Which topics are Kafka's own, and which names are allowed (org.apache.kafka.common.internals.Topic)."""
+"""Kafka's internal topics and the rules for topic names (org.apache.kafka.common.internals.Topic)."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ INTERNAL: Final = frozenset((GROUP_METADATA, TRANSACTION_STATE, SHARE_GROUP_STAT
 
 
 def is_valid(name: str) -> bool:
-    """Whether a topic may have this name."""
+    """Return True if a topic may have this name."""
     return reason_invalid(name) is None

@@ -1,7 +1,18 @@
-"""Many simulated brokers: a few in this process, or thousands in a few processes that follow a script."""
+"""Fleets of simulated brokers: several in this process, or thousands in a few worker processes that follow a script.
 
-from mockraft.brokers.fleet.few import Fleet, ask_cluster_id, start_brokers
+* `fleet` starts several brokers in this process.
+* `script` is the user's JSON or TOML file, `plan` expands it with a seed into timed actions: always the same ones.
+* `shard` is one process's part of the plan, sent to it through a pipe; `worker` is that process.
+* `processes` is the parent of the worker processes.
+* `runner` executes a shard's actions on its brokers. `figures` and `histogram` add up over processes; `summary` keeps
+  one sample a second.
+
+A plan does not react to the running fleet. Large fleets share one reader of the metadata log per process
+(`brokers.shared_replication`); smaller ones replicate per broker, as Kafka's brokers do.
+"""
+
+from mockraft.brokers.fleet.fleet import Fleet, fetch_cluster_id, start_brokers
 from mockraft.brokers.fleet.runner import FleetRunner
 from mockraft.brokers.fleet.script import steps_of
 
-__all__ = ["Fleet", "FleetRunner", "ask_cluster_id", "start_brokers", "steps_of"]
+__all__ = ["Fleet", "FleetRunner", "fetch_cluster_id", "start_brokers", "steps_of"]

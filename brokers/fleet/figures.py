@@ -1,4 +1,4 @@
-"""How a fleet fares, in numbers that add up over processes and have a JSON form."""
+"""Figures of a fleet that can be added up over processes and converted to JSON."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mockraft.brokers.fleet.histogram import Histogram
 
 @dataclass(slots=True)
 class Figures:
-    """Of one process or of all, from the start until now.
+    """The figures of one process or of all, from the start until now.
 
-    `started` are those that run or try to, `registered`, `unfenced` and `fenced` as the metadata log has it, `running`
-    by their own state. `answered` counts heartbeats, `errors` refusals by name. `mistakes` has, by broker id, how often
-    the controller fenced it though it was well; `died` why a broker had to stop though nobody told it to.
-    `registered_s` and `unfenced_s` are when all were, for the first time. `memory_bytes` is what the processes have
-    more than before the first broker; `cpu_s` their CPU time.
+    `started` counts brokers that run or try to, `registered`, `unfenced` and `fenced` those in that state in the
+    metadata log, `running` those in that state of their own. `answered` counts heartbeats, `errors` refusals by name.
+    `mistakes` counts, by broker id, the times the controller fenced a broker that was well; `died` has the reason of
+    each unexpected stop. `registered_s` and `unfenced_s` are the times at which all brokers were for the first time.
+    `memory_bytes` is the growth of the processes since before the first broker; `cpu_s` is their CPU time.
     """
 
     brokers: int = 0
@@ -38,7 +38,7 @@ class Figures:
     latency: Histogram = field(default_factory=Histogram)
 
     def plus(self, other: Figures) -> Figures:
-        """Both together."""
+        """Return the sum of both."""
         sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
         return Figures(
             **sums,
@@ -51,7 +51,7 @@ class Figures:
         )
 
     def to_tree(self) -> dict[str, Any]:
-        """As JSON has it; :func:`figures_of` reads it."""
+        """Return the JSON form; :func:`figures_of` reads it."""
         latency = {"counts": list(self.latency.counts.items()), "largest_s": self.latency.largest_s}
         return {
             **{name: getattr(self, name) for name in (*_SUMS, *_TIMES, "errors", "mistakes", "died")},
@@ -74,7 +74,7 @@ _TIMES = ("registered_s", "unfenced_s")
 
 
 def figures_of(tree: dict[str, Any]) -> Figures:
-    """The figures of a tree that :meth:`Figures.to_tree` gave, with keys as JSON leaves them."""
+    """Return the figures from a tree of :meth:`Figures.to_tree`, whose keys JSON has turned into strings."""
     latency = Histogram(dict(map(tuple, tree["latency"]["counts"])), tree["latency"]["largest_s"])
     mistakes = Counter({int(broker_id): count for broker_id, count in tree["mistakes"].items()})
     died = {int(broker_id): why for broker_id, why in tree["died"].items()}
@@ -84,7 +84,7 @@ def figures_of(tree: dict[str, Any]) -> Figures:
 
 
 def merged(parts: Iterable[Figures]) -> Figures:
-    """All together."""
+    """Return the sum of all."""
     total = Figures()
     for part in parts:
         total = total.plus(part)
@@ -92,7 +92,7 @@ def merged(parts: Iterable[Figures]) -> Figures:
 
 
 def _later(one: Figures, other: Figures, at_s: float | None, other_at_s: float | None) -> float | None:
-    """When something is true of both, if it is of each that has brokers at all."""
+    """Return the time from which something holds for both, ignoring a side without brokers."""
     if not one.brokers or not other.brokers:
         return at_s if one.brokers else other_at_s
     return None if at_s is None or other_at_s is None else max(at_s, other_at_s)

@@ -1,4 +1,4 @@
-"""Latencies as counts in buckets, so that those of several processes add up to percentiles of all."""
+"""Latencies as counts in buckets, so that the histograms of several processes add up to percentiles of all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FINEST_S = 1e-6
 
 
 class Histogram:
-    """How often which latency came; a bucket is 4.4 % wide, from a microsecond up.
+    """Counts of latencies; a bucket is 4.4 % wide, from a microsecond up.
 
     `counts` maps bucket to count; `largest_s` is exact.
     """
@@ -23,7 +23,7 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        """How many values it holds."""
+        """Number of values."""
         return sum(self.counts.values())
 
     def add(self, seconds: float) -> None:
@@ -33,20 +33,20 @@ class Histogram:
         self.largest_s = max(self.largest_s, seconds)
 
     def plus(self, other: Histogram) -> Histogram:
-        """Both together."""
+        """Return the sum of both."""
         counts = dict(self.counts)
         for bucket, count in other.counts.items():
             counts[bucket] = counts.get(bucket, 0) + count
         return Histogram(counts, max(self.largest_s, other.largest_s))
 
     def minus(self, earlier: Histogram) -> Histogram:
-        """What came since `earlier`, an older state of this one; `largest_s` is then the top of the last bucket."""
+        """Return the values added since `earlier`, an older state; `largest_s` is then the top of the last bucket."""
         counts = {bucket: count - earlier.counts.get(bucket, 0) for bucket, count in self.counts.items()}
         counts = {bucket: count for bucket, count in counts.items() if count}
         return Histogram(counts, min(self.largest_s, _top_s(max(counts))) if counts else 0.0)
 
     def percentile_ms(self, share: float) -> float | None:
-        """The latency, in ms, that this share (0 to 1) of the values does not exceed; None when it holds none."""
+        """Return the latency in ms that this share (0 to 1) of the values does not exceed; None when it is empty."""
         left = math.ceil(share * self.total)
         for bucket in sorted(self.counts):
             left -= self.counts[bucket]

@@ -1,4 +1,4 @@
-"""What this process has of the machine's memory."""
+"""Memory and file limits of this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def resident_bytes() -> int:
-    """Its resident memory; where the system does not tell it, the most it has had."""
+    """Return its resident memory; its peak where the system does not report the current value."""
     if _STATM.exists():
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -20,7 +20,7 @@ def resident_bytes() -> int:
 
 
 def allow_many_files() -> None:
-    """Let this process open as many files as the system allows it, as a JVM does."""
+    """Raise this process's limit of open files to the system's maximum, as a JVM does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):

@@ -1,7 +1,7 @@
-"""A script and a seed become timed actions, each about one broker: the same ones every time.
+"""Expansion of a script and a seed into timed actions, each on one broker: always the same for the same input.
 
-Nothing here looks at a running fleet: a wave of a rolling restart comes when its time has come, whether the one before
-is through or not.
+The plan does not look at a running fleet: a wave of a rolling restart starts at its time, whether or not the previous
+wave has finished.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mockraft.brokers.fleet.script import Do, ScriptError, Step
 
 
 class Act(Enum):
-    """What is done to one broker."""
+    """An action on one broker."""
 
     START = "start"
     STOP = "stop"
@@ -27,7 +27,7 @@ class Act(Enum):
 
 
 class Action(NamedTuple):
-    """Do this to that broker so many ms after the start."""
+    """Perform this action on that broker so many ms after the start."""
 
     at_ms: int
     broker_id: int
@@ -45,9 +45,9 @@ _FIRST_AND_LAST = {
 
 
 def plan(racks: Mapping[int, str | None], ramp_ms: int, steps: Sequence[Step], seed: int) -> list[Action]:
-    """Start all brokers (id → rack) evenly over the ramp and do the steps; in order of time.
+    """Return the actions in order of time: start all brokers (id → rack) evenly over the ramp, then the steps.
 
-    Raises ScriptError for a step that names a broker or rack that is not there.
+    Raises ScriptError for a step that names an unknown broker or rack.
     """
     chance = random.Random(seed)
     actions = [Action(at_ms, broker_id, Act.START) for at_ms, broker_id in _spread(racks, 0, ramp_ms)]
@@ -70,7 +70,7 @@ def _times(step: Step, chosen: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _chosen(where: str, step: Step, racks: Mapping[int, str | None], chance: random.Random) -> list[int]:
-    """The brokers of a step: drawn ones in the order of the draw, others by id."""
+    """Return the brokers of a step: drawn ones in the order of the draw, others by id."""
     for broker_id in step.brokers or ():
         if broker_id not in racks:
             raise ScriptError(f"{where}.brokers: the fleet has no broker {broker_id}")

@@ -1,8 +1,8 @@
-"""What shall happen to a fleet, and when, as data: a JSON or TOML file with one list, `steps`.
+"""A timed script for a fleet as data: a JSON or TOML file with one list, `steps`.
 
-A step says when (`at_s`, seconds after the start), what (`do`) and to whom. Whom: `brokers` (ids) and `racks` choose
-among all, `count` or `percent` draws from those by the run's seed. `over_s` spreads it over so many seconds. See `Do`
-for what each can do; docs/fleets.md has examples.
+A step has a time (`at_s`, seconds after the start), an action (`do`) and a selection of brokers: `brokers` (ids) and
+`racks` filter, `count` or `percent` then draw from the rest by the run's seed. `over_s` spreads the step over so many
+seconds. See `Do` for the fields of each action; docs/fleets.md has examples.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 
 
 class ScriptError(ValueError):
-    """A script that cannot be followed; the text says where and what to write instead."""
+    """A script is invalid; the text names the place and the allowed values."""
 
 
 class Do(Enum):
-    """What a step does to a broker; the values are those of `do`."""
+    """The action of a step; the values are those of `do`."""
 
     KILL = "kill"
     STOP = "stop"
@@ -35,8 +35,8 @@ class Do(Enum):
 class Step:
     """One step; times are seconds.
 
-    `back_after_s`: a killed or stopped broker starts again, a frozen one goes on, after so long; never when None.
-    A rolling restart stops `at_once` brokers every `every_s` and starts each again `back_after_s` after its stop began.
+    `back_after_s`: a killed or stopped broker starts again, a frozen one resumes, after so long; never when None. A
+    rolling restart stops `at_once` brokers every `every_s` and starts each again `back_after_s` after its stop began.
     """
 
     do: Do
@@ -63,7 +63,7 @@ _OWN = {
 
 
 def read_script(path: Path) -> tuple[Step, ...]:
-    """The steps in a file: TOML when it ends in .toml, else JSON. Raises OSError and ScriptError."""
+    """Read the steps of a file: TOML when its name ends in .toml, else JSON. Raises OSError and ScriptError."""
     try:
         text = path.read_text()
         tree = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
@@ -77,7 +77,7 @@ def read_script(path: Path) -> tuple[Step, ...]:
 
 
 def steps_of(tree: Any) -> tuple[Step, ...]:
-    """The steps of a script that was read. Raises ScriptError."""
+    """Return the steps of a parsed script. Raises ScriptError."""
     if not isinstance(tree, dict) or set(tree) != {"steps"} or not isinstance(tree["steps"], list):
         raise ScriptError('a script is one object with one list, {"steps": […]}')
     return tuple(_step(f"steps[{number}]", each) for number, each in enumerate(tree["steps"]))

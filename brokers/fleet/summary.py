@@ -1,4 +1,4 @@
-"""A run of a fleet as it went: one sample a second, and what it comes to at the end."""
+"""The course of a fleet's run: one sample a second, and the totals at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "max": 1.0}
 
 
 class Sample(NamedTuple):
-    """The figures of one moment; rates and latencies (ms, None without heartbeats) of the time since the one before."""
+    """The figures of one moment; rates and latencies (ms, None without heartbeats) are since the previous sample."""
 
     at_s: float
     started: int
@@ -31,7 +31,7 @@ class Sample(NamedTuple):
 
 @dataclass(slots=True)
 class Course:
-    """What was seen of a run so far; :meth:`see` it now and then."""
+    """The samples of a run so far; call :meth:`see` from time to time."""
 
     samples: list[Sample] = field(default_factory=list)
     memory_bytes_per_broker: float | None = None
@@ -41,7 +41,7 @@ class Course:
     _last_s: float = 0.0
 
     def see(self, figures: Figures, at_s: float) -> Sample:
-        """Take in the figures of now, so many seconds after the start."""
+        """Record the current figures, so many seconds after the start."""
         latency = figures.latency.minus(self._before.latency)
         passed_s = max(at_s - (self.samples[-1].at_s if self.samples else 0.0), 1e-9)
         sample = Sample(
@@ -65,7 +65,7 @@ class Course:
         return sample
 
     def summary(self, figures: Figures, lost: list[str]) -> dict[str, Any]:
-        """The run as JSON has it, `figures` being the last ones."""
+        """Return the run's JSON form; `figures` are the last ones."""
         steady = None
         if self._at_unfenced is not None:
             since_s = max(self._last_s - self._at_unfenced_s, 1e-9)
@@ -92,7 +92,7 @@ class Course:
 
 
 def done_to(actions: Iterable[Action]) -> list[dict[str, Any]]:
-    """What was done to how many brokers in which second; the starts of the ramp are left out."""
+    """Return the number of brokers per action and second, without the starts of the ramp."""
     counts: Counter[tuple[int, str]] = Counter()
     seen: set[int] = set()
     for action in actions:

@@ -1,7 +1,7 @@
 """A process of a fleet: `python -m mockraft.brokers.fleet.worker`, started by a `Crew`; JSON lines in and out.
 
-In: its share, then `go`, and `leave` or `stop`. Out: `ready`, figures a few times a second, and `over` with the last
-ones. When its input ends, whoever started it is gone: it stops at once.
+Input: its share, then `go`, then `leave` or `stop`. Output: `ready`, figures a few times a second, and `over` with the
+last ones. At the end of its input the parent process is gone: it stops at once.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from typing import Any
 
 from mockraft.brokers.fleet.memory import allow_many_files
 from mockraft.brokers.fleet.runner import FleetRunner
-from mockraft.brokers.fleet.share import share_of
+from mockraft.brokers.fleet.shard import shard_of
 
 REPORT_S = 0.25
 GC_THRESHOLDS = (20_000, 5, 1_000)
-"""A full collection among millions of objects that all stay takes half a second, in which nobody heartbeats."""
+"""A full collection over millions of long-lived objects takes half a second, in which no heartbeat is sent."""
 LINE_BYTES_MAX = 1 << 28
 
 
 async def work() -> None:
-    """Do what the lines on stdin say."""
+    """Execute the commands from stdin."""
     lines = asyncio.StreamReader(limit=LINE_BYTES_MAX)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-    share = share_of(json.loads(await lines.readline()))
-    runner = FleetRunner(share, _security(share.command_config))
-    _tell({"ready": True})
+    shard = shard_of(json.loads(await lines.readline()))
+    runner = FleetRunner(shard, _security(shard.command_config))
+    _send({"ready": True})
     if json.loads(await lines.readline() or '"stop"') != "go":
         return
-    told = asyncio.ensure_future(_told(runner, lines))
+    commands = asyncio.ensure_future(_commands(runner, lines))
     running = asyncio.ensure_future(runner.run())
-    while not told.done():
-        _tell({"figures": runner.figures().to_tree()})
-        await asyncio.wait((told, running) if not running.done() else (told,), timeout=REPORT_S)
+    while not commands.done():
+        _send({"figures": runner.figures().to_tree()})
+        await asyncio.wait((commands, running) if not running.done() else (commands,), timeout=REPORT_S)
         if running.done():
             running.result()
     running.cancel()
-    told.result()
-    _tell({"over": runner.figures().to_tree()})
+    commands.result()
+    _send({"over": runner.figures().to_tree()})
 
 
-async def _told(runner: FleetRunner, lines: asyncio.StreamReader) -> None:
-    """Wait for the word to end and end; a second word cuts a long farewell short."""
+async def _commands(runner: FleetRunner, lines: asyncio.StreamReader) -> None:
+    """Wait for the stop signal; a second one skips the graceful shutdown."""
     word = json.loads(await lines.readline() or '"stop"')
     if word == "leave":
-        leaving = asyncio.ensure_future(runner.leave(runner.share.session_timeout_ms))
+        leaving = asyncio.ensure_future(runner.leave(runner.shard.session_timeout_ms))
         again = asyncio.ensure_future(lines.readline())
         await asyncio.wait((leaving, again), return_when=asyncio.FIRST_COMPLETED)
         again.cancel()
@@ -62,7 +62,7 @@ async def _told(runner: FleetRunner, lines: asyncio.StreamReader) -> None:
     await runner.stop()
 
 
-def _tell(message: dict[str, Any]) -> None:
+def _send(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
@@ -76,7 +76,7 @@ def _security(path: str | None) -> Any:
 
 
 def event_loop() -> asyncio.AbstractEventLoop:
-    """A new event loop: uvloop's where there is one."""
+    """Return a new event loop: uvloop's when it is installed."""
     try:
         import uvloop
     except ImportError:
@@ -86,7 +86,7 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 def main() -> None:
     """Run one worker."""
-    # A Ctrl-C in the terminal is for the process that started this one, which then says what to do.
+    # A Ctrl-C in the terminal is handled by the parent process, which then sends a command.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.getLogger().addHandler(logging.NullHandler())
     allow_many_files()

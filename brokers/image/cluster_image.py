@@ -1,19 +1,37 @@
-"""The committed metadata of a cluster, as a broker answers its clients from it (Kafka's MetadataImage).
+"""The committed metadata of a cluster, from which a broker answers its clients (Kafka's MetadataImage).
 
-A broker that serves no clients has none: `MetadataView` is all it needs. Records come in through
-:meth:`ClusterImage.apply` once they are committed; transactions are taken whole or not at all (KIP-868). A record costs
-the same however large the cluster is.
+A broker that serves no clients has none: `MetadataView` is enough for it. Committed records are passed to
+:meth:`ClusterImage.apply`; transactions are applied as a whole or not at all (KIP-868). The cost of a record does not
+depend on the size of the cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mockraft.brokers.image.brokers import BrokerNode, ControllerNode
 from mockraft.brokers.image.topics import Partition, Topic
-from mockraft.brokers.transactions import Transactions
+from mockraft.brokers.metadata.transactions import Transactions
 from mockraft.wire.metadata_log_frame import RecordAt
+
+if TYPE_CHECKING:
+    from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+    from mockraft.wire.records.clear_elr_record import ClearElrRecord
+    from mockraft.wire.records.client_quota_record import ClientQuotaRecord
+    from mockraft.wire.records.config_record import ConfigRecord
+    from mockraft.wire.records.feature_level_record import FeatureLevelRecord
+    from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
+    from mockraft.wire.records.partition_change_record import PartitionChangeRecord
+    from mockraft.wire.records.partition_record import PartitionRecord
+    from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
+    from mockraft.wire.records.register_controller_record import RegisterControllerRecord
+    from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
+    from mockraft.wire.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
+    from mockraft.wire.records.topic_record import TopicRecord
+    from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
+    from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
+    from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
 
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
@@ -28,17 +46,17 @@ NOT_MODELLED: Final = {
     "ZkMigrationStateRecord": "migration from ZooKeeper ended with Kafka 4.0",
     "AccessControlEntryRecord": "no authorizer is configured",
     "RemoveAccessControlEntryRecord": "no authorizer is configured",
-    "DelegationTokenRecord": "PLAINTEXT clients may not ask about tokens",
-    "RemoveDelegationTokenRecord": "PLAINTEXT clients may not ask about tokens",
+    "DelegationTokenRecord": "PLAINTEXT clients may not describe tokens",
+    "RemoveDelegationTokenRecord": "PLAINTEXT clients may not describe tokens",
 }
 
 
 class ClusterImage:
     """Topics by id and by name, brokers and controllers by id, configs by (resource type, name), feature levels.
 
-    Client quotas are values by key by entity; of SCRAM credentials there are the iterations by mechanism by user.
+    Client quotas are values by key by entity; SCRAM credentials are reduced to the iterations by mechanism by user.
 
-    Nobody but :meth:`apply` and :meth:`clear` changes anything in it; `version` grows whenever they do.
+    Only :meth:`apply` and :meth:`clear` change anything in it; `version` grows with every change.
     """
 
     def __init__(self) -> None:
@@ -59,20 +77,20 @@ class ClusterImage:
         return self.features.get(METADATA_VERSION, 0)
 
     def partition(self, topic_id: bytes, partition: int) -> Partition | None:
-        """The partition, if there is one."""
+        """Return the partition, or None."""
         topic = self.topics.get(topic_id)
         return None if topic is None else topic.partitions.get(partition)
 
     def alive(self) -> list[BrokerNode]:
-        """The brokers that are not fenced, in order of their ids."""
+        """Return the brokers that are not fenced, in order of their ids."""
         return [self.brokers[broker_id] for broker_id in sorted(self.brokers) if not self.brokers[broker_id].fenced]
 
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """The values that were set for one resource."""
+        """Return the values that were set for one resource."""
         return self.configs.get((resource_type, name), {})
 
     def clear(self) -> None:
-        """Forget everything: a snapshot is about to be read."""
+        """Clear everything before a snapshot is read."""
         held: tuple[dict[Any, Any], ...] = (
             self.topics,
             self.topics_by_name,
@@ -89,61 +107,61 @@ class ClusterImage:
         self.version += 1
 
     def apply(self, at: RecordAt) -> None:
-        """Take in one committed record."""
+        """Apply one committed record."""
         for each in self._transactions.passed(at):
             if apply := APPLIED.get(type(each.record).__name__):
                 apply(self, each.record)
                 self.version += 1
 
-    def _feature(self, record: Any) -> None:
+    def _feature(self, record: FeatureLevelRecord) -> None:
         if record.feature_level:
             self.features[record.name] = record.feature_level
         else:
             self.features.pop(record.name, None)
 
-    def _register(self, record: Any) -> None:
+    def _register(self, record: RegisterBrokerRecord) -> None:
         self.brokers[record.broker_id] = BrokerNode.from_record(record)
 
-    def _registration_change(self, record: Any) -> None:
+    def _registration_change(self, record: BrokerRegistrationChangeRecord) -> None:
         before = self.brokers.get(record.broker_id)
         if before is not None:
             self.brokers[record.broker_id] = before.merge(record)
 
-    def _fence(self, record: Any) -> None:
+    def _fence(self, record: FenceBrokerRecord) -> None:
         if record.id in self.brokers:
             self.brokers[record.id] = self.brokers[record.id]._replace(fenced=True)
 
-    def _unfence(self, record: Any) -> None:
+    def _unfence(self, record: UnfenceBrokerRecord) -> None:
         if record.id in self.brokers:
             self.brokers[record.id] = self.brokers[record.id]._replace(fenced=False)
 
-    def _unregister(self, record: Any) -> None:
+    def _unregister(self, record: UnregisterBrokerRecord) -> None:
         self.brokers.pop(record.broker_id, None)
 
-    def _controller(self, record: Any) -> None:
+    def _controller(self, record: RegisterControllerRecord) -> None:
         self.controllers[record.controller_id] = ControllerNode.from_record(record)
 
-    def _topic(self, record: Any) -> None:
+    def _topic(self, record: TopicRecord) -> None:
         topic = Topic(record.name, record.topic_id, {})
         self.topics[record.topic_id] = self.topics_by_name[record.name] = topic
 
-    def _remove_topic(self, record: Any) -> None:
+    def _remove_topic(self, record: RemoveTopicRecord) -> None:
         topic = self.topics.pop(record.topic_id, None)
         if topic is not None:
             self.topics_by_name.pop(topic.name, None)
             self.configs.pop((TOPIC_RESOURCE, topic.name), None)
 
-    def _partition(self, record: Any) -> None:
+    def _partition(self, record: PartitionRecord) -> None:
         topic = self.topics.get(record.topic_id)
         if topic is not None:
             topic.partitions[record.partition_id] = Partition.from_record(record)
 
-    def _partition_change(self, record: Any) -> None:
+    def _partition_change(self, record: PartitionChangeRecord) -> None:
         before = self.partition(record.topic_id, record.partition_id)
         if before is not None:
             self.topics[record.topic_id].partitions[record.partition_id] = before.merge(record)
 
-    def _clear_elr(self, record: Any) -> None:
+    def _clear_elr(self, record: ClearElrRecord) -> None:
         named = self.topics_by_name.get(record.topic_name)
         topics = list(self.topics.values()) if not record.topic_name else [named] if named else []
         for topic in topics:
@@ -151,7 +169,7 @@ class ClusterImage:
                 if partition.elr or partition.last_known_elr:
                     topic.partitions[index] = partition.without_elr()
 
-    def _config(self, record: Any) -> None:
+    def _config(self, record: ConfigRecord) -> None:
         resource = (record.resource_type, record.resource_name)
         values = self.configs.setdefault(resource, {})
         if record.value is None:
@@ -161,7 +179,7 @@ class ClusterImage:
         if not values:
             del self.configs[resource]
 
-    def _client_quota(self, record: Any) -> None:
+    def _client_quota(self, record: ClientQuotaRecord) -> None:
         entity = tuple(sorted((part.entity_type, part.entity_name) for part in record.entity))
         values = self.client_quotas.setdefault(entity, {})
         if record.remove:
@@ -171,10 +189,10 @@ class ClusterImage:
         if not values:
             del self.client_quotas[entity]
 
-    def _scram(self, record: Any) -> None:
+    def _scram(self, record: UserScramCredentialRecord) -> None:
         self.scram_iterations.setdefault(record.name, {})[record.mechanism] = record.iterations
 
-    def _remove_scram(self, record: Any) -> None:
+    def _remove_scram(self, record: RemoveUserScramCredentialRecord) -> None:
         credentials = self.scram_iterations.get(record.name, {})
         credentials.pop(record.mechanism, None)
         if not credentials:
@@ -199,4 +217,4 @@ APPLIED: Final[Mapping[str, Callable[[ClusterImage, Any], None]]] = {
     "UserScramCredentialRecord": ClusterImage._scram,
     "RemoveUserScramCredentialRecord": ClusterImage._remove_scram,
 }
-"""What each record does to the image; those of NOT_MODELLED and the three of transactions are not here."""
+"""The effect of each record type on the image; those of NOT_MODELLED and the three of transactions are not here."""

@@ -1,19 +1,23 @@
-"""Topics and partitions as the log names them (Kafka's TopicImage and PartitionRegistration)."""
+"""Topics and partitions as the log describes them (Kafka's TopicImage and PartitionRegistration)."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mockraft.brokers.log_dirs.directory_ids import MIGRATING
+from mockraft.serving.directory_ids import MIGRATING
+
+if TYPE_CHECKING:
+    from mockraft.wire.records.partition_change_record import PartitionChangeRecord
+    from mockraft.wire.records.partition_record import PartitionRecord
 
 NO_LEADER: Final = -1
 _LEADER_UNCHANGED: Final = -2
 
 
 class Partition(NamedTuple):
-    """One partition: a value, never changed in place. `directories` are 16-byte ids in the order of `replicas`.
+    """One partition, immutable. `directories` are 16-byte ids in the order of `replicas`.
 
-    `elr` are the eligible leader replicas, `last_known_elr` those that last were any (KIP-966).
+    `elr` are the eligible leader replicas, `last_known_elr` the last non-empty ones (KIP-966).
     """
 
     replicas: tuple[int, ...]
@@ -28,8 +32,8 @@ class Partition(NamedTuple):
     last_known_elr: tuple[int, ...] = ()
 
     @classmethod
-    def from_record(cls, record: Any) -> Partition:
-        """The partition of a PartitionRecord; directories that it leaves out are MIGRATING."""
+    def from_record(cls, record: PartitionRecord) -> Partition:
+        """Return the partition of a PartitionRecord; directories that it leaves out are MIGRATING."""
         replicas = tuple(record.replicas)
         return cls(
             replicas,
@@ -44,10 +48,10 @@ class Partition(NamedTuple):
             tuple(record.last_known_elr or ()),
         )
 
-    def merge(self, change: Any) -> Partition:
-        """This partition after a PartitionChangeRecord: what it names is replaced.
+    def merge(self, change: PartitionChangeRecord) -> Partition:
+        """Return this partition after a PartitionChangeRecord, which replaces the fields that it sets.
 
-        The partition epoch always grows by one, the leader epoch whenever a leader is named.
+        The partition epoch always grows by one, the leader epoch whenever the record sets a leader.
         """
         replicas = _changed(change.replicas, self.replicas)
         names_leader = change.leader != _LEADER_UNCHANGED
@@ -65,11 +69,11 @@ class Partition(NamedTuple):
         )
 
     def without_elr(self) -> Partition:
-        """This partition with no ELR any more, which is a change of it (TopicDelta.maybeClearElr)."""
+        """Return this partition with an empty ELR, which counts as a change (TopicDelta.maybeClearElr)."""
         return self._replace(elr=(), last_known_elr=(), partition_epoch=self.partition_epoch + 1)
 
     def directory(self, broker_id: int) -> bytes:
-        """The directory of this broker's replica; it must have one."""
+        """Return the directory of this broker's replica; it must have one."""
         return self.directories[self.replicas.index(broker_id)]
 
 

@@ -1,7 +1,7 @@
-"""The part of a broker that clients connect to (Kafka's SocketServer, PLAINTEXT alone).
+"""The component that accepts clients (Kafka's SocketServer, PLAINTEXT only).
 
-The ports are bound before the broker registers, so that it advertises what it has; port 0 means any. Clients are let in
-once the broker has caught up with the metadata, as on Kafka's, where request processing is enabled then.
+The ports are bound before the broker registers, so that it advertises the real ones; port 0 means any. Clients are
+accepted once the broker has caught up with the metadata, which is when Kafka enables request processing.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ BACKLOG = 50
 """Kafka's default of socket.listen.backlog.size."""
 PLAINTEXT = 0
 CLOSINGS_KEPT = 63
-ACCEPT_TURNS = 4
+ACCEPT_ITERATIONS = 4
 IDLE_SWEEPS = 4
-"""How often in `connections_max_idle_ms` idle connections are looked for."""
+"""Number of searches for idle connections within `connections_max_idle_ms`."""
 
 _log = logging.getLogger(__name__)
 
 
 class ListenerError(Exception):
-    """A listener cannot be had; the text says which and why."""
+    """A listener is not available; the text names it and the reason."""
 
 
 class ClientListener:
-    """Accepts clients on every listener of the config. `connections` are the open ones, `closings` why some ended."""
+    """Accepts clients on every listener of the config. `connections` are the open ones, `closings` the last close
+    reasons.
+    """
 
     loop: asyncio.AbstractEventLoop
 
@@ -55,28 +57,28 @@ class ClientListener:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients find this broker, host:port of its first listener; the port is 0 until it is bound."""
+        """The address for clients, host:port of the first listener; the port is 0 until it is bound."""
         first = self.broker.config.listeners[0]
         return f"{first.host}:{first.port}"
 
     def start(self) -> None:
-        """Bind every listener and have the bound ports advertised. Raises ListenerError."""
+        """Bind every listener and put the bound ports into the config. Raises ListenerError."""
         self.loop = asyncio.get_running_loop()
         config = self.broker.config
         advertised = []
         for listener in config.listeners:
             if listener.security_protocol != PLAINTEXT:
-                raise ListenerError(f"listener {listener.name}: a simulated broker speaks PLAINTEXT with its clients")
+                raise ListenerError(f"listener {listener.name}: simulated brokers support only PLAINTEXT for clients")
             bound = _bind(listener.name, listener.host, listener.port)
             self._bound.append((listener.name, bound))
             advertised.append(listener._replace(port=bound.getsockname()[1]))
         self.broker.config = dataclasses.replace(config, listeners=tuple(advertised))
 
     def metadata_advanced(self) -> None:
-        """Answers are made of the image as it is when they are asked for."""
+        """Nothing to do: responses are built from the current image."""
 
     def state_changed(self, state: BrokerState) -> None:
-        """Let clients in once the broker has caught up, and cut them off when it is over, by itself or told to."""
+        """Accept clients once the broker has caught up, and disconnect them when it stops or shuts down."""
         if state is BrokerState.SHUTTING_DOWN and self._is_open:
             self._ending = self.loop.create_task(self._end())
         if state in (BrokerState.RECOVERY, BrokerState.RUNNING) and not self._is_open:
@@ -85,7 +87,7 @@ class ClientListener:
             self._sweep_idle()
 
     async def close(self) -> None:
-        """Stop listening and cut every connection; nothing is left of any when this returns."""
+        """Stop listening and close every connection; all are gone on return."""
         if self._ending is not None:
             await self._ending
         await self._end()
@@ -95,11 +97,11 @@ class ClientListener:
         if self._idle_sweep is not None:
             self._idle_sweep.cancel()
         if self._servers:
-            # asyncio leaves open what it is accepting while its server is closed: let it become a connection first.
+            # asyncio leaks a socket that it is accepting while its server is closed: let it become a connection first.
             for server in self._servers:
                 for listening in server.sockets:
                     self.loop.remove_reader(listening.fileno())
-            for _ in range(ACCEPT_TURNS):
+            for _ in range(ACCEPT_ITERATIONS):
                 await asyncio.sleep(0)
         for server in self._servers:
             server.close()
@@ -112,7 +114,7 @@ class ClientListener:
             await connection.wait_gone()
 
     def connected(self, connection: ClientConnection) -> None:
-        """A client came. One too many is turned away at once."""
+        """Add a connection, or abort it when there are too many."""
         self.connections.add(connection)
         if not self._is_open:
             connection.transport.abort()
@@ -120,11 +122,11 @@ class ClientListener:
             connection.close(f"more than max.connections={self.limits.max_connections} connections")
 
     def disconnected(self, connection: ClientConnection) -> None:
-        """A connection is gone."""
+        """Remove a closed connection."""
         self.connections.discard(connection)
 
     def closed(self, connection: ClientConnection, reason: str) -> None:
-        """A connection is closed by this side."""
+        """Record that this side closes a connection."""
         _log.info("broker %d: closed %s: %s", self.broker.config.broker_id, connection.client_address, reason)
         self.closings = [*self.closings[-CLOSINGS_KEPT:], reason]
 

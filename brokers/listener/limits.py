@@ -1,4 +1,4 @@
-"""What a client listener bears, named as in Kafka's server.properties."""
+"""The limits of a client listener, named as in Kafka's server.properties."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 from mockraft.wire.connection import FRAME_BYTES_MAX
 
 UNREAD_BYTES_HIGH = 65_536
-"""With so many bytes of answers unread by the client its next request waits."""
+"""The next request waits while the client has more unread bytes of responses than this."""
 PENDING_REQUESTS_MAX = 8
-"""With so many whole requests waiting on one connection no more is read from it."""
+"""Reading pauses while this many complete requests wait on one connection."""
 INT_MAX = 2**31 - 1
 
 
 class Limits(NamedTuple):
-    """Bytes of one request, connections at one time, and how long one may be idle (-1: for ever)."""
+    """Maximum bytes of one request, number of connections, and idle time (-1: unlimited)."""
 
     socket_request_max_bytes: int = FRAME_BYTES_MAX
     max_connections: int = INT_MAX
@@ -23,7 +23,7 @@ class Limits(NamedTuple):
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Limits:
-        """The limits that server.properties name. Raises ValueError for what is no number."""
+        """Read the limits from server.properties. Raises ValueError for an invalid number."""
         named = {field: properties.get(field.replace("_", ".")) for field in cls._fields}
         return cls(**{field: _number(field, text) for field, text in named.items() if text is not None})
 

@@ -1,7 +1,7 @@
-"""One request of a client from its bytes to those of its answer, with no socket in sight.
+"""Processing of one request from its bytes to the bytes of its response, without sockets.
 
-What Kafka closes a connection for raises `ConnectionClosedError` here: a header or body that cannot be read, an API or
-version that is not served (but ApiVersions answers any version).
+Raises `ConnectionClosedError` where Kafka closes the connection: a header or body that cannot be read, an API or
+version that is not served (except that any version of ApiVersions is answered).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from mockraft.brokers.apis.api import Api, ApiError, ConnectionClosedError, RequestContext
-from mockraft.wire import api_keys, error_codes, messages
+from mockraft.brokers.apis.api import AnyApi, ApiError, ConnectionClosedError, RequestContext
+from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, write_response
 from mockraft.wire.errors import WireError
 
@@ -19,14 +19,14 @@ _log = logging.getLogger(__name__)
 
 
 class Readable(NamedTuple):
-    """A request that was read: whose it is, its header and its body."""
+    """A parsed request: its API, its header and its body."""
 
-    api: Api
+    api: AnyApi
     header: Request
     body: Any
 
 
-def read(frame: bytes, apis: Mapping[int, Api]) -> Readable:
+def read(frame: bytes, apis: Mapping[int, AnyApi]) -> Readable:
     """Read one frame. Raises ConnectionClosedError."""
     try:
         header = parse_request(frame)
@@ -44,9 +44,9 @@ def read(frame: bytes, apis: Mapping[int, Api]) -> Readable:
 
 
 async def answer(request: Readable, ctx: RequestContext) -> bytes | None:
-    """The answer's bytes, length included; None when there is none to give. Raises ConnectionClosedError.
+    """Return the response's bytes, length included; None when there is no response. Raises ConnectionClosedError.
 
-    A handler that breaks is our bug: it is logged, and the client hears UNKNOWN_SERVER_ERROR.
+    An unexpected exception is a defect of this program: it is logged, and the client receives UNKNOWN_SERVER_ERROR.
     """
     api, header, body = request
     try:
@@ -57,7 +57,7 @@ async def answer(request: Readable, ctx: RequestContext) -> bytes | None:
         raise
     except Exception:
         _log.exception("broker %d: %s broke", ctx.broker.config.broker_id, api_keys.name(header.api_key))
-        response = api.error(body, error_codes.UNKNOWN_SERVER_ERROR, None)
+        response = api.unknown_server_error(body)
     if response is None:
         return None
     low, high = api.versions
@@ -66,5 +66,5 @@ async def answer(request: Readable, ctx: RequestContext) -> bytes | None:
         written = response if isinstance(response, bytes) else response.write(version)
     except WireError as wrong:
         _log.exception("broker %d: %s v%d", ctx.broker.config.broker_id, api_keys.name(header.api_key), version)
-        raise ConnectionClosedError(f"the answer cannot be said in version {version}: {wrong}") from wrong
+        raise ConnectionClosedError(f"the response cannot be written in version {version}: {wrong}") from wrong
     return write_response(written, header.correlation_id, messages.response_header_version(header.api_key, version))

@@ -1,7 +1,7 @@
-"""One client's connection over asyncio: requests in order, one at a time, and no more read than can be answered.
+"""One client's connection over asyncio: one request at a time, in order, with bounded read-ahead.
 
-As Kafka's SocketServer does it: while a request is being answered the next ones wait, a client that does not read its
-answers is not read from, and a connection that is idle for too long is closed.
+As in Kafka's SocketServer, later requests wait while one is processed, a client that does not read its responses is not
+read from, and a connection that is idle for too long is closed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClientConnection(asyncio.Protocol):
-    """One accepted connection on the listener of this name; `active_at` is the loop's time when it last did a thing."""
+    """One accepted connection on the listener of this name; `active_at` is the loop's time of its last activity."""
 
     transport: asyncio.Transport
 
@@ -44,7 +44,7 @@ class ClientConnection(asyncio.Protocol):
         self.active_at = listener.loop.time()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody connected (asyncio calls this)."""
+        """Start the connection (called by asyncio)."""
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(high=UNREAD_BYTES_HIGH)
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -52,7 +52,7 @@ class ClientConnection(asyncio.Protocol):
         self._listener.connected(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone (asyncio calls this)."""
+        """Clean up after the connection (called by asyncio)."""
         self._can_write.set()
         if self._work is not None:
             self._work.cancel()
@@ -60,23 +60,23 @@ class ClientConnection(asyncio.Protocol):
         self._gone.set_result(None)
 
     async def wait_gone(self) -> None:
-        """Return once the socket is closed and nothing works for it any more."""
+        """Wait until the socket is closed and no task of the connection runs any more."""
         work = self._work
         await self._gone
         if work is not None:
             await asyncio.wait([work])
 
     def pause_writing(self) -> None:
-        """The client has too much to read (asyncio calls this)."""
+        """Stop answering: the client has too much unread data (called by asyncio)."""
         self._can_write.clear()
 
     def resume_writing(self) -> None:
-        """The client has read (asyncio calls this)."""
+        """Resume answering: the client has read (called by asyncio)."""
         self.active_at = self._listener.loop.time()
         self._can_write.set()
 
     def data_received(self, data: bytes) -> None:
-        """Cut frames and have them answered (asyncio calls this)."""
+        """Split the data into frames and process them (called by asyncio)."""
         self.active_at = self._listener.loop.time()
         try:
             self._pending.extend(self._reader.receive_data(data))
@@ -84,7 +84,7 @@ class ClientConnection(asyncio.Protocol):
             self.close(str(wrong))
             return
         if self._reader.failure is not None:
-            # What came before the bad frame is answered first.
+            # Requests before the invalid frame are answered first.
             self._pause()
         if self._pending and self._work is None:
             self._work = self._listener.loop.create_task(self._answer_all())
@@ -92,7 +92,7 @@ class ClientConnection(asyncio.Protocol):
             self._pause()
 
     def close(self, reason: str) -> None:
-        """Close for a reason that is worth a line in the log."""
+        """Close with a reason for the log."""
         if not self.transport.is_closing():
             self._listener.closed(self, reason)
             self.transport.close()

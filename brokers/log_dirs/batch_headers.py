@@ -1,7 +1,7 @@
-"""The headers of record batches (magic 2) as clients and brokers write them; the records are opaque, compressed or not.
+"""Headers of record batches (magic 2) as clients and brokers write them; the records are opaque, compressed or not.
 
-Source: Kafka's DefaultRecordBatch. Other than `mockraft.wire.record_batch`, which is strict about what a metadata log
-holds, this takes what a compacted log holds as well: gaps in offsets, and batches without records.
+Source: Kafka's DefaultRecordBatch. `mockraft.wire.record_batch` is strict about what a metadata log holds; this module
+also accepts what a compacted log holds: gaps in offsets, and batches without records.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from crc32c import crc32c
-from mockraft.brokers.log_dirs.disk import Disk
+from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
 
@@ -35,7 +35,7 @@ CHUNK_BYTES = 1 << 20
 
 
 class CorruptBatchError(LogError):
-    """CORRUPT_MESSAGE (2): what lies at `position` is no whole and valid batch."""
+    """CORRUPT_MESSAGE (2): there is no complete and valid batch at `position`."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(error_codes.CORRUPT_MESSAGE, message)
@@ -43,7 +43,7 @@ class CorruptBatchError(LogError):
 
 
 class BatchHeader(NamedTuple):
-    """A batch: where it lies (`position` to `end`) and all fields of its header."""
+    """A batch: its range in the file (`position` to `end`) and all fields of its header."""
 
     position: int
     end: int
@@ -60,27 +60,28 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether it holds markers of transactions, which are no client's records."""
+        """True if it holds transaction markers, which are not client records."""
         return bool(self.attributes & CONTROL)
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it is part of a transaction."""
+        """True if it is part of a transaction."""
         return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_compressed(self) -> bool:
-        """Whether the records are compressed."""
+        """True if the records are compressed."""
         return bool(self.attributes & COMPRESSION)
 
 
 def read_header(
     data: bytes | memoryview, position: int, *, check_crc: bool = True, file_position: int = 0
 ) -> BatchHeader:
-    """The header of the batch at `position` of `data`. CorruptBatchError when no whole, valid batch lies there.
+    """Return the header of the batch at `position` of `data`. Raises CorruptBatchError when it is incomplete or
+    invalid.
 
-    With `check_crc` off only the header has to be within `data`. Positions in the answer and in errors are those in
-    the file, of which `data` begins at `file_position`.
+    With `check_crc` off only the header has to be within `data`. Positions in the result and in errors are those in the
+    file, in which `data` starts at `file_position`.
     """
     at = file_position + position
     if len(data) - position < HEADER_BYTES:
@@ -129,7 +130,7 @@ def read_header(
 
 
 def read_headers(data: bytes, *, check_crc: bool = True) -> list[BatchHeader]:
-    """The headers of all batches that `data` is made of. CorruptBatchError when it is not."""
+    """Return the headers of all batches in `data`. Raises CorruptBatchError when there is anything else."""
     headers = []
     position = 0
     while position < len(data):
@@ -142,18 +143,19 @@ def read_headers(data: bytes, *, check_crc: bool = True) -> list[BatchHeader]:
 
 
 def check_offsets(header: BatchHeader) -> None:
-    """CorruptBatchError for offsets that no log has."""
+    """Raise CorruptBatchError for offsets that no log has."""
     if not 0 <= header.base_offset <= header.last_offset:
-        said = f"batch at {header.position}: offsets {header.base_offset} to {header.last_offset}"
-        raise CorruptBatchError(said, header.position)
+        message = f"batch at {header.position}: offsets {header.base_offset} to {header.last_offset}"
+        raise CorruptBatchError(message, header.position)
 
 
 def scan(
     disk: Disk, name: str, start: int = 0, *, check_crc: bool, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[BatchHeader]:
-    """The headers of all batches of a file from byte `start` on. CorruptBatchError where they end early.
+    """Yield the headers of all batches of a file from byte `start` on. Raises CorruptBatchError when the last is
+    incomplete.
 
-    Without `check_crc` the records are not looked at. OSError as the disk has them.
+    Without `check_crc` the records are not read. OSErrors of the disk pass through.
     """
     size = disk.size(name)
     chunk, chunk_at = b"", start
@@ -180,7 +182,7 @@ def stamp(
 ) -> BatchHeader:
     """Write offset and epoch into the header at its position, and the time when LogAppendTime is wanted.
 
-    The CRC covers neither offset nor epoch; with a time it is computed anew.
+    The CRC covers neither offset nor epoch; with a time it is recomputed.
     """
     at = header.position
     _BASE_OFFSET.pack_into(data, at, base_offset)

@@ -1,11 +1,11 @@
-"""`bootstrap.checkpoint`: the records that a new cluster begins with, as a snapshot (Kafka's `BootstrapDirectory`)."""
+"""`bootstrap.checkpoint`: the first records of a new cluster as a snapshot (Kafka's `BootstrapDirectory`)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from mockraft.brokers.disks import durable_file
 from mockraft.brokers.features import SUPPORTED_FEATURES
-from mockraft.brokers.log_dirs import durable_file
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
@@ -19,7 +19,7 @@ _NOT_IN_BOOTSTRAP = "kraft.version"
 
 
 def encode(now_ms: int) -> bytes:
-    """The file of a cluster that has every feature at its newest level, as kafka-storage writes it."""
+    """Return the file of a cluster that has every feature at its newest level, as kafka-storage writes it."""
     features = {name: high for name, (_, high) in SUPPORTED_FEATURES.items() if name != _NOT_IN_BOOTSTRAP}
     names = [METADATA_VERSION, *sorted(features.keys() - {METADATA_VERSION})]
     records = [FeatureLevelRecord(name=name, feature_level=features[name]) for name in names]
@@ -35,9 +35,9 @@ def encode(now_ms: int) -> bytes:
 
 
 def fault_in(directory: Path) -> str | None:
-    """Why the file in this directory stops a broker's start; None when it is well, or there is none.
+    """Return the reason why the file in this directory prevents a broker's start; None when it is valid or missing.
 
-    A broker has no use for it, but a real one reads that of its metadata log dir all the same.
+    A broker does not need the file, but a real one reads that of its metadata log dir all the same.
     """
     path = directory / BOOTSTRAP_CHECKPOINT
     try:

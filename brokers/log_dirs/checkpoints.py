@@ -1,7 +1,7 @@
 """The small text files of log directories: offset and leader epoch checkpoints, and `partition.metadata`.
 
-Source: Kafka's CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile and PartitionMetadataFile. Each is
-replaced whole. What is not in Kafka's format raises OSError (EBADMSG) with the line, as Kafka has it an IOException.
+Source: Kafka's CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile and PartitionMetadataFile. Each write
+replaces the whole file. A malformed file raises OSError (EBADMSG) with the line number, where Kafka raises IOException.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import errno
 import re
 from collections.abc import Iterable, Mapping
 
-from mockraft.brokers.log_dirs.disk import Disk
+from mockraft.brokers.disks.disk import Disk
 from mockraft.wire import uuids
 
 REPLICATION_OFFSETS = "replication-offset-checkpoint"
@@ -24,7 +24,7 @@ _VERSION = "0"
 
 
 def read_offsets(disk: Disk, name: str) -> dict[TopicPartition, int]:
-    """The offset of each (topic, partition) in a checkpoint file; nothing when it is empty or not there."""
+    """Read the offset of each (topic, partition) from a checkpoint file; empty when the file is empty or missing."""
     entries = {}
     for line, fields in _read(disk, name, 3):
         partition, offset = _number(disk, name, line, fields[1]), _number(disk, name, line, fields[2])
@@ -38,7 +38,7 @@ def write_offsets(disk: Disk, name: str, offsets: Mapping[TopicPartition, int]) 
 
 
 def read_leader_epochs(disk: Disk, name: str) -> list[tuple[int, int]]:
-    """The (epoch, start offset) pairs of a leader-epoch-checkpoint; none when there is no such file."""
+    """Read the (epoch, start offset) pairs of a leader-epoch-checkpoint; none when there is no such file."""
     entries: list[tuple[int, int]] = []
     for line, fields in _read(disk, name, 2):
         entry = _number(disk, name, line, fields[0]), _number(disk, name, line, fields[1])
@@ -54,7 +54,7 @@ def write_leader_epochs(disk: Disk, name: str, entries: Iterable[tuple[int, int]
 
 
 def read_topic_id(disk: Disk, dir_name: str) -> bytes | None:
-    """The topic id (16 bytes) in the partition.metadata of a log; None when there is no such file."""
+    """Read the topic id (16 bytes) from the partition.metadata of a log; None when there is no such file."""
     name = f"{dir_name}/{PARTITION_METADATA}"
     if not disk.exists(name):
         return None
@@ -77,12 +77,12 @@ def write_topic_id(disk: Disk, dir_name: str, topic_id: bytes) -> None:
 
 
 def _read(disk: Disk, name: str, fields: int) -> Iterable[tuple[int, list[str]]]:
-    """Line number and fields of every entry: after the version and the count there are as many lines as it says."""
+    """Return line number and fields of every entry: version and count are followed by that many lines."""
     if not disk.exists(name):
         return
     lines = _text(disk, name).splitlines()
     if not lines:
-        # Kafka makes its checkpoint files empty.
+        # Kafka creates its checkpoint files empty.
         return
     if lines[0] != _VERSION:
         raise _malformed(disk, name, 1, "expected version 0")
@@ -91,7 +91,7 @@ def _read(disk: Disk, name: str, fields: int) -> Iterable[tuple[int, list[str]]]
     if not re.fullmatch(r"\d{1,10}", lines[1]):
         raise _malformed(disk, name, 2, "expected the number of entries")
     if len(lines) - 2 != int(lines[1]):
-        raise _malformed(disk, name, 2, f"{lines[1]} entries are said to follow, but {len(lines) - 2} do")
+        raise _malformed(disk, name, 2, f"expected {lines[1]} entries, found {len(lines) - 2}")
     for number, line in enumerate(lines[2:], start=3):
         found = line.split()
         if len(found) != fields:
@@ -110,7 +110,7 @@ def _text(disk: Disk, name: str) -> str:
 
 def _number(disk: Disk, name: str, line: int, text: str) -> int:
     if not re.fullmatch(r"-?\d{1,19}", text):
-        raise _malformed(disk, name, line, f"{text!r} is no number")
+        raise _malformed(disk, name, line, f"{text!r} is not a number")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""Which log directories are cordoned, out of the words of `cordoned.log.dirs` (KIP-1066)."""
+"""The cordoned log directories that a value of `cordoned.log.dirs` selects (KIP-1066)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ ALL = "*"
 
 
 class CordoningError(ValueError):
-    """A value of cordoned.log.dirs that Kafka does not take; the text is Kafka's."""
+    """A value of cordoned.log.dirs that Kafka rejects; the text is Kafka's."""
 
 
 def cordoned_paths(value: str, paths: Sequence[str]) -> frozenset[str]:
-    """The cordoned directories among `paths` (log.dirs, offline ones too) by Kafka's LIST value.
+    """Return the cordoned directories among `paths` (log.dirs, offline ones too) by Kafka's LIST value.
 
-    `*` alone is all of them, empty is none. Paths are compared as they are written, as Kafka does. CordoningError for
-    one that is not in log.dirs, and for `*` beside others.
+    `*` alone selects all of them, an empty value none. Paths are compared as strings, as in Kafka. Raises
+    CordoningError for a path that is not in log.dirs, and for `*` beside others.
     """
     entries = [entry.strip() for entry in value.split(",")] if value.strip() else []
     if ALL in entries:

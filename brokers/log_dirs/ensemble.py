@@ -1,7 +1,7 @@
-"""The log directories of one node taken together: what each says of itself, and whether they go together.
+"""The log directories of one node as a set: the content of each, and their consistency.
 
-Kafka's `MetaPropertiesEnsemble`: its loader, its verify, its ids. The same checks stand before formatting and before
-every start; texts begin as Kafka's do and go on with what can be done.
+Kafka's `MetaPropertiesEnsemble`: its loader, its verify, its ids. The same checks run before formatting and before
+every start; messages begin as Kafka's do and add the remedy.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mockraft.brokers.log_dirs import bootstrap_checkpoint, durable_file
-from mockraft.brokers.log_dirs.directory_ids import is_reserved
+from mockraft.brokers.disks import durable_file
+from mockraft.brokers.log_dirs import bootstrap_checkpoint
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
+from mockraft.serving.directory_ids import is_reserved
 from mockraft.wire import uuids
 
 METADATA_PARTITION_DIR = "__cluster_metadata-0"
@@ -23,7 +24,7 @@ META_BYTES_MAX = 65_536
 
 
 class Refusal(enum.Enum):
-    """Why directories cannot be used, or not be formatted."""
+    """The reason why directories cannot be used or formatted."""
 
     NO_DIRECTORY = "no directory was named"
     NONE_READABLE = "no directory has a readable meta.properties"
@@ -31,8 +32,8 @@ class Refusal(enum.Enum):
     ALREADY_FORMATTED = "a directory has a meta.properties"
     CLUSTER_ID = "a directory is of another cluster"
     NODE_ID = "a directory is of another node"
-    NO_CLUSTER_ID = "a directory does not say its cluster"
-    NO_NODE_ID = "a directory does not say its node"
+    NO_CLUSTER_ID = "a directory has no cluster id"
+    NO_NODE_ID = "a directory has no node id"
     RESERVED_ID = "a directory has an id that Kafka reserves"
     DUPLICATE_ID = "two directories have one id"
     DUPLICATE_PATH = "one directory is named twice"
@@ -45,7 +46,7 @@ class Refusal(enum.Enum):
 
 
 class LogDirsError(ValueError):
-    """Log directories that cannot be used as they are. `refusal` says which rule; the text is for people."""
+    """Unusable log directories. `refusal` is the rule; the text is for people."""
 
     def __init__(self, refusal: Refusal, text: str) -> None:
         super().__init__(text)
@@ -53,11 +54,11 @@ class LogDirsError(ValueError):
 
 
 class DirFound(NamedTuple):
-    """What was found at one configured path.
+    """The state of one configured path.
 
-    `meta` is None where there is no meta.properties (or no directory), and when `error` says what failed.
-    `canonical` is the path without links, `usable` whether it is a directory that can be listed or could be made.
-    `bootstrap_fault` is what is wrong with its bootstrap.checkpoint.
+    `meta` is None when there is no meta.properties (or no directory), and when `error` describes a failure. `canonical`
+    is the path without links, `usable` is True for a directory that can be listed or created. `bootstrap_fault` is the
+    defect of its bootstrap.checkpoint, if any.
     """
 
     path: str
@@ -70,26 +71,26 @@ class DirFound(NamedTuple):
 
     @property
     def is_formatted(self) -> bool:
-        """Whether it has a meta.properties that could be read."""
+        """True if it has a readable meta.properties."""
         return self.meta is not None
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has none, and nothing failed."""
+        """True if it has none, and nothing failed."""
         return self.meta is None and self.error is None
 
 
 def look(paths: Iterable[str]) -> list[DirFound]:
-    """What lies at these paths, each once, in the order of their names as Kafka goes through them. Changes nothing."""
+    """Return the state of these paths, each once, sorted by name as in Kafka. Changes nothing."""
     return [_look(path) for path in sorted(set(paths))]
 
 
 def verify(
     found: Sequence[DirFound], cluster_id: str | None, node_id: int | None, metadata_log_dir: str | None = None
 ) -> None:
-    """Kafka's `MetaPropertiesEnsemble.verify`: LogDirsError when the directories do not go together.
+    """Check the directories' consistency as Kafka's `MetaPropertiesEnsemble.verify` does. Raises LogDirsError.
 
-    Ids that are None are taken from the first directory that has one.
+    An id that is None is taken from the first directory that has one.
     """
     seen: dict[bytes, str] = {}
     for path, meta in ((each.path, each.meta) for each in found):
@@ -122,7 +123,7 @@ def verify(
 
 
 def draw_directory_id(chance: random.Random, taken: Mapping[str, MetaProperties]) -> bytes:
-    """An id for one more directory as Kafka draws it: any 16 bytes, not reserved, not taken, no dash at the start."""
+    """Draw an id for one more directory as Kafka does: any 16 bytes, not reserved, not taken, no dash at the start."""
     others = {meta.directory_id for meta in taken.values()}
     while True:
         drawn = chance.randbytes(16)
@@ -131,7 +132,7 @@ def draw_directory_id(chance: random.Random, taken: Mapping[str, MetaProperties]
 
 
 def write_meta(path: str, meta: MetaProperties) -> None:
-    """Write a directory's meta.properties. LogDirsError."""
+    """Write a directory's meta.properties. Raises LogDirsError."""
     file = Path(path, META_PROPERTIES)
     try:
         durable_file.replace(file, meta.write())
@@ -140,16 +141,16 @@ def write_meta(path: str, meta: MetaProperties) -> None:
 
 
 def not_written(path: str, error: OSError) -> LogDirsError:
-    """The refusal of a directory that was to be written to."""
+    """Return the error for a failed write to a directory."""
     return LogDirsError(
         Refusal.NOT_WRITTEN,
-        f"Error while writing meta.properties file {path}: {told(error)}. Make the directory writable, or "
+        f"Error while writing meta.properties file {path}: {described(error)}. Make the directory writable, or "
         "leave it out.",
     )
 
 
-def told(error: OSError) -> str:
-    """What failed, without the errno, and with the path where there is one."""
+def described(error: OSError) -> str:
+    """Return the failure without the errno, and with the path where there is one."""
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}"
 
@@ -185,7 +186,7 @@ def _look(path: str) -> DirFound:
     except FileNotFoundError:
         return found
     except OSError as error:
-        return found._replace(error=told(error))
+        return found._replace(error=described(error))
     except ValueError as error:
         return found._replace(error=f"{directory / META_PROPERTIES}: {error}")
     return found._replace(meta=meta, bootstrap_fault=bootstrap_checkpoint.fault_in(directory))

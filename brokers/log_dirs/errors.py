@@ -1,4 +1,4 @@
-"""What a log refuses, with the error code that a client gets for it."""
+"""Errors of a log, with the error codes that clients get for them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mockraft.wire import error_codes
 
 
 class LogError(Exception):
-    """A log cannot do what was asked. `error_code` is Kafka's code for it."""
+    """A log operation failed or was refused. `error_code` is Kafka's code for it."""
 
     def __init__(self, error_code: int, message: str) -> None:
         super().__init__(message)
@@ -16,7 +16,7 @@ class LogError(Exception):
 class StorageError(LogError):
     """KAFKA_STORAGE_ERROR (56): the disk below a log failed; the OSError is its cause.
 
-    `directory_id` is the log directory's, `key` the replica's (topic id, partition), None when it is about no replica.
+    `directory_id` is the log directory's, `key` the replica's (topic id, partition), None when it concerns no replica.
     """
 
     def __init__(self, message: str, directory_id: bytes, key: tuple[bytes, int] | None = None) -> None:
@@ -26,8 +26,10 @@ class StorageError(LogError):
 
 
 class LogClosedError(OSError):
-    """EBADF: somebody held on to a log that was removed, replaced or closed. The disk has nothing to do with it."""
+    """EBADF: a log was used after it was removed, replaced or closed. The disk is not at fault."""
 
 
 class LoadError(Exception):
-    """The log directories cannot be used together as they are; the message says which and what to do. Start only."""
+    """The log directories cannot be used together; the message names the reason and the remedy. Only raised at
+    start.
+    """

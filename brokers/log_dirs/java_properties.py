@@ -14,19 +14,19 @@ _WHITE = " \t\f"
 
 
 def read(data: bytes) -> dict[str, str]:
-    r"""Every key with its last value, read as ISO 8859-1 with `\uXXXX`. ValueError for a broken `\u`."""
+    """Return every key with its last value, read as ISO 8859-1 with `\\uXXXX`. ValueError for an invalid `\\u`."""
     pairs = (_PAIR.match(line) for line in _logical_lines(data.decode("latin-1")))
     return {_ESCAPE.sub(_unescaped, pair[1]): _ESCAPE.sub(_unescaped, pair[2]) for pair in pairs if pair}
 
 
 def write(properties: Mapping[str, str]) -> bytes:
-    """The file with these pairs, in this order, under an empty comment as Kafka's have one."""
+    """Return the file with these pairs, in this order, under an empty comment as in Kafka's files."""
     lines = ["#", *(f"{_escaped(key, _WHITE)}={_escaped(value)}" for key, value in properties.items())]
     return ("\n".join(lines) + "\n").encode("ascii")
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without those that are blank or comments; a backslash at the end joins a line with the next."""
+    """Yield the lines without blank ones and comments; a backslash at the end joins a line with the next."""
     pending: str | None = None
     for natural in _ENDS.split(text):
         line = natural.lstrip(_WHITE)
@@ -52,7 +52,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _escaped(text: str, spaces: str = "") -> str:
-    """As Properties.store writes it; a space is escaped in a key, and at the start of a value."""
+    """Escape as Properties.store does; a space is escaped in a key, and at the start of a value."""
     signs = []
     for index, sign in enumerate(text):
         if sign in _LETTER_OF:

@@ -1,18 +1,22 @@
-"""Where each leader epoch of a log began (Kafka's `LeaderEpochFileCache`), kept in `leader-epoch-checkpoint`."""
+"""The start offset of each leader epoch of a log (Kafka's `LeaderEpochFileCache`), kept in
+`leader-epoch-checkpoint`.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 
+from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.checkpoints import read_leader_epochs, write_leader_epochs
-from mockraft.brokers.log_dirs.disk import Disk
 
 UNDEFINED = -1
 FILE_NAME = "leader-epoch-checkpoint"
 
 
 class LeaderEpochs:
-    """(epoch, start offset) pairs, both ascending; every change is written before it counts. May raise OSError."""
+    """(epoch, start offset) pairs, both ascending; every change is written before it takes effect. May raise
+    OSError.
+    """
 
     __slots__ = ("_disk", "entries")
 
@@ -26,16 +30,16 @@ class LeaderEpochs:
         return self.entries[-1][0] if self.entries else None
 
     def assign(self, dir_name: str, epoch: int, start_offset: int) -> None:
-        """From `start_offset` on records are of this epoch; what contradicts that is forgotten."""
+        """Assign this epoch to records from `start_offset` on; drop entries that contradict it."""
         if epoch < 0 or (self.entries and self.entries[-1][0] == epoch and start_offset >= self.entries[-1][1]):
             return
         kept = [entry for entry in self.entries if entry[0] < epoch and entry[1] < start_offset]
         self._store(dir_name, (*kept, (epoch, start_offset)))
 
     def end_of(self, epoch: int, end_offset: int) -> tuple[int, int]:
-        """The largest epoch up to `epoch`, and where the next one begins (`end_offset` for the newest).
+        """Return the largest epoch up to `epoch`, and the start of the next one (`end_offset` for the newest).
 
-        (-1, -1) when the epoch is newer than all, as OffsetForLeaderEpoch tells it.
+        (-1, -1) when the epoch is newer than all, as in an OffsetForLeaderEpoch response.
         """
         if epoch == UNDEFINED or not self.entries:
             return UNDEFINED, UNDEFINED
@@ -48,13 +52,13 @@ class LeaderEpochs:
         return (epoch if higher == 0 else self.entries[higher - 1][0]), next_start
 
     def truncate_from_end(self, dir_name: str, end_offset: int) -> None:
-        """Forget the epochs that began at `end_offset` or later."""
+        """Drop the epochs that started at `end_offset` or later."""
         kept = tuple(entry for entry in self.entries if entry[1] < end_offset)
         if kept != self.entries:
             self._store(dir_name, kept)
 
     def truncate_from_start(self, dir_name: str, start_offset: int) -> None:
-        """Forget the epochs that ended before `start_offset`; the one that holds it begins there now."""
+        """Drop the epochs that ended before `start_offset`; the one that contains it then starts there."""
         ended = [entry for entry in self.entries if entry[1] <= start_offset]
         if not ended or ended == [(ended[0][0], start_offset)]:
             return
@@ -62,7 +66,7 @@ class LeaderEpochs:
         self._store(dir_name, ((ended[-1][0], start_offset), *rest))
 
     def clear(self, dir_name: str) -> None:
-        """Forget all."""
+        """Drop all epochs."""
         if self.entries:
             self._store(dir_name, ())
 

@@ -1,4 +1,4 @@
-"""One log directory of a broker: its disk, its id, its checkpoints, and whether it is offline."""
+"""One log directory of a broker: its disk, its id, its checkpoints and its offline state."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Mapping
 
+from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.checkpoints import (
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
@@ -13,13 +14,12 @@ from mockraft.brokers.log_dirs.checkpoints import (
     TopicPartition,
     write_offsets,
 )
-from mockraft.brokers.log_dirs.disk import Disk
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 
 class LogDir:
-    """A log directory. `offline` says why it is offline, None while it is not. `directory_id` is 16 bytes."""
+    """A log directory. `offline` is the reason for being offline, None while online. `directory_id` is 16 bytes."""
 
     __slots__ = ("_is_locked", "_written", "directory_id", "disk", "offline", "path")
 
@@ -32,19 +32,21 @@ class LogDir:
         self._written: dict[str, dict[TopicPartition, int]] = {}
 
     def lock(self) -> None:
-        """Take the directory. BlockingIOError when another broker has it, other OSErrors when it cannot be used."""
+        """Lock the directory. BlockingIOError when another broker has it, other OSErrors when it is unusable."""
         self.disk.lock()
         self._is_locked = True
 
     def unlock(self) -> None:
-        """Give the directory back if we have it."""
+        """Unlock the directory if it is locked."""
         if self._is_locked:
             self._is_locked = False
             with contextlib.suppress(OSError):
                 self.disk.close()
 
     def take_clean_shutdown(self) -> tuple[bool, int]:
-        """Whether the directory was closed cleanly, and the broker epoch of then, else -1. The mark is removed."""
+        """Return True if the directory was closed cleanly, and its broker epoch at that time, else -1. Removes the
+        mark.
+        """
         if not self.disk.exists(CLEAN_SHUTDOWN):
             return False, -1
         try:
@@ -72,7 +74,7 @@ class LogDir:
         self._write(LOG_START_OFFSETS, offsets)
 
     def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Write a checkpoint, unless that is what was written last and the file is still there."""
+        """Write a checkpoint, unless the same was written last and the file still exists."""
         if self._written.get(name) == offsets and self.disk.exists(name):
             return
         write_offsets(self.disk, name, offsets)

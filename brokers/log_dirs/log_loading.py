@@ -1,4 +1,4 @@
-"""What lies in a log directory at the start of a broker (Kafka's `LogManager.loadLogs`)."""
+"""The contents of a log directory at the start of a broker (Kafka's `LogManager.loadLogs`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class HeldLog(NamedTuple):
-    """A log, whose it is and where it lies."""
+    """A log, its replica and its directory."""
 
     key: ReplicaKey
     topic: str
@@ -38,12 +38,12 @@ class HeldLog(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where it lies now."""
+        """The current path of the log."""
         return f"{self.log_dir.path}/{self.log.dir_name}"
 
 
 class LoadedDir(NamedTuple):
-    """The logs of one directory; `strays` are names of logs that nobody is to use. `broker_epoch` is -1 if unknown."""
+    """The logs of one directory; `strays` are names of logs that must not be used. `broker_epoch` is -1 if unknown."""
 
     broker_epoch: int
     live: list[HeldLog]
@@ -52,7 +52,7 @@ class LoadedDir(NamedTuple):
 
 
 def load_dir(log_dir: LogDir) -> LoadedDir:
-    """Open every log of a directory, and delete what is marked -delete. Other names are left alone. OSError.
+    """Open every log of a directory, and delete those marked -delete. Other names are left alone. Raises OSError.
 
     Without the mark of a clean shutdown each log is checked from its recovery point on.
     """
@@ -88,7 +88,7 @@ def _open(
     was_clean: bool,
 ) -> ReplicaLog:
     where = name.topic, name.partition
-    # The checkpoints are about the log in use: a future one is checked whole.
+    # The checkpoints concern the current log: a future one is checked completely.
     is_future = name.kind == "future"
     return ReplicaLog(
         log_dir.disk,
@@ -100,7 +100,7 @@ def _open(
 
 
 def _read_or_none(log_dir: LogDir, name: str) -> Mapping[TopicPartition, int]:
-    """A checkpoint that Kafka can do without: one that cannot be read is only warned of."""
+    """Read an optional checkpoint: an unreadable one is only logged."""
     try:
         return read_offsets(log_dir.disk, name)
     except OSError as error:

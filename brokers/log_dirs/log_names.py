@@ -1,4 +1,4 @@
-"""How the directories of logs are called (Kafka's `LocalLog.logDirName`, `parseTopicPartitionName`)."""
+"""Names of log directories (Kafka's `LocalLog.logDirName`, `parseTopicPartitionName`)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MARKED = re.compile(r"(?P<name>\S+-\d{1,10})\.(?P<unique>[^.\s]+)-(?P<kind>futu
 
 
 class LogName(NamedTuple):
-    """What a directory's name says; `kind` is empty for the log that is in use.
+    """The parts of a directory's name; `kind` is empty for the current log.
 
-    The topic of one marked delete or stray may be cut short.
+    The topic of one marked delete or stray may be truncated.
     """
 
     topic: str
@@ -32,13 +32,15 @@ def live_name(topic: str, partition: int) -> str:
 
 
 def marked_name(topic: str, partition: int, kind: Kind, chance: random.Random) -> str:
-    """`topic-partition.<32 hex digits>-future` and so on; for delete and stray the topic is cut to fit 255 bytes."""
+    """Return `topic-partition.<32 hex digits>-future` and so on; for delete and stray the topic is cut to fit 255
+    bytes.
+    """
     end = f"-{partition}.{chance.getrandbits(128):032x}-{kind}"
     return (topic if kind == "future" else topic[: NAME_LENGTH_MAX - len(end)]) + end
 
 
 def parse(name: str) -> LogName | None:
-    """None when it is not the name of a log."""
+    """Parse a log's name; None when it is none."""
     kind: Kind = ""
     if marked := _MARKED.fullmatch(name):
         name, kind = marked["name"], marked["kind"]  # type: ignore[assignment]

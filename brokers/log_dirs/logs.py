@@ -1,6 +1,6 @@
-"""All logs of a broker in all its directories (Kafka's log manager): found at start, created, moved, removed, closed.
+"""All logs of a broker in all its directories (Kafka's LogManager): loaded at start, created, moved, removed, closed.
 
-What a disk says no to goes through `Logs.on_error` and is then raised as a StorageError.
+Disk errors are reported to `Logs.on_error` and then raised as a StorageError.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Found(NamedTuple):
-    """What `Logs.load` found: the logs in use, future ones, live ones beyond the first of a replica, other names."""
+    """The result of `Logs.load`: current logs, future ones, additional current ones of the same replica, other
+    names.
+    """
 
     live: list[HeldLog]
     future: list[HeldLog]
-    doubled: list[HeldLog]
+    duplicates: list[HeldLog]
     strays: list[tuple[LogDir, str]]
 
 
 class Logs:
     """The logs in the directories `log_dirs`, by replica: (topic id, partition).
 
-    `on_error(log_dir, error, key)` hears of every OSError before it is raised as StorageError; by default it takes the
-    whole directory offline, as Kafka does. `previous_broker_epoch` is that of a clean shutdown before, else -1.
+    `on_error(log_dir, error, key)` is called for every OSError before it is raised as StorageError; by default it takes
+    the whole directory offline, as Kafka does. `previous_broker_epoch` is that of an earlier clean shutdown, else -1.
     """
 
     __slots__ = ("_chance", "_future", "_live", "_lost", "log_dirs", "on_error", "previous_broker_epoch")
@@ -54,18 +56,18 @@ class Logs:
     # Directories.
 
     def live(self) -> list[LogDir]:
-        """The directories that are not offline."""
+        """Return the directories that are not offline."""
         return [log_dir for log_dir in self.log_dirs if log_dir.offline is None]
 
     def log_dir(self, directory_id: bytes) -> LogDir:
-        """The directory of this id. LookupError when there is none."""
+        """Return the directory of this id. Raises LookupError when there is none."""
         for log_dir in self.log_dirs:
             if log_dir.directory_id == directory_id:
                 return log_dir
         raise LookupError(f"no log directory has the id {uuids.text_of(directory_id)}")
 
     def take_offline(self, directory_id: bytes, reason: str) -> None:
-        """Close what lies in a directory and let go of it; its replicas are lost until the next start."""
+        """Take a directory offline: close its logs and release it; its replicas are lost until the next start."""
         log_dir = self.log_dir(directory_id)
         if log_dir.offline is not None:
             return
@@ -81,32 +83,32 @@ class Logs:
     # Replicas.
 
     def log(self, key: ReplicaKey) -> ReplicaLog | None:
-        """The log of a replica; None when there is none, or its directory is offline."""
+        """Return the log of a replica; None when there is none, or its directory is offline."""
         held = self._live.get(key)
         return None if held is None else held.log
 
     def future(self, key: ReplicaKey) -> ReplicaLog | None:
-        """The log that a replica is being moved to (KIP-113); None when there is none."""
+        """Return the future log of a replica that is being moved (KIP-113); None when there is none."""
         held = self._future.get(key)
         return None if held is None else held.log
 
     def held(self, *, future: bool = False) -> list[HeldLog]:
-        """Every open log, or every future one."""
+        """Return every open log, or every future one."""
         return list((self._future if future else self._live).values())
 
     def directory_of(self, key: ReplicaKey, *, future: bool = False) -> bytes | None:
-        """The id of the directory that a replica's log lies in, or lay in when that went offline."""
+        """Return the id of the directory with a replica's log, also when that directory is offline."""
         held = (self._future if future else self._live).get(key)
         if held is None:
             return None if future else self._lost.get(key)
         return held.log_dir.directory_id
 
     def is_lost(self, key: ReplicaKey) -> bool:
-        """Whether the replica's log was in a directory that went offline, or was forgotten."""
+        """Return True if the replica's log was in a directory that went offline, or was closed by `forget`."""
         return key in self._lost
 
     def replicas_in(self, directory_id: bytes) -> list[ReplicaKey]:
-        """The replicas of which the log lies in a directory, or lay in it when it went offline."""
+        """Return the replicas whose log is in a directory, or was when it went offline."""
         return [
             *(key for key, held in self._live.items() if held.log_dir.directory_id == directory_id),
             *(key for key, lost_with in self._lost.items() if lost_with == directory_id),
@@ -121,10 +123,10 @@ class Logs:
         future: bool = False,
         config: LogConfig = DEFAULT_CONFIG,
     ) -> ReplicaLog:
-        """The replica's log in a directory, made when it is not there.
+        """Return the replica's log in a directory, creating it if needed.
 
-        ValueError when there is an open one elsewhere already; LogError (INCONSISTENT_TOPIC_ID) when a topic of this
-        name and another id has it; StorageError when the disk refuses, or is offline.
+        ValueError when there is an open one elsewhere already; LogError (INCONSISTENT_TOPIC_ID) when a topic with this
+        name and another id has it; StorageError when the disk fails, or is offline.
         """
         held = (self._future if future else self._live).get(key)
         if held is not None:
@@ -145,9 +147,9 @@ class Logs:
         return log
 
     def remove(self, key: ReplicaKey, *, future: bool = False) -> None:
-        """Delete a replica's log: renamed to -delete first, so that nothing takes half of it for a log.
+        """Delete a replica's log: renamed to -delete first, so that a half-deleted one is never taken for a log.
 
-        Nothing to do when there is none. StorageError.
+        Does nothing when there is none. Raises StorageError.
         """
         held = (self._future if future else self._live).pop(key, None)
         if held is not None:
@@ -164,9 +166,9 @@ class Logs:
                 self._lost[key] = held.log_dir.directory_id
 
     def promote(self, key: ReplicaKey) -> ReplicaLog:
-        """Put the future log in the place of the one in use, which is deleted. LookupError, StorageError.
+        """Replace the current log by the future one, and delete the old one. Raises LookupError, StorageError.
 
-        In Kafka's order: first the future one gets its name, so that a crash leaves two rather than none.
+        In Kafka's order: the future log is renamed first, so that a crash leaves two current logs rather than none.
         """
         held = self._future.get(key)
         if held is None:
@@ -177,7 +179,7 @@ class Logs:
         name = log_names.live_name(*held.topic_partition)
         with self._io(held.log_dir, key):
             if held.log_dir.disk.exists(name):
-                # What a replica left that was lost here by itself and began anew elsewhere (KIP-18).
+                # Files of a replica that failed here by itself and was recreated elsewhere (KIP-18).
                 stray = log_names.marked_name(*held.topic_partition, "stray", self._random())
                 held.log_dir.disk.rename(name, stray)
         held.log.rename(name)
@@ -189,7 +191,9 @@ class Logs:
         return held.log
 
     def mark_stray(self, key: ReplicaKey, *, future: bool = False) -> None:
-        """Put a log aside that the metadata does not want here: `<topic>-<partition>.<hex>-stray`. StorageError."""
+        """Rename a log that the metadata does not place here to `<topic>-<partition>.<hex>-stray`. Raises
+        StorageError.
+        """
         held = (self._future if future else self._live).pop(key, None)
         if held is not None:
             held.log.rename(log_names.marked_name(*held.topic_partition, "stray", self._random()))
@@ -197,28 +201,32 @@ class Logs:
             held.log.close()
 
     def mark_strays(self, known: Container[ReplicaKey]) -> None:
-        """Put every log aside that is of no `known` replica: the metadata has moved on without us."""
+        """Rename every log of a replica that is not in `known` to -stray: the metadata changed while the broker was
+        down.
+        """
         for future in (False, True):
             for held in self.held(future=future):
                 if held.key not in known:
                     with contextlib.suppress(StorageError):
                         self.mark_stray(held.key, future=future)
 
-    def keep(self, doubled: HeldLog) -> None:
-        """Of two logs of a replica that `load` found, use the `doubled` one and delete the other. StorageError."""
-        old = self._live.get(doubled.key)
-        self._live[doubled.key] = doubled
+    def keep(self, duplicates: HeldLog) -> None:
+        """Of two logs of a replica that `load` found, use the `duplicates` one and delete the other. Raises
+        StorageError.
+        """
+        old = self._live.get(duplicates.key)
+        self._live[duplicates.key] = duplicates
         if old is not None:
             self._delete(old)
 
-    def drop(self, doubled: HeldLog) -> None:
-        """Of two logs of a replica that `load` found, delete the `doubled` one. StorageError."""
-        self._delete(doubled)
+    def drop(self, duplicates: HeldLog) -> None:
+        """Of two logs of a replica that `load` found, delete the `duplicates` one. Raises StorageError."""
+        self._delete(duplicates)
 
     # Start and end.
 
     def lock(self) -> None:
-        """Take every directory. BlockingIOError when another broker has one; on other errors it is offline."""
+        """Lock every directory. BlockingIOError when another broker has one; other errors take it offline."""
         for log_dir in self.live():
             try:
                 log_dir.lock()
@@ -229,22 +237,22 @@ class Logs:
                 self.on_error(log_dir, error, None)
 
     def unlock(self) -> None:
-        """Give all directories back, without a word to the disks."""
+        """Unlock all directories without any other disk operation."""
         for log_dir in self.log_dirs:
             log_dir.unlock()
 
-    def load(self, *, refuse_doubled: bool = False) -> Found:
-        """Open what lies in the directories. A directory that cannot be read goes through `on_error`.
+    def load(self, *, refuse_duplicates: bool = False) -> Found:
+        """Open the logs in the directories. A directory that cannot be read is reported to `on_error`.
 
-        Logs marked -delete are deleted. Of a replica found twice the first one counts and the rest are `doubled`, or
-        LoadError when that is refused, as Kafka does.
+        Logs marked -delete are deleted. Of a replica found twice the first log is used and the others are `duplicates`;
+        LoadError when duplicates are not allowed, as in Kafka.
         """
         found = Found([], [], [], [])
         epochs = [self._load_dir(log_dir, found) for log_dir in self.log_dirs]
-        # Kafka's readBrokerEpochFromCleanShutdownFiles: it counts only if all directories say the same.
+        # Kafka's readBrokerEpochFromCleanShutdownFiles: valid only if all directories have the same epoch.
         self.previous_broker_epoch = epochs[0] if len(set(epochs)) == 1 else -1
-        if refuse_doubled and found.doubled:
-            raise LoadError(self._said_doubled(found.doubled[0]))
+        if refuse_duplicates and found.duplicates:
+            raise LoadError(self._duplicate_error(found.duplicates[0]))
         return found
 
     def checkpoint_high_watermarks(self) -> None:
@@ -262,7 +270,7 @@ class Logs:
                 self._checkpoint(log_dir, flush)
 
     def retain(self, now_ms: int) -> None:
-        """Delete what each log no longer has to keep. StorageErrors go to `on_error` only."""
+        """Delete what exceeds each log's retention. StorageErrors go to `on_error` only."""
         for held in self.held():
             with contextlib.suppress(StorageError):
                 held.log.retain(now_ms)
@@ -277,17 +285,19 @@ class Logs:
         self.close()
 
     def close(self) -> None:
-        """Close all logs and unlock, as a process that is killed does: nothing is flushed or written."""
+        """Close all logs and unlock, as for a process that is killed: nothing is flushed or written."""
         for held in (*self._live.values(), *self._future.values()):
             held.log.close()
         self._live.clear()
         self._future.clear()
         self.unlock()
 
-    # Within.
+    # Internals.
 
     def _load_dir(self, log_dir: LogDir, found: Found) -> int:
-        """Take in what lies in a directory; the broker epoch of its clean shutdown, -1 when there was none."""
+        """Take over the contents of a directory; return the broker epoch of its clean shutdown, -1 when there
+        was none.
+        """
         try:
             with self._io(log_dir):
                 loaded = load_dir(log_dir)
@@ -297,13 +307,13 @@ class Logs:
         for held in (*loaded.live, *loaded.future):
             held.log.failed = functools.partial(self._failed, held.log_dir, held.key)
         for held in loaded.live:
-            (found.live if self._live.setdefault(held.key, held) is held else found.doubled).append(held)
+            (found.live if self._live.setdefault(held.key, held) is held else found.duplicates).append(held)
         for held in loaded.future:
             self._future.setdefault(held.key, held)
             found.future.append(held)
         return loaded.broker_epoch
 
-    def _said_doubled(self, held: HeldLog) -> str:
+    def _duplicate_error(self, held: HeldLog) -> str:
         return (
             f"Duplicate log directories for {log_names.live_name(*held.topic_partition)} are found in both"
             f" {held.path} and {self._live[held.key].path}. It is likely because log directory failure happened while"

@@ -1,4 +1,4 @@
-"""`meta.properties`: whose a log directory is, and which one of its broker's (Kafka's `MetaProperties`, KIP-858)."""
+"""`meta.properties`: the cluster, node and id of a log directory (Kafka's `MetaProperties`, KIP-858)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _KNOWN = ("version", "cluster.id", "broker.id", "node.id", "directory.id")
 
 
 class MetaPropertiesError(ValueError):
-    """The file cannot be used; the text says why, as Kafka says it."""
+    """The file is unusable; the text is Kafka's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """What the file says. Version 0 (from ZooKeeper's days) may say nothing at all; 1 has cluster id and node id.
+    """The content of the file. Version 0 (from ZooKeeper's days) may be empty; version 1 has cluster id and node id.
 
-    `directory_id` is 16 bytes. `others` are keys that Kafka does not know; they are written back, which Kafka does not.
+    `directory_id` is 16 bytes. `others` are keys unknown to Kafka; they are preserved, which Kafka does not do.
     """
 
     version: int = 0
@@ -33,7 +33,7 @@ class MetaProperties:
 
     @classmethod
     def read(cls, data: bytes) -> MetaProperties:
-        """What these bytes of a file say. MetaPropertiesError."""
+        """Parse the bytes of a file. Raises MetaPropertiesError."""
         try:
             found = java_properties.read(data)
         except ValueError as error:
@@ -50,11 +50,11 @@ class MetaProperties:
         return cls(version, found.get("cluster.id"), node_id, directory_id, others)
 
     def with_directory_id(self, directory_id: bytes) -> MetaProperties:
-        """The same with this id."""
+        """Return a copy with this id."""
         return replace(self, directory_id=directory_id)
 
     def write(self) -> bytes:
-        """The file, keys in the order in which Kafka's own has them, the unknown ones last."""
+        """Return the file's bytes, keys in the order of Kafka's own files, unknown ones last."""
         values = {
             "node.id" if self.version else "broker.id": None if self.node_id is None else str(self.node_id),
             "directory.id": None if self.directory_id is None else uuids.text_of(self.directory_id),
@@ -76,7 +76,7 @@ def _version(text: str) -> int:
 
 
 def _int32(key: str, text: str) -> int:
-    """As Java's Integer.parseInt: no spaces, no underscores, 32 bits."""
+    """Parse a number as Java's Integer.parseInt: no spaces, no underscores, 32 bits."""
     if not re.fullmatch(r"[+-]?\d{1,20}", text) or not -(2**31) <= int(text) < 2**31:
         raise MetaPropertiesError(f"Unable to read {key} as a base-10 number.")
     return int(text)

@@ -1,4 +1,4 @@
-"""Where a new replica goes (Kafka's `LogManager.nextLogDirs`)."""
+"""Choice of the directory for a new replica (Kafka's `LogManager.nextLogDirs`)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class DirectoryAt(NamedTuple):
 def candidates(
     log_dirs: Sequence[DirectoryAt], load: Mapping[bytes, int], offline: Container[bytes], cordoned: Container[bytes]
 ) -> list[DirectoryAt]:
-    """Where a new replica may go, best first; Kafka takes the next one when the log cannot be made in a directory.
+    """Return the directories for a new replica, best first; Kafka tries the next one when creating the log fails.
 
-    The live, uncordoned directories by the number of replicas in them (`load`, by uuid; a future replica counts), in
-    the order of `log_dirs` where it is the same. Only one live: that one, cordoned or not. All live ones cordoned: the
-    first of them. None live: empty.
+    The live, uncordoned directories by the number of replicas in them (`load`, by uuid; a future replica counts), ties
+    in the order of `log_dirs`. With a single live directory: that one, cordoned or not. With all live ones cordoned:
+    the first of them. With none live: empty.
     """
     live = [log_dir for log_dir in log_dirs if log_dir.directory_id not in offline]
     uncordoned = [log_dir for log_dir in live if log_dir.directory_id not in cordoned]

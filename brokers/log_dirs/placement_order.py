@@ -1,6 +1,6 @@
-"""In which order Kafka gives the new replicas of one change their directories: that of Java's hash maps.
+"""The order in which Kafka assigns directories to the new replicas of one change: that of Java's hash maps.
 
-It decides which directory a replica of a topic with several partitions gets, so it is imitated, tables and all.
+It determines the directory of each replica of a topic with several partitions, so Java's tables are reproduced here.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ T = TypeVar("T")
 
 
 def in_kafkas_order(replicas: Iterable[NewReplica]) -> list[NewReplica]:
-    """The order in which `ReplicaManager` goes through these leaders, or followers, of one metadata delta.
+    """Return these leaders, or followers, of one metadata delta in the order of `ReplicaManager`.
 
-    Kafka gathers them by topic (`TopicDelta.localChanges`) and puts those maps into one (`TopicsDelta.localChanges`).
+    Kafka collects them by topic (`TopicDelta.localChanges`) and merges those maps into one
+    (`TopicsDelta.localChanges`).
     """
     by_topic: dict[bytes, list[NewReplica]] = {}
     for replica in sorted(replicas):
@@ -42,7 +43,7 @@ def in_kafkas_order(replicas: Iterable[NewReplica]) -> list[NewReplica]:
 
 
 def _ordered(items: Sequence[T], hash_of: Callable[[T], int], table: int) -> list[T]:
-    """By bucket, and within one as they were put in."""
+    """Return the keys by bucket, and within one in the order of insertion."""
 
     def bucket(item: T) -> int:
         hashed = hash_of(item) & 0xFFFFFFFF
@@ -58,7 +59,7 @@ def _grown(count: int, table: int = FIRST_TABLE) -> int:
 
 
 def _table_for(count: int) -> int:
-    """The table of an empty map that a map of this size is put into."""
+    """Return the table size of an empty map into which a map of this size is put."""
     table = 1
     while table < int(count / 0.75 + 1):
         table *= 2

@@ -1,6 +1,7 @@
-"""What producers send: where its batches end, and what of it a leader refuses.
+"""Validation of produced batches by a leader.
 
-Source: Kafka's ByteBufferLogInputStream, UnifiedLog.analyzeAndValidateRecords and LogValidator, in their order.
+Source: Kafka's ByteBufferLogInputStream, UnifiedLog.analyzeAndValidateRecords and LogValidator, with their order of
+checks.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ _NO_TIMESTAMP = -1
 
 
 def read_produced(records: bytes) -> list[BatchHeader]:
-    """The headers of the whole batches that `records` begin with; as in Kafka an unfinished one is left out.
+    """Return the headers of the complete batches at the start of `records`; an incomplete last one is ignored as in
+    Kafka.
 
-    LogError: CORRUPT_MESSAGE for a length or magic that is none, INVALID_RECORD for a magic of old.
+    LogError: CORRUPT_MESSAGE for an invalid length or magic, INVALID_RECORD for an old magic.
     """
     headers = []
     position = 0
@@ -42,7 +44,7 @@ def read_produced(records: bytes) -> list[BatchHeader]:
         if length < _LENGTH_MIN or not 0 <= magic <= 2:
             raise CorruptBatchError(f"batch at {position}: length {length}, magic {magic}", position)
         if length > _LENGTH_MAX:
-            # Kafka adds to it and is below 0 then.
+            # Kafka adds the header's size and gets a negative number.
             raise LogError(error_codes.UNKNOWN_SERVER_ERROR, f"batch at {position}: length {length}")
         if len(records) - position < _LENGTH_COUNTED_FROM + length:
             break
@@ -54,7 +56,7 @@ def read_produced(records: bytes) -> list[BatchHeader]:
 
 
 def check_produced(records: bytes, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    """LogError for a batch that a leader does not take of a producer. Compressed records are not looked into."""
+    """Raise LogError for a batch that a leader refuses. Compressed records are not decoded."""
     if header.base_offset != 0:
         raise _invalid(f"The baseOffset of the record batch should be 0, but it is {header.base_offset}")
     size_bytes = header.end - header.position
@@ -83,7 +85,7 @@ def check_produced(records: bytes, header: BatchHeader, config: LogConfig, now_m
         )
     codec = header.attributes & COMPRESSION
     if codec >= _COMPRESSIONS:
-        # An IllegalArgumentException in Kafka.
+        # Kafka fails with IllegalArgumentException here.
         raise LogError(error_codes.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec}")
     if codec == 0:
         _check_count(records, header)
@@ -92,7 +94,7 @@ def check_produced(records: bytes, header: BatchHeader, config: LogConfig, now_m
 
 
 def _check_count(records: bytes, header: BatchHeader) -> None:
-    """Whether the batch is as many records long as it says."""
+    """Check that the batch's records have the announced count and length."""
     position, end = header.position + HEADER_BYTES, header.end
     for _ in range(header.record_count):
         if position >= end:
@@ -111,8 +113,8 @@ def _check_count(records: bytes, header: BatchHeader) -> None:
     else:
         if position == end:
             return
-    said = "premature EOF reached" if position >= end else "records still remaining in file"
-    raise _invalid(f"Incorrect declared batch size, {said}")
+    message = "premature EOF reached" if position >= end else "records still remaining in file"
+    raise _invalid(f"Incorrect declared batch size, {message}")
 
 
 def _check_times(header: BatchHeader, config: LogConfig, now_ms: int) -> None:

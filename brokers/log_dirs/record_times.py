@@ -1,4 +1,4 @@
-"""The timestamps of the records in a batch: all that a log ever reads of its records, for ListOffsets by time."""
+"""Timestamps of the records in a batch: the only part of records that a log decodes, for ListOffsets by time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _RECORD_BYTES_MIN = 6
 
 
 def times(data: bytes, header: BatchHeader, start_offset: int) -> Iterator[tuple[int, int]]:
-    """(offset, timestamp in ms) of each record from `start_offset` on in `data`, the bytes of the batch, in order.
+    """Return (offset, timestamp in ms) of each record from `start_offset` on in `data`, the bytes of the batch, in
+    order.
 
-    Of records compressed with other than gzip nothing is known but the batch's largest timestamp: it is told for the
-    first of them, and so it is for a batch that cannot be read.
+    Only gzip is decompressed. For other codecs, and for a batch that cannot be read, the batch's largest timestamp is
+    returned for its first record.
     """
     unknown = max(header.base_offset, start_offset), header.max_timestamp_ms
     if header.attributes & LOG_APPEND_TIME:
@@ -34,7 +35,7 @@ def times(data: bytes, header: BatchHeader, start_offset: int) -> Iterator[tuple
         for _ in range(header.record_count):
             length, position = record_batch.read_varint(records, position, len(records))
             if length < _RECORD_BYTES_MIN:
-                # Nobody looked into what a producer compressed: it must not lead us back or round in circles.
+                # Compressed records were not validated: lengths must not lead backwards or into a loop.
                 raise WireError(f"a record of {length} bytes")
             time_delta, at = record_batch.read_varint(records, position + 1, len(records))
             offset_delta, _ = record_batch.read_varint(records, at, len(records))

@@ -1,7 +1,7 @@
 """The log of one replica in Kafka's own files (Kafka's `UnifiedLog`, `LogLoader`): `<topic>-<partition>/`.
 
 Segments of record batches (magic 2), `partition.metadata` and `leader-epoch-checkpoint`. Kafka's index files are not
-written: a broker makes them again. Records stay as they came, compressed or not.
+written: a broker rebuilds them. Records are stored as received, compressed or not.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
+from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.batch_headers import BatchHeader, check_offsets, read_headers, stamp
-from mockraft.brokers.log_dirs.disk import Disk
 from mockraft.brokers.log_dirs.errors import LogClosedError, LogError
 from mockraft.brokers.log_dirs.leader_epochs import LeaderEpochs
 from mockraft.brokers.log_dirs.produced_batches import check_produced, read_produced
@@ -28,8 +28,8 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """The topic configs that a log knows, with Kafka's defaults; but that retention is off, as with cleanup.policy
-    compact, until somebody says what it is.
+    """The topic configs that a log uses, with Kafka's defaults, except that retention is off, as with cleanup.policy
+    compact, until it is configured.
     """
 
     segment_bytes: int = 1 << 30
@@ -45,7 +45,7 @@ DEFAULT_CONFIG = LogConfig()
 
 
 def _on_disk(method: Callable[Concatenate[ReplicaLog, P], R]) -> Callable[Concatenate[ReplicaLog, P], R]:
-    """What the disk says no to becomes what `failed` makes of it; a log that is closed says no itself."""
+    """Convert a disk error with `failed`; an error after `close` becomes LogClosedError."""
 
     @functools.wraps(method)
     def guarded(self: ReplicaLog, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -60,11 +60,11 @@ def _on_disk(method: Callable[Concatenate[ReplicaLog, P], R]) -> Callable[Concat
 
 
 class ReplicaLog:
-    """An open log. Offsets are those of records; `end_offset` is the next one to be given (Kafka's LEO).
+    """An open log. Offsets are those of records; `end_offset` is the offset of the next record (Kafka's LEO).
 
-    Every method may raise what `failed` makes of an OSError (itself by default; `Logs` makes a StorageError of it).
-    An append that fails changes nothing, a cut that fails may have cut in part. `recovery_point`
-    is below what is on the disk for certain.
+    Every method may raise the result of `failed` for an OSError (the error itself by default; `Logs` makes it a
+    StorageError). A failed append changes nothing, a failed truncation may have truncated partly. Everything below
+    `recovery_point` is known to be on the disk.
     """
 
     __slots__ = (
@@ -90,10 +90,10 @@ class ReplicaLog:
         recovery_point: int = 0,
         was_closed: bool = False,
     ) -> None:
-        """Open the directory of a log, which is made when it is not there.
+        """Open the directory of a log, creating it if needed.
 
-        `start_offset` and `recovery_point` are what the checkpoints say. Without `was_closed` every batch from the
-        recovery point on is checked, and from the first bad one on the log is cut.
+        `start_offset` and `recovery_point` come from the checkpoints. Without `was_closed` every batch from the
+        recovery point on is checked, and the log is truncated at the first invalid one.
         """
         self._disk = disk
         self._files = SegmentFiles(disk, dir_name)
@@ -120,7 +120,7 @@ class ReplicaLog:
 
     @property
     def high_watermark(self) -> int:
-        """What consumers may read, exclusive; set, it stays between start and end of the log."""
+        """The end of what consumers may read, exclusive; assigned values are clamped to the log's start and end."""
         return self._high_watermark
 
     @high_watermark.setter
@@ -129,7 +129,7 @@ class ReplicaLog:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of all segments."""
+        """Number of bytes of all segments."""
         return sum(segment.size_bytes for segment in self._files.segments)
 
     @property
@@ -144,22 +144,23 @@ class ReplicaLog:
 
     @property
     def starts_in_segment(self) -> bool:
-        """Whether the log begins after the first record of its first file: only a checkpoint knows it then."""
+        """True if the log starts after the first record of its first file: only a checkpoint records the start then."""
         return self.start_offset > self._files.segments[0].base_offset
 
     # Writing.
 
     @_on_disk
     def assign_epoch(self, epoch: int) -> None:
-        """Records from now on are of this epoch; nothing changes when it is not newer than the latest."""
+        """Start this epoch at the log's end; does nothing when it is not newer than the latest."""
         if self._epochs.latest is None or epoch > self._epochs.latest:
             self._epochs.assign(self.dir_name, epoch, self.end_offset)
 
     @_on_disk
     def append_as_leader(self, records: bytes, leader_epoch: int, now_ms: int) -> tuple[int, int]:
-        """Give a producer's batches offsets and the epoch; returns the first offset and the one after the last.
+        """Assign offsets and the epoch to a producer's batches and append them; return the first offset and the end
+        offset.
 
-        LogError: CORRUPT_MESSAGE for what is no batch, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
+        LogError: CORRUPT_MESSAGE for invalid batches, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
         INVALID_TIMESTAMP.
         """
         headers = read_produced(records)
@@ -186,7 +187,7 @@ class ReplicaLog:
 
     @_on_disk
     def append_as_follower(self, records: bytes) -> None:
-        """Append batches as the leader has them. LogError when one is bad or its offsets are behind the log's end."""
+        """Append the leader's batches unchanged. LogError when one is invalid or its offset is below the log's end."""
         headers = read_headers(records)
         expected = self.end_offset
         for header in headers:
@@ -216,10 +217,10 @@ class ReplicaLog:
 
     @_on_disk
     def read(self, offset: int, bytes_max: int, up_to_offset: int | None = None, *, at_least_one: bool = True) -> bytes:
-        """Whole batches from the one that holds `offset` on, of one segment, all below `up_to_offset`.
+        """Return whole batches of one segment from the one that contains `offset` on, all below `up_to_offset`.
 
-        At most `bytes_max` bytes, but one batch however large unless `at_least_one` is off; empty at the end.
-        LogError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE where the file is damaged.
+        At most `bytes_max` bytes, but one batch of any size unless `at_least_one` is off; empty at the end. LogError:
+        OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE where the file is damaged.
         """
         if not self.start_offset <= offset <= self.end_offset:
             raise LogError(
@@ -238,14 +239,17 @@ class ReplicaLog:
 
     @_on_disk
     def batches(self, offset: int) -> list[BatchHeader]:
-        """The headers of the batch that holds `offset` and of all after it; each at its position in its segment."""
+        """Return the headers of the batch that contains `offset` and of all after it; each at its position in its
+        segment.
+        """
         return [header for _, header in self._files.batches(offset)]
 
     @_on_disk
     def offset_for_timestamp(self, ms: int) -> tuple[int, int] | None:
-        """The first record of this time or later, as (offset, timestamp); None when there is none.
+        """Return the first record of this time or later, as (offset, timestamp); None when there is none.
 
-        Of records compressed with other than gzip it is the first one of their batch, with the batch's largest time.
+        For records compressed with a codec other than gzip: the first one of their batch, with the batch's largest
+        timestamp.
         """
         for segment in self._files.segments:
             segment.load(self._disk, self.dir_name)
@@ -260,21 +264,23 @@ class ReplicaLog:
 
     @_on_disk
     def max_timestamp(self) -> tuple[int, int] | None:
-        """The first record of the latest time in the log, as (offset, timestamp); None when no record has a time."""
+        """Return the first record with the largest timestamp of the log, as (offset, timestamp); None without
+        timestamps.
+        """
         latest = max((header.max_timestamp_ms for header in self.batches(self.start_offset)), default=-1)
         return None if latest < 0 else self.offset_for_timestamp(latest)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch up to `epoch` and where it ends; (-1, -1) when `epoch` is newer than all."""
+        """Return the largest epoch up to `epoch` and its end offset; (-1, -1) when `epoch` is newer than all."""
         return self._epochs.end_of(epoch, self.end_offset)
 
-    # Cutting.
+    # Truncation.
 
     @_on_disk
     def truncate_to(self, offset: int) -> None:
-        """Cut the log so that it ends at `offset` at most: a batch that reaches beyond it goes whole."""
+        """Truncate the log so that it ends at `offset` at most: a batch that extends beyond it is removed whole."""
         if offset >= self.end_offset:
-            # An epoch that its leader wrote nothing in goes all the same, else followers diverge for ever.
+            # An epoch without records is dropped as well, otherwise followers would diverge for ever.
             self._epochs.truncate_from_end(self.dir_name, self.end_offset)
         elif offset <= self._files.segments[0].base_offset:
             self._start_anew(offset)
@@ -288,12 +294,12 @@ class ReplicaLog:
 
     @_on_disk
     def truncate_fully_at(self, offset: int) -> None:
-        """Drop everything and go on at `offset`."""
+        """Delete everything and continue at `offset`."""
         self._start_anew(offset)
 
     @_on_disk
     def advance_start_offset(self, offset: int) -> None:
-        """Raise the start of the log (DeleteRecords, retention) and delete the segments wholly below it."""
+        """Raise the log start offset (DeleteRecords, retention) and delete the segments wholly below it."""
         if offset > self._high_watermark:
             raise LogError(
                 error_codes.OFFSET_OUT_OF_RANGE,
@@ -310,7 +316,7 @@ class ReplicaLog:
     def retain(self, now_ms: int) -> None:
         """Delete the oldest segments when the log is too large or they are too old (UnifiedLog.deleteOldSegments).
 
-        Only what is below the high watermark goes; the segment that takes appends goes too when it is too old.
+        Only segments below the high watermark are deleted; the active segment is deleted too when it is too old.
         """
         config = self.config
         if config.retention_bytes < 0 and config.retention_ms < 0:
@@ -331,7 +337,7 @@ class ReplicaLog:
 
     @contextlib.contextmanager
     def _cutting(self) -> Iterator[None]:
-        """Where the disk stops in the middle, the log is what is left."""
+        """Change the segments; after a disk error in between, adopt what is left as the log."""
         try:
             yield
         except OSError:
@@ -351,13 +357,13 @@ class ReplicaLog:
 
     @_on_disk
     def flush(self) -> None:
-        """Force all that was appended to the disk."""
+        """Force all appended data to the disk."""
         self._files.flush(self.recovery_point)
         self.recovery_point = self.end_offset
 
     @_on_disk
     def rename(self, dir_name: str) -> None:
-        """Give the directory another name."""
+        """Rename the directory."""
         self._disk.rename(self.dir_name, dir_name)
         self._files.dir_name = dir_name
 
@@ -368,7 +374,7 @@ class ReplicaLog:
         self.is_closed = True
 
     def close(self) -> None:
-        """No more calls; nothing is flushed."""
+        """Close the log without flushing; no further calls are allowed."""
         self.is_closed = True
 
     def _seen(self, header: BatchHeader) -> None:

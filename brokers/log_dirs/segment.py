@@ -6,17 +6,17 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
+from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.batch_headers import BatchHeader, scan
-from mockraft.brokers.log_dirs.disk import Disk
 
 INDEX_INTERVAL_BYTES = 4096
 SUFFIX = ".log"
 INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
-"""What Kafka writes beside a segment, and makes again when it is not there."""
+"""The files that Kafka writes beside a segment, and rebuilds when they are missing."""
 
 
 class Segment:
-    """What is known of one segment file. Offsets are looked up in a sparse index, kept in memory only.
+    """The known state of one segment file, with a sparse offset index in memory only.
 
     `size_bytes` counts whole batches; `next_offset` follows the last of them. A segment that was closed cleanly is
     indexed when it is first read.
@@ -43,16 +43,16 @@ class Segment:
 
     @property
     def file_name(self) -> str:
-        """Its file in the directory of the log."""
+        """The name of its file in the directory of the log."""
         return f"{self.base_offset:020d}{SUFFIX}"
 
     @property
     def is_indexed(self) -> bool:
-        """Whether every batch was seen."""
+        """True if every batch is indexed."""
         return self._indexed_bytes >= self.size_bytes
 
     def add(self, header: BatchHeader) -> None:
-        """Take note of the batch that follows."""
+        """Index the batch that follows."""
         last = self._positions[-1] if self._positions else -INDEX_INTERVAL_BYTES
         if header.position - last >= INDEX_INTERVAL_BYTES:
             self._offsets.append(header.base_offset)
@@ -63,13 +63,13 @@ class Segment:
         self.max_timestamp_ms = max(self.max_timestamp_ms, header.max_timestamp_ms)
 
     def load(self, disk: Disk, dir_name: str) -> None:
-        """See every batch that was not seen yet. OSError; CorruptBatchError where the file is no log."""
+        """Index the remaining batches. Raises OSError; CorruptBatchError for an invalid file."""
         if not self.is_indexed:
             for header in scan(disk, f"{dir_name}/{self.file_name}", self._indexed_bytes, check_crc=False):
                 self.add(header)
 
     def batches_from(self, disk: Disk, dir_name: str, offset: int) -> Iterator[BatchHeader]:
-        """The headers of the batch that holds `offset` (else the first after it) and of all that follow."""
+        """Yield the headers of the batch that contains `offset` (else the first after it) and of all that follow."""
         self.load(disk, dir_name)
         if not self.size_bytes or offset >= self.next_offset:
             return
@@ -81,12 +81,12 @@ class Segment:
                 yield header
 
     def floor(self, offset: int) -> int:
-        """The offset of an indexed batch that begins before `offset`, or the first of all."""
+        """Return the position of an indexed batch that starts before `offset`, or of the first of all."""
         index = bisect_left(self._offsets, offset) - 1
         return self._offsets[index] if index >= 0 else self.base_offset
 
     def cut(self, position: int, next_offset: int) -> None:
-        """Forget all from this byte on; the batch before it ends at `next_offset`."""
+        """Drop everything from this byte on; the batch before it ends at `next_offset`."""
         kept = bisect_right(self._positions, position - 1)
         del self._positions[kept:]
         del self._offsets[kept:]

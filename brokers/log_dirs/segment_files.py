@@ -1,4 +1,4 @@
-"""The segment files of one log, the last of which takes appends (Kafka's `LogSegments`, `LogLoader`)."""
+"""The segment files of one log, the last of which is active (Kafka's `LogSegments`, `LogLoader`)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 
+from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.batch_headers import HEADER_BYTES, BatchHeader, CorruptBatchError, read_header, scan
-from mockraft.brokers.log_dirs.disk import Disk
 from mockraft.brokers.log_dirs.segment import INDEX_SUFFIXES, Segment
 
 _LOGGER = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ _OFFSET_RANGE_MAX = (1 << 31) - 1
 class SegmentFiles:
     """The segments of the log in `dir_name`, by base offset. All methods may raise OSError.
 
-    There is always one, if only in memory: its file is made when it can be.
+    There is always at least one, if only in memory: its file is created as soon as that is possible.
     """
 
     __slots__ = ("_disk", "_fresh", "_has_new_names", "dir_name", "segments")
@@ -30,31 +30,31 @@ class SegmentFiles:
         self._disk = disk
         self.dir_name = dir_name
         self.segments: list[Segment] = []
-        # Segments made or changed by us: what Kafka noted beside them is gone.
+        # Segments created or changed by us: Kafka's files beside them have been deleted.
         self._fresh: set[int] = set()
         self._has_new_names = True
 
     @property
     def last(self) -> Segment:
-        """The segment that takes appends."""
+        """The active segment."""
         return self.segments[-1]
 
     def load(self, recovery_point: int, was_closed: bool, seen: Callable[[BatchHeader], None]) -> None:
-        """Find the segments, and check what is not known to be whole; `seen` is called for each batch of it."""
+        """Find the segments, and check those that may be incomplete; `seen` is called for each batch of them."""
         found = (_SEGMENT_NAME.fullmatch(name) for name in self._disk.names(self.dir_name))
         bases = sorted(int(match[1]) for match in found if match)
         for base_offset, next_base in zip_longest(bases, bases[1:]):
             segment = Segment(base_offset)
             size_bytes = self._disk.size(self._path(segment))
             if not size_bytes and next_base is not None:
-                # What a roll left that could not be finished.
+                # Left by an unfinished roll.
                 self._drop_file(segment.file_name)
                 continue
             self.segments.append(segment)
             if next_base is not None and (was_closed or next_base <= recovery_point):
                 segment.size_bytes, segment.next_offset = size_bytes, next_base
             elif not self._recover(segment, size_bytes, not was_closed, seen):
-                # As Kafka does: what follows a bad batch was not flushed either.
+                # As in Kafka: segments after an invalid batch were not flushed either.
                 for later in bases[bases.index(base_offset) + 1 :]:
                     self._drop_file(f"{later:020d}.log")
                 break
@@ -62,13 +62,13 @@ class SegmentFiles:
             self._begin(0)
 
     def _recover(self, segment: Segment, size_bytes: int, check_crc: bool, seen: Callable[[BatchHeader], None]) -> bool:
-        """See every batch of a segment; from the first bad one on it is cut, and the answer is no."""
+        """Index every batch of a segment; truncate it at the first invalid one and return False then."""
         path = self._path(segment)
         try:
             for header in scan(self._disk, path, check_crc=check_crc):
                 if header.base_offset < segment.next_offset:
-                    said = f"batch at {header.position}: offset {header.base_offset} after {segment.next_offset - 1}"
-                    raise CorruptBatchError(said, header.position)
+                    message = f"batch at {header.position}: offset {header.base_offset} after {segment.next_offset - 1}"
+                    raise CorruptBatchError(message, header.position)
                 segment.add(header)
                 seen(header)
         except CorruptBatchError as error:
@@ -79,7 +79,7 @@ class SegmentFiles:
         return True
 
     def append(self, data: bytes, headers: list[BatchHeader], segment_bytes_max: int) -> None:
-        """Write batches at the end, in a new segment when the last one is full."""
+        """Append batches, in a new segment when the active one is full."""
         segment = self.last
         is_full = segment.size_bytes + len(data) > segment_bytes_max
         is_wide = headers[-1].last_offset - segment.base_offset > _OFFSET_RANGE_MAX
@@ -96,7 +96,7 @@ class SegmentFiles:
             self._has_new_names = True
             self._append_to_last(data, headers)
         except OSError:
-            # It may begin after a gap: the next append may not go on from there.
+            # There may be a gap before it: the next append need not continue there.
             segment = self.segments.pop()
             with contextlib.suppress(OSError):
                 self._drop_file(segment.file_name)
@@ -111,13 +111,17 @@ class SegmentFiles:
             segment.add(header._replace(position=header.position + shift, end=header.end + shift))
 
     def batches(self, offset: int) -> Iterator[tuple[Segment, BatchHeader]]:
-        """The batch that holds `offset`, else the first after it, and all that follow, each with its segment."""
+        """Yield the batch that contains `offset`, else the first after it, and all that follow, each with its
+        segment.
+        """
         for segment in self.segments[self._index(offset) :]:
             for header in segment.batches_from(self._disk, self.dir_name, offset):
                 yield segment, header
 
     def read(self, segment: Segment, first: BatchHeader, bytes_max: int, limit: int) -> bytes:
-        """Whole batches of one segment from `first` on, below `limit`; more than `bytes_max` if only one is larger."""
+        """Return whole batches of one segment from `first` on, below `limit`; more than `bytes_max` only for a single
+        one.
+        """
         size = max(first.end - first.position, min(bytes_max, segment.size_bytes - first.position))
         data = self._disk.read(self._path(segment), first.position, size)
         end = 0
@@ -129,11 +133,11 @@ class SegmentFiles:
         return data[:end]
 
     def bytes_of(self, segment: Segment, header: BatchHeader) -> bytes:
-        """All bytes of one batch."""
+        """Return all bytes of one batch."""
         return self._disk.read(self._path(segment), header.position, header.end - header.position)
 
     def cut(self, offset: int) -> int:
-        """Cut from the batch that holds `offset` on; returns where the log ends now."""
+        """Truncate from the batch that contains `offset` on; return the new end of the log."""
         index = self._index(offset)
         segment = self.segments[index]
         segment.load(self._disk, self.dir_name)
@@ -151,7 +155,7 @@ class SegmentFiles:
         return next_offset
 
     def restart(self, offset: int) -> None:
-        """Delete all and begin a segment at `offset`."""
+        """Delete all and start a segment at `offset`."""
         self._delete(self.segments[::-1])
         self._forget_producers(-1)
         self.segments.clear()
@@ -162,7 +166,7 @@ class SegmentFiles:
         self._delete(self.segments[: self._index(offset)])
 
     def retained_from(self, retention_bytes: int, retention_ms: int, high_watermark: int, now_ms: int) -> int:
-        """Where the log is to begin when its oldest segments are too much or too old (below 0: never)."""
+        """Return the start offset that retention by size and age requires (limits below 0: none)."""
         offset = self.segments[0].base_offset
         spare_bytes = sum(segment.size_bytes for segment in self.segments) - retention_bytes
         for segment, following in zip_longest(self.segments, self.segments[1:]):
@@ -177,13 +181,13 @@ class SegmentFiles:
         return offset
 
     def roll(self) -> None:
-        """Go on in a new segment, unless the last one is empty."""
+        """Start a new segment, unless the last one is empty."""
         if self.last.size_bytes:
             self._disk.sync(self._path(self.last))
             self._begin(self.last.next_offset)
 
     def flush(self, recovery_point: int) -> None:
-        """Force what lies at `recovery_point` and beyond to the disk, and the names of new files."""
+        """Force everything from `recovery_point` on to the disk, and the names of new files."""
         for segment in self.segments:
             if segment.size_bytes and segment.next_offset > recovery_point:
                 self._disk.sync(self._path(segment))
@@ -206,7 +210,7 @@ class SegmentFiles:
         self._fresh.add(base_offset)
 
     def _delete(self, segments: list[Segment]) -> None:
-        """Delete segments in this order: one that leaves no hole if it ends early."""
+        """Delete segments in this order, which leaves no gap when it is interrupted."""
         for segment in segments:
             self._touch(segment)
             self._drop_file(segment.file_name)
@@ -217,14 +221,14 @@ class SegmentFiles:
                 self.segments[:] = [Segment(segment.base_offset)]
 
     def _touch(self, segment: Segment) -> None:
-        """Before a segment is changed: the indexes that Kafka wrote for it are to be made again."""
+        """Delete Kafka's indexes of a segment before it is changed: they have to be rebuilt."""
         if segment.base_offset not in self._fresh:
             for suffix in INDEX_SUFFIXES:
                 self._drop_file(f"{segment.base_offset:020d}{suffix}")
             self._fresh.add(segment.base_offset)
 
     def _forget_producers(self, offset: int) -> None:
-        """Drop Kafka's snapshots of producer state from beyond an offset at which the log was cut."""
+        """Delete Kafka's snapshots of producer state beyond an offset at which the log was truncated."""
         for name in self._disk.names(self.dir_name):
             if name.endswith(".snapshot") and name[:20].isdigit() and int(name[:20]) > offset:
                 self._drop_file(name)

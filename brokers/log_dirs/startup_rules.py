@@ -1,7 +1,7 @@
-"""Which log directories a broker starts with, and when it refuses to (KIP-858).
+"""The rules by which a broker starts with its log directories, or refuses to (KIP-858).
 
 The rules of Kafka's `KafkaRaftServer.initializeLogDirs`, `MetaPropertiesEnsemble.verify` and of LogManager's start, as
-one function without side effects, :func:`decide`; :func:`open_log_dirs` looks, decides and writes.
+one function without side effects, :func:`decide`; :func:`open_log_dirs` reads, decides and writes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mockraft.brokers.log_dirs.placement import DirectoryAt
 
 
 class Start(NamedTuple):
-    """What a start comes to: by path, the files as they shall be, which of them to write, who has failed and why."""
+    """The result of a start: the new files by path, those to be written, the failed directories with their reasons."""
 
     metas: Mapping[str, MetaProperties]
     rewritten: tuple[str, ...]
@@ -37,8 +37,8 @@ class Start(NamedTuple):
 class OpenedDirs(NamedTuple):
     """The directories of a broker that may start.
 
-    `log_dirs` are live, in the order in which they were named; `offline` are the others, path to reason, which the
-    broker does not register. `metadata_directory_id` is that of the directory with the metadata log, 16 bytes.
+    `log_dirs` are live, in the configured order; `offline` are the others, path to reason, which the broker does not
+    register. `metadata_directory_id` is that of the directory with the metadata log, 16 bytes.
     """
 
     log_dirs: tuple[DirectoryAt, ...]
@@ -55,10 +55,10 @@ def open_log_dirs(
     *,
     metadata_log_dir: str | None = None,
 ) -> OpenedDirs:
-    """Check formatted directories as a starting broker does, and write a directory.id where there is none.
+    """Check formatted directories as a starting broker does, and write missing directory.ids.
 
-    `cluster_id` None takes what the directories say; `metadata_log_dir` None is the first of `paths`, as in Kafka.
-    Locking them is the next step, and not done here. LogDirsError when a broker must not start on them.
+    `cluster_id` None takes that of the directories; `metadata_log_dir` None is the first of `paths`, as in Kafka.
+    Locking them is a later step. Raises LogDirsError when a broker must not start on them.
     """
     if not paths:
         raise LogDirsError(Refusal.NO_DIRECTORY, "You must specify at least one log directory.")
@@ -81,10 +81,10 @@ def decide(
     cluster_id: str | None,
     chance: random.Random,
 ) -> Start:
-    """What a broker with these directories does, in Kafka's order of checks; `found` as `look` gives it.
+    """Decide on the start of a broker with these directories in Kafka's order of checks; `found` comes from `look`.
 
-    LogDirsError when it does not start. A directory that cannot be read is offline, and the broker starts without it,
-    unless it is the one with the metadata log.
+    Raises LogDirsError when it does not start. A directory that cannot be read is offline, and the broker starts
+    without it, unless it is the one with the metadata log.
     """
     if not any(each.is_formatted for each in found):
         raise _none_readable(found)
@@ -144,7 +144,9 @@ def _check_formatted(found: Sequence[DirFound]) -> dict[str, MetaProperties]:
 
 
 def _sort_out(found: Sequence[DirFound], paths: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """LogManager's part: who is live and who is not. One that is named twice is taken once, but not under two names."""
+    """Return the live and the offline directories, as LogManager does. A path given twice counts once, two names do
+    not.
+    """
     by_path = {each.path: each for each in found}
     paths = list(dict.fromkeys(paths))
     live: dict[str, str] = {}

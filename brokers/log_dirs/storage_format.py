@@ -1,7 +1,7 @@
-"""Formatting log directories as `kafka-storage format` 4.3.1 does for a broker (Kafka's `Formatter`, KIP-858).
+"""Formatting of log directories as `kafka-storage format` 4.3.1 does for a broker (Kafka's `Formatter`, KIP-858).
 
-Each directory that has no meta.properties gets one with an id of its own, and a bootstrap.checkpoint beside it: Kafka
-writes that into each directory, though it is read in the one with the metadata log only.
+Each directory without meta.properties gets one with an id of its own, and a bootstrap.checkpoint: Kafka writes that
+into each directory, though it is read in the one with the metadata log only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mockraft.brokers.log_dirs import bootstrap_checkpoint, durable_file
+from mockraft.brokers.disks import durable_file
+from mockraft.brokers.log_dirs import bootstrap_checkpoint
 from mockraft.brokers.log_dirs.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT, METADATA_VERSION
 from mockraft.brokers.log_dirs.ensemble import (
     LogDirsError,
@@ -29,10 +30,10 @@ RELEASE = "4.3-IV0"
 
 
 class Formatted(NamedTuple):
-    """What formatting came to: the files written, by path, and the lines that kafka-storage prints about it."""
+    """The result of formatting: the files written, by path, and the lines that kafka-storage prints."""
 
     metas: Mapping[str, MetaProperties]
-    told: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 def format_log_dirs(
@@ -45,11 +46,12 @@ def format_log_dirs(
     ignore_formatted: bool = False,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
 ) -> Formatted:
-    """Format every directory that is not formatted yet; missing ones are made.
+    """Format every directory that is not formatted yet; missing ones are created.
 
     `metadata_log_dir` None is the first of `paths`, as in Kafka. A directory that cannot be read is left alone and
-    told, as long as there is another. LogDirsError, and nothing is written, when the ids are impossible, a directory
-    is of another node or cluster, or is formatted already and `ignore_formatted` is off; also when writing fails.
+    reported, as long as there is another. Raises LogDirsError, and writes nothing, when the ids are invalid, a
+    directory belongs to another node or cluster, or is formatted already and `ignore_formatted` is off; also when
+    writing fails.
     """
     _check_ids(node_id, cluster_id)
     if not paths:
@@ -94,7 +96,7 @@ def _check_ids(node_id: int, cluster_id: str) -> None:
 
 
 def _write(path: str, meta: MetaProperties, now_ms: int) -> None:
-    """The bootstrap file first: with its meta.properties a directory counts as formatted."""
+    """Write the bootstrap file first: a directory counts as formatted once it has its meta.properties."""
     directory = Path(path)
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""How fast replicas are copied between directories: `replica.alter.log.dirs.io.max.bytes.per.second`.
+"""The throttle for copies between directories: `replica.alter.log.dirs.io.max.bytes.per.second`.
 
-Kafka's `ReplicationQuotaManager` over its `SimpleRate`: copying is allowed while the rate measured over the last
-samples is not above the quota; what is then copied counts whole. One quota serves all movers of a broker.
+Mirrors Kafka's `ReplicationQuotaManager` over its `SimpleRate`: copying is allowed while the rate measured over the
+last samples is not above the quota; each copied piece then counts whole. All movers of a broker share one quota.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 SAMPLE_MS = 1_000
 SAMPLES = 11
 BACKOFF_MS = 1_000
-"""The longest wait before a mover looks again (replica.fetch.backoff.ms)."""
+"""The longest wait before a mover checks again (replica.fetch.backoff.ms)."""
 
 
 @dataclass(slots=True)
@@ -22,16 +22,18 @@ class _Sample:
 
 
 class CopyQuota:
-    """The bytes copied of late against a quota of `bytes_per_second`, None for no limit. Times are given, in ms."""
+    """The rate of recently copied bytes against a quota of `bytes_per_second`, None for no limit. Times are given, in
+    ms.
+    """
 
     def __init__(self, bytes_per_second: float | None = None) -> None:
         self.bytes_per_second = bytes_per_second
-        # As Kafka's SampledStat: a ring, and a sample that is too old begins anew where it stands.
+        # As in Kafka's SampledStat: a ring in which an expired sample is reset in place.
         self._samples: list[_Sample] = []
         self._current = 0
 
     def record(self, copied_bytes: int, now_ms: float) -> None:
-        """Count what was copied, whether or not the quota allowed it."""
+        """Count copied bytes, including those that the quota does not limit."""
         if not self._samples:
             self._samples.append(_Sample(now_ms, now_ms))
         elif now_ms - self._samples[self._current].start_ms >= SAMPLE_MS:
@@ -42,7 +44,7 @@ class CopyQuota:
         sample.last_ms = now_ms
 
     def rate(self, now_ms: float) -> float:
-        """Bytes per second since the oldest sample began, taken over a second at least."""
+        """Return bytes per second since the oldest sample began, measured over at least a second."""
         if not self._samples:
             self._samples.append(_Sample(now_ms, now_ms))
         for at, sample in enumerate(self._samples):
@@ -52,11 +54,13 @@ class CopyQuota:
         return self._copied_bytes * 1_000 / elapsed_ms
 
     def is_exceeded(self, now_ms: float) -> bool:
-        """Whether copying has to wait."""
+        """Return True if copying has to wait."""
         return self.bytes_per_second is not None and self.rate(now_ms) > self.bytes_per_second
 
     def wait_ms(self, now_ms: float) -> float:
-        """How long to wait before asking again: 0 when copying is allowed now, never more than `BACKOFF_MS`."""
+        """Return the time to wait before the next check: 0 when copying is allowed now, never more than
+        `BACKOFF_MS`.
+        """
         if not self.is_exceeded(now_ms):
             return 0.0
         if not self.bytes_per_second:

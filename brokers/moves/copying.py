@@ -1,22 +1,22 @@
-"""How one replica's log is copied into another directory, piece by piece (Kafka's `ReplicaAlterLogDirsThread`)."""
+"""Copies one replica's log into another directory, piece by piece (Kafka's `ReplicaAlterLogDirsThread`)."""
 
 from __future__ import annotations
 
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 
 PIECE_BYTES_MAX = 1_048_576
-"""Kafka's replica.fetch.max.bytes: what is read at once."""
+"""Kafka's replica.fetch.max.bytes: the maximum size of one read."""
 
 
 def has_caught_up(current: ReplicaLog, future: ReplicaLog) -> bool:
-    """Whether the future log ends where the current one does."""
+    """Return True if the future log ends where the current one does."""
     return current.end_offset == future.end_offset
 
 
 def copy_piece(current: ReplicaLog, future: ReplicaLog) -> int:
-    """Copy the next batches, whole, and follow the current log's start and high watermark. Returns the bytes copied.
+    """Copy the next batches, whole, and follow the current log's start and high watermark. Return the bytes copied.
 
-    What the current log has been cut back by meanwhile goes from the future one first.
+    The future log is truncated first when the current log has been truncated meanwhile.
     """
     align(current, future)
     records = current.read(future.end_offset, PIECE_BYTES_MAX)
@@ -28,10 +28,10 @@ def copy_piece(current: ReplicaLog, future: ReplicaLog) -> int:
 
 
 def align(current: ReplicaLog, future: ReplicaLog) -> None:
-    """Cut the future log to what it has in common with the current one."""
+    """Truncate the future log to the part that it shares with the current one."""
     if future.end_offset < current.start_offset or future.start_offset > current.end_offset:
         batches = current.batches(current.start_offset)
-        # A raised start may lie within a batch, and batches are copied whole.
+        # A raised start offset may be within a batch, and batches are copied whole.
         future.truncate_fully_at(batches[0].base_offset if batches else current.start_offset)
         return
     while (end := _common_end(current, future)) < future.end_offset:
@@ -39,7 +39,7 @@ def align(current: ReplicaLog, future: ReplicaLog) -> None:
 
 
 def _common_end(current: ReplicaLog, future: ReplicaLog) -> int:
-    """Up to where the epochs of both logs agree, as far as the future log's latest epoch tells."""
+    """Return the offset up to which the epochs of both logs agree, based on the future log's latest epoch."""
     epoch = future.latest_epoch
     if epoch is None:
         return min(future.end_offset, current.end_offset)

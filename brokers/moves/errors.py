@@ -1,10 +1,10 @@
-"""What a move between log directories ends with when it does not end well."""
+"""Errors of moves between log directories."""
 
 from __future__ import annotations
 
 
 class MoveRefusedError(Exception):
-    """A broker does not begin a move. `error_code` is what AlterReplicaLogDirs answers."""
+    """A broker refuses to start a move. `error_code` is the code in the AlterReplicaLogDirs response."""
 
     def __init__(self, error_code: int, message: str) -> None:
         super().__init__(message)
@@ -12,4 +12,4 @@ class MoveRefusedError(Exception):
 
 
 class MoveEndedError(Exception):
-    """A move that had begun ended early; the replica is where it was. The message says why."""
+    """A started move ended early; the replica is where it was. The message has the reason."""

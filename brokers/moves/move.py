@@ -1,8 +1,8 @@
-"""One replica on its way from one log directory to another, as a table (KIP-113, KIP-858).
+"""The move of one replica from one log directory to another as a state table (KIP-113, KIP-858).
 
-Kafka's `ReplicaAlterLogDirsThread` and its `PromotionState`: the future replica copies until it has caught up, the
-controller is told of the new directory, and only when it has agreed does the future replica take the place of the
-current one. Sans-IO: :func:`step` says what to do, :mod:`.movers` does it.
+Mirrors Kafka's `ReplicaAlterLogDirsThread` and its `PromotionState`: the future replica copies until it has caught up,
+the new directory is reported to the controller, and only after its confirmation does the future replica replace the
+current one. Sans-IO: :func:`step` returns the actions, :mod:`.movers` executes them.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from enum import Enum, auto
 
 
 class Stage(Enum):
-    """How far a move is; Kafka's `ReassignmentState` and the states around it."""
+    """The stage of a move; Kafka's `ReassignmentState` and the states around it."""
 
     UNASKED = auto()
-    """Nobody wants the replica elsewhere."""
+    """There is no move."""
     COPYING = auto()
-    """The future replica has not caught up yet; the controller knows nothing (Kafka's None)."""
+    """The future replica has not caught up yet; nothing was reported to the controller (Kafka's None)."""
     QUEUED = auto()
-    """It caught up once and the controller is being told; copying goes on (Kafka's Queued)."""
+    """It caught up once and the directory is being reported; copying continues (Kafka's Queued)."""
     ACCEPTED = auto()
     """The controller has the new directory in its log; the swap waits for the last records (Kafka's Accepted)."""
     DONE = auto()
-    """The future replica is the replica now (Kafka's Effective)."""
+    """The future replica has become the current one (Kafka's Effective)."""
     OVER = auto()
-    """The replica stays, or stayed, where it was."""
+    """The replica stays where it was."""
 
     @property
     def is_under_way(self) -> bool:
-        """Whether there is a future replica."""
+        """True if there is a future replica."""
         return self in (Stage.COPYING, Stage.QUEUED, Stage.ACCEPTED)
 
 
 class Happened(Enum):
-    """What can happen to a move."""
+    """An event of a move."""
 
     ASKED = auto()
     """AlterReplicaLogDirs names another directory."""
@@ -45,11 +45,11 @@ class Happened(Enum):
     ACKNOWLEDGED = auto()
     """The controller answered AssignReplicasToDirs for the target with NONE."""
     REFUSED = auto()
-    """It answered with an error, or not at all; the queue of assignments tries again."""
+    """It answered with an error, or not at all; the queue of assignments retries."""
     RENAMED = auto()
-    """Both directories have their new names."""
+    """Both directories have been renamed."""
     CANCELLED = auto()
-    """AlterReplicaLogDirs names the directory where the replica is."""
+    """AlterReplicaLogDirs names the replica's current directory."""
     REPLACED = auto()
     """AlterReplicaLogDirs names a third directory."""
     SOURCE_LOST = auto()
@@ -59,25 +59,25 @@ class Happened(Enum):
     REPLICA_GONE = auto()
     """The topic was deleted, or the partition was reassigned to other brokers."""
     RESTARTED = auto()
-    """The broker was started and found both logs, the metadata naming the current one's directory."""
+    """The broker was restarted and found both logs, the metadata naming the current one's directory."""
     RESTARTED_ACKNOWLEDGED = auto()
-    """The broker was started and found both logs, the metadata naming the future one's directory."""
+    """The broker was restarted and found both logs, the metadata naming the future one's directory."""
 
 
 class Order(Enum):
-    """What is to be done, in the order given."""
+    """The actions, in the order given."""
 
     CREATE_FUTURE = auto()
     COPY = auto()
     ASSIGN_TARGET = auto()
-    """Queue AssignReplicasToDirs for the target and say when it is acknowledged."""
+    """Queue AssignReplicasToDirs for the target and report its acknowledgement."""
     SWAP = auto()
     """Rename the future replica to the replica and the old one to `-delete`."""
     DELETE_FUTURE = auto()
     FORGET_FUTURE = auto()
     """Drop the future replica from memory; its files are on a directory that is offline."""
     ASSIGN_SOURCE = auto()
-    """Queue AssignReplicasToDirs for the directory where the replica still lies: it replaces what is queued."""
+    """Queue AssignReplicasToDirs for the directory of the current replica: it replaces the queued one."""
 
 
 _ASKED = (Order.CREATE_FUTURE, Order.COPY)
@@ -115,13 +115,13 @@ TABLE: Mapping[tuple[Stage, Happened], Row] = {
     (Stage.ACCEPTED, Happened.TARGET_LOST): (Stage.OVER, (Order.FORGET_FUTURE, Order.ASSIGN_SOURCE)),
     (Stage.ACCEPTED, Happened.REPLICA_GONE): (Stage.OVER, (Order.DELETE_FUTURE,)),
 }
-"""Every event that means something, by stage. Whatever is not here changes nothing: a late answer, a second cancel.
+"""Every event with an effect, by stage. Other events change nothing: a late response, a second cancel.
 
-A lost source is assigned back to its own directory although that is offline, which takes this broker out of the ISR:
-Kafka 4.3.1 does so. `DirectoryId.LOST`, which KIP-858's text sends here, is never sent by it.
+A lost source is assigned back to its own directory although that is offline, which removes this broker from the ISR:
+Kafka 4.3.1 does so. `DirectoryId.LOST`, which KIP-858's text specifies here, is never sent by it.
 """
 
 
 def step(stage: Stage, happened: Happened) -> Row:
-    """The stage after an event, and what to do."""
+    """Return the stage after an event, and the actions."""
     return TABLE.get((stage, happened), (stage, ()))

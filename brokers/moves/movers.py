@@ -1,6 +1,7 @@
-"""The part of a broker that moves replicas between its log directories (KIP-113, Kafka's `ReplicaAlterLogDirsManager`).
+"""The component that moves replicas between log directories (KIP-113, Kafka's `ReplicaAlterLogDirsManager`).
 
-A mover copies one replica at a time. All share one throttle, and none keeps the loop for longer than a piece takes.
+A mover copies one replica at a time. All share one throttle, and none blocks the event loop longer than one piece
+takes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mockraft.brokers.moves.copy_quota import CopyQuota
 from mockraft.brokers.moves.copying import copy_piece, has_caught_up
 from mockraft.brokers.moves.move import Happened, Order, Stage, step
 from mockraft.brokers.moves.progress import MoveProgress, eta_ms
-from mockraft.brokers.moves.turns import TopicPartition, mover_of, next_to_copy
+from mockraft.brokers.moves.scheduling import TopicPartition, mover_of, next_to_copy
 
 if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 THREADS = "num.replica.alter.log.dirs.threads"
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 IDLE_MS = 20
-"""How soon a mover looks again at a log that has caught up; Kafka's looks all the time."""
+"""The interval at which a mover checks a log that has caught up; Kafka's checks continuously."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class Move:
-    """A move of one replica, under way or ended. Directories are uuids; `why` says how it ended early."""
+    """A move of one replica, active or ended. Directories are uuids; `why` is the reason of an early end."""
 
     key: ReplicaKey
     topic: str
@@ -51,9 +52,10 @@ class Move:
 
 
 class Movers:
-    """The moves of one broker and who copies them.
+    """The moves of one broker and the movers that copy them.
 
-    `quota` is the throttle, which follows the broker's config in the metadata log. Nothing runs while nothing moves.
+    `quota` is the throttle, which follows the broker's config in the metadata log. Nothing runs while there are no
+    moves.
     """
 
     def __init__(self, broker: SimulatedBroker) -> None:
@@ -66,41 +68,41 @@ class Movers:
         self._running: set[int] = set()
         self._woken = asyncio.Event()
 
-    # The part.
+    # Component of the broker.
 
     def start(self) -> None:
-        """Nothing to do: moves begin when asked for, or when :meth:`resume` finds one."""
+        """Nothing to do: moves start on request, or when :meth:`resume` finds one."""
 
     def metadata_advanced(self) -> None:
-        """Take in the throttle, and end the moves of replicas that went."""
+        """Read the throttle, and end the moves of removed replicas."""
         self._throttle()
         for move in list(self._moves.values()):
             if move.key not in self.broker.view.replicas:
                 self._happen(move, Happened.REPLICA_GONE, "the replica is on this broker no longer")
 
     def state_changed(self, state: BrokerState) -> None:
-        """Moves go on until the broker is gone."""
+        """Nothing to do: moves continue until the broker ends."""
 
     async def close(self) -> None:
-        """Tell those who wait; what is on the disks stays for the next start."""
+        """Wake the waiting callers; the files stay for the next start."""
         for move in list(self._moves.values()):
             self._end(move, "the broker stopped")
 
-    # What is asked.
+    # Requests.
 
     def find(self, key: ReplicaKey) -> Move | None:
-        """The move under way of this replica."""
+        """Return the active move of this replica."""
         return self._moves.get(key)
 
     def begin(self, key: ReplicaKey, topic: str, source: bytes, target: bytes) -> Move:
-        """Begin a move; StorageError when the target refuses the future log."""
+        """Start a move; StorageError when the future log cannot be created in the target."""
         move = Move(key, topic, source, target, _now_ms())
         self._keep(move)
         self._happen(move, Happened.ASKED)
         return self._begun(move)
 
     def replace(self, move: Move, target: bytes) -> Move:
-        """Begin another move of the same replica in the place of this one; StorageError."""
+        """Replace this move by another of the same replica; StorageError."""
         replacing = Move(move.key, move.topic, move.source, target, _now_ms())
         self._keep(replacing)
         replacing.stage = move.stage
@@ -110,11 +112,11 @@ class Movers:
         return self._begun(replacing)
 
     def cancel(self, move: Move, why: str) -> None:
-        """End a move where its replica is; the future log goes."""
+        """End a move without moving the replica; the future log is deleted."""
         self._happen(move, Happened.CANCELLED, why)
 
     def resume(self, key: ReplicaKey, topic: str, source: bytes, target: bytes, *, agreed: bool = False) -> Move:
-        """Go on with a move that the last run of the broker left; `agreed` if the controller has the target."""
+        """Resume a move from the broker's last run; `agreed` if the controller has the target."""
         move = Move(key, topic, source, target, _now_ms())
         self._keep(move)
         if agreed:
@@ -123,30 +125,30 @@ class Movers:
         return self._begun(move)
 
     def directory_offline(self, directory_id: bytes) -> None:
-        """A directory is offline: the moves from it and to it end."""
+        """End the moves from and to a directory that went offline."""
         for move in list(self._moves.values()):
             if self.broker.logs.directory_of(move.key) == move.target:
-                continue  # Swapped this moment; only the old log's files could not be removed.
+                continue  # Already swapped; only the old log's files could not be removed.
             if directory_id == move.source:
                 self._happen(move, Happened.SOURCE_LOST, f"{self._path(directory_id)} is offline")
             elif directory_id == move.target:
                 self._happen(move, Happened.TARGET_LOST, f"{self._path(directory_id)} is offline")
 
     def replica_lost(self, key: ReplicaKey, why: str) -> None:
-        """A replica cannot be used any more although its directory works (KIP-18): its move ends."""
+        """End the move of a replica that failed although its directory works (KIP-18)."""
         if move := self._moves.get(key):
             self._happen(move, Happened.SOURCE_LOST, why)
 
     def progress(self) -> tuple[MoveProgress, ...]:
-        """The moves under way, by topic name and partition."""
+        """Return the active moves, by topic name and partition."""
         logs = self.broker.logs
-        told = []
+        moves = []
         for move in sorted(self._moves.values(), key=lambda move: move.topic_partition):
             current, future = logs.log(move.key), logs.future(move.key)
             if current is None or future is None:
                 continue
             bytes_left = max(current.size_bytes - future.size_bytes, 0)
-            told.append(
+            moves.append(
                 MoveProgress(
                     *move.topic_partition,
                     self._path(move.source),
@@ -157,9 +159,9 @@ class Movers:
                     eta_ms(bytes_left, move.copied_bytes, _now_ms() - move.began_ms),
                 )
             )
-        return tuple(told)
+        return tuple(moves)
 
-    # What happens, and what is done about it.
+    # Events and actions.
 
     def _mover(self, move: Move) -> int:
         return mover_of(*move.topic_partition, self.threads)
@@ -177,7 +179,7 @@ class Movers:
         return move
 
     def _happen(self, move: Move, happened: Happened, why: str = "") -> None:
-        """Take an event and carry out its orders. StorageError only when the future log cannot be created."""
+        """Process an event and carry out its actions. StorageError only when the future log cannot be created."""
         before = move.stage
         move.stage, orders = step(move.stage, happened)
         if move.stage is not before:
@@ -200,18 +202,18 @@ class Movers:
             case Order.ASSIGN_SOURCE:
                 broker.directories.moving.pop(move.key, None)
                 if move.key in broker.directories.lost:
-                    return  # Lost by itself (KIP-18), which the controller has been told.
+                    return  # Failed by itself (KIP-18), which was reported to the controller.
                 broker.directories.assign(move.key, move.source, "Reverting reassignment for canceled future replica")
             case Order.SWAP:
                 self._swap(move)
             case Order.DELETE_FUTURE | Order.FORGET_FUTURE:
                 self._drop_future(move)
             case Order.COPY:
-                pass  # A mover does, for as long as the move is under way.
+                pass  # The mover copies as long as the move is active.
 
     def _create_future(self, move: Move) -> None:
         if self.broker.logs.future(move.key) is not None:
-            self._drop_future(move)  # Of a move whose source was lost.
+            self._drop_future(move)  # The source of this move was lost.
         try:
             self.broker.logs.create(move.key, move.topic, move.target, future=True)
         except LogError as error:
@@ -220,11 +222,11 @@ class Movers:
             raise
 
     def _drop_future(self, move: Move) -> None:
-        """Delete the future log; it stays on a disk that does not even let go of it, for the next start."""
+        """Delete the future log; on a disk that fails to delete it the files stay for the next start."""
         try:
             self.broker.logs.remove(move.key, future=True)
         except StorageError as error:
-            _log.warning("%s-%d: the future log stays: %s", *move.topic_partition, error)
+            _log.warning("%s-%d: the future log could not be deleted: %s", *move.topic_partition, error)
 
     def _acknowledged(self, move: Move) -> None:
         if self._moves.get(move.key) is move:
@@ -232,7 +234,9 @@ class Movers:
             self._woken.set()
 
     def _swap(self, move: Move) -> None:
-        """No await between the last look at both logs and the renames: nothing is appended meanwhile."""
+        """Swap the logs. No await between the last check of both logs and the renames: nothing is appended
+        meanwhile.
+        """
         broker = self.broker
         try:
             broker.logs.promote(move.key)
@@ -246,7 +250,7 @@ class Movers:
         self._happen(move, Happened.RENAMED)
 
     def _lost(self, move: Move, error: StorageError) -> None:
-        """One of both logs cannot be read or written any more, although its directory may still be online."""
+        """Handle an I/O error of either log, whose directory may still be online."""
         happened = Happened.SOURCE_LOST if error.directory_id == move.source else Happened.TARGET_LOST
         self._happen(move, happened, str(error))
 
@@ -269,7 +273,7 @@ class Movers:
     # Copying.
 
     async def _copy_all_of(self, mover: int) -> None:
-        """One mover: copies its replicas one after the other until none is left."""
+        """Run one mover: copy its replicas one after the other until none is left."""
         in_progress: TopicPartition | None = None
         try:
             while ready := self._moves_of.get(mover):
@@ -280,7 +284,7 @@ class Movers:
             self._running.discard(mover)
 
     async def _copy(self, move: Move) -> float:
-        """Copy a piece; returns how long to wait before the next, in ms."""
+        """Copy a piece; return the wait before the next in ms."""
         logs = self.broker.logs
         for directory_id in (move.source, move.target):
             await logs.log_dir(directory_id).disk.ready()
@@ -306,7 +310,7 @@ class Movers:
         return 0 if copied_bytes else IDLE_MS
 
     async def _pause(self, wait_ms: float) -> None:
-        """Wait, but not longer than until something happens; let others run in any case."""
+        """Wait for the time or the next event, and yield to other tasks in any case."""
         if wait_ms <= 0:
             await asyncio.sleep(0)
             return

@@ -1,4 +1,4 @@
-"""How far a move between log directories is, for people and for tests."""
+"""The progress of a move between log directories, for people and for tests."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from mockraft.brokers.moves.move import Stage
 
 
 class MoveProgress(NamedTuple):
-    """One move under way. Directories are paths.
+    """One active move. Directories are paths.
 
-    `offset_lag` is how many offsets the future log is behind, as DescribeLogDirs says it; `bytes_left` what is still to
-    be copied; `eta_ms` how long that takes at the rate of this move so far, None while nothing was copied.
+    `offset_lag` is the number of offsets that the future log is behind, as in DescribeLogDirs; `bytes_left` are still
+    to be copied; `eta_ms` is an estimate from this move's rate so far, None while nothing was copied.
     """
 
     topic: str
@@ -25,7 +25,7 @@ class MoveProgress(NamedTuple):
 
 
 def eta_ms(bytes_left: int, copied_bytes: int, elapsed_ms: float) -> float | None:
-    """How long the rest takes at the rate so far; None when there was none."""
+    """Return the estimated time for the rest at the rate so far; None without a rate."""
     if bytes_left == 0:
         return 0.0
     return bytes_left * elapsed_ms / copied_bytes if copied_bytes and elapsed_ms > 0 else None

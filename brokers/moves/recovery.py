@@ -1,6 +1,6 @@
-"""What a starting broker does with the logs it finds: KIP-113's table and what Kafka 4.3.1 added to it.
+"""Handling of the logs that a starting broker finds: KIP-113's table and the additions of Kafka 4.3.1.
 
-A kill leaves a move at any of its steps. What is on the disks and what the metadata says settles where it goes on.
+A kill can leave a move at any of its steps. The files and the metadata together determine how it continues.
 """
 
 from __future__ import annotations
@@ -11,28 +11,30 @@ from typing import NamedTuple
 
 
 class Recovery(Enum):
-    """What becomes of a replica found at start-up."""
+    """The treatment of a replica found at start-up."""
 
     NOTHING = auto()
-    """There is a current log and no other: serve it. Or there is no log at all."""
+    """There is a single current log, or none: serve it."""
     RESUME = auto()
-    """Current and future log: go on copying, as if AlterReplicaLogDirs had come again."""
+    """Current and future log: continue copying, as after another AlterReplicaLogDirs."""
     FINISH = auto()
-    """Both, and the controller has agreed to the future one's directory: copy what is missing and swap."""
+    """Both, and the controller has accepted the future one's directory: copy the rest and swap."""
     PROMOTE = auto()
     """The only log is a future one: it becomes the current one."""
     OFFLINE = auto()
-    """Only a future log, and a directory is offline that may have the current one: touch nothing."""
+    """Only a future log, and the current one may be in a directory that is offline: change nothing."""
     KEEP_ONE = auto()
-    """Two current logs, killed between the renames: `keep` is the directory the metadata names, the others go."""
+    """Two current logs, killed between the renames: keep the one in `keep`, the directory in the metadata; delete the
+    others.
+    """
     REFUSE = auto()
-    """Two current logs, and the metadata names neither's directory: the broker does not start, a person decides."""
+    """Two current logs, and the metadata names neither directory: the broker does not start, a person decides."""
 
 
 class Found(NamedTuple):
-    """The logs of one replica on the directories that could be read, each as the uuid of its directory.
+    """The logs of one replica in the readable directories, each as the uuid of its directory.
 
-    `assigned` is the directory that the metadata names, `some_offline` whether any directory could not be read.
+    `assigned` is the directory in the metadata, `some_offline` is True if any directory could not be read.
     """
 
     current: Sequence[bytes]
@@ -42,14 +44,14 @@ class Found(NamedTuple):
 
 
 class Recovered(NamedTuple):
-    """What to do, and for KEEP_ONE with which directory."""
+    """The treatment, and for KEEP_ONE the directory."""
 
     recovery: Recovery
     keep: bytes | None = None
 
 
 def recover(found: Found) -> Recovered:
-    """What to do with the logs of one replica."""
+    """Return the treatment of the logs of one replica."""
     if len(found.current) > 1:
         if found.assigned in found.current:
             return Recovered(Recovery.KEEP_ONE, found.assigned)
@@ -58,6 +60,6 @@ def recover(found: Found) -> Recovered:
         return Recovered(Recovery.NOTHING)
     agreed = found.future == found.assigned
     if found.current:
-        # Kafka promotes at once where the controller had agreed (KAFKA-16082), and loses what was appended since.
+        # Kafka promotes at once when the controller has accepted the directory (KAFKA-16082), and loses later appends.
         return Recovered(Recovery.FINISH if agreed else Recovery.RESUME)
     return Recovered(Recovery.OFFLINE if found.some_offline and not agreed else Recovery.PROMOTE)

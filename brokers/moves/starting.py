@@ -1,5 +1,6 @@
-"""Settles what the last run of a broker left of its moves, before any replica is placed (Kafka's
-`LogManager.recoverAbandonedFutureLogs` and `ReplicaManager.maybeAddLogDirFetchers`)."""
+"""Recovery of moves that the last run of a broker left, before any replica is placed (Kafka's
+`LogManager.recoverAbandonedFutureLogs` and `ReplicaManager.maybeAddLogDirFetchers`).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import StorageError
 from mockraft.brokers.log_dirs.log_loading import HeldLog
+from mockraft.brokers.metadata.observer import FatalError
 from mockraft.brokers.moves.recovery import Found, Recovery, recover
-from mockraft.brokers.observer import FatalError
 
 if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def settle(broker: SimulatedBroker, doubled: list[HeldLog]) -> None:
-    """Promote, resume or leave alone what was found, by what the metadata says; `doubled` are second current logs.
+def settle(broker: SimulatedBroker, duplicates: list[HeldLog]) -> None:
+    """Promote, resume or leave alone the logs found, according to the metadata; `duplicates` are second current logs.
 
-    FatalError when of two current logs the metadata names neither.
+    Raises FatalError when the metadata names neither of two current logs.
     """
-    second = {held.key: held for held in doubled}
+    second = {held.key: held for held in duplicates}
     future = {held.key: held for held in broker.logs.held(future=True)}
     for key in dict.fromkeys([*second, *future]):
         try:
@@ -36,7 +37,7 @@ def _settle(broker: SimulatedBroker, key: ReplicaKey, second: HeldLog | None, fu
     logs, directories = broker.logs, broker.directories
     replica = broker.view.replicas.get(key)
     if replica is None:
-        # As every log that the metadata does not want here, it is put aside.
+        # Renamed to -stray, like every log that the metadata does not place here.
         logs.mark_stray(key, future=True)
         return
     current = [] if (directory := logs.directory_of(key)) is None or logs.is_lost(key) else [directory]
@@ -58,7 +59,7 @@ def _settle(broker: SimulatedBroker, key: ReplicaKey, second: HeldLog | None, fu
             _keep(broker, second, recovered.keep)
             _settle(broker, key, None, future)
         case Recovery.REFUSE:
-            raise FatalError(_said_doubled(broker, key, current))
+            raise FatalError(_said_duplicates(broker, key, current))
         case Recovery.NOTHING:
             return
 
@@ -69,10 +70,10 @@ def _keep(broker: SimulatedBroker, second: HeldLog | None, keep: bytes | None) -
         broker.logs.keep(second)
     else:
         broker.logs.drop(second)
-    _log.info("%s-%d was being moved when the broker died: one of two logs is kept", second.topic, second.key[1])
+    _log.info("%s-%d was being moved when the broker was killed: one of two logs is kept", second.topic, second.key[1])
 
 
-def _said_doubled(broker: SimulatedBroker, key: ReplicaKey, directory_ids: list[bytes]) -> str:
+def _said_duplicates(broker: SimulatedBroker, key: ReplicaKey, directory_ids: list[bytes]) -> str:
     name = f"{broker.view.topics.get(key[0], '')}-{key[1]}"
     paths = " and ".join(f"{broker.logs.log_dir(directory_id).path}/{name}" for directory_id in directory_ids)
     return (

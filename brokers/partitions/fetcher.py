@@ -1,7 +1,7 @@
-"""A follower's fetching from one leader: one connection and one loop for all partitions that it leads.
+"""A follower's fetching from one leader: one connection and one loop for all partitions of that leader.
 
-Kafka's `ReplicaFetcherThread` over `RemoteLeaderEndPoint`: Fetch by topic ids without a session, truncation where the
-leader says that the logs diverge (KIP-595), a new start where the leader's log begins later.
+Mirrors Kafka's `ReplicaFetcherThread` over `RemoteLeaderEndPoint`: Fetch by topic ids without a session, truncation at
+the leader's diverging epoch (KIP-595), a restart where the leader's log begins later.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
@@ -24,12 +24,15 @@ from mockraft.wire.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 
+if TYPE_CHECKING:
+    from mockraft.wire.messages.fetch_response import PartitionData
+
 EARLIEST_LOCAL = -4
 LATEST = -1
 LIST_OFFSETS_VERSION = 8
 SOCKET_TIMEOUT_MS = 30_000
 FETCH_VERSIONS = ((27, 18), (21, 17), (19, 16), (10, 15), (9, 14))
-"""(metadata.version, Fetch version) from which it is spoken (MetadataVersion.fetchRequestVersion), 13 before."""
+"""Pairs of (metadata.version, Fetch version) from which it is used (MetadataVersion.fetchRequestVersion), 13 before."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +48,7 @@ class FetchSettings(NamedTuple):
 
 
 class Host(Protocol):
-    """What a fetcher needs of the broker that it works for."""
+    """The parts of the broker that a fetcher needs."""
 
     broker_id: int
     fetch_settings: FetchSettings
@@ -55,13 +58,13 @@ class Host(Protocol):
         """This broker's epoch."""
 
     def fetch_version(self) -> int:
-        """The version of Fetch that the cluster speaks."""
+        """The version of Fetch that the cluster uses."""
 
     def endpoint_of(self, broker_id: int) -> tuple[str, int] | None:
-        """Where another broker listens for brokers."""
+        """Return another broker's endpoint for brokers."""
 
     def hosted(self, key: ReplicaKey) -> HostedPartition | None:
-        """The replica of this key."""
+        """Return the replica of this key."""
 
 
 @dataclass(slots=True)
@@ -71,9 +74,9 @@ class _Followed:
 
 
 class LeaderFetcher:
-    """Fetches from one leader until no partition is left; `over` is called then. `fetches` counts answers.
+    """Fetches from one leader until no partition is left; `over` is called then. `fetches` counts responses.
 
-    `note` says why the last attempt failed, empty when it did not.
+    `note` is the reason why the last attempt failed, empty when it did not.
     """
 
     def __init__(self, host: Host, leader_id: int, over: Callable[[LeaderFetcher], None]) -> None:
@@ -87,17 +90,17 @@ class LeaderFetcher:
         self._changed = asyncio.Event()
 
     def follow(self, key: ReplicaKey, leader_epoch: int) -> None:
-        """Fetch this partition, too, in this epoch."""
+        """Fetch this partition in this epoch, too."""
         self.partitions[key] = _Followed(leader_epoch)
         self._changed.set()
 
     def leave(self, key: ReplicaKey) -> None:
-        """Fetch this partition no more; what is on its way is not taken in."""
+        """Stop fetching this partition; a response in flight is ignored."""
         self.partitions.pop(key, None)
         self._changed.set()
 
     async def run(self) -> None:
-        """Fetch until there is nothing to fetch any more."""
+        """Fetch until there are no partitions any more."""
         try:
             while self.partitions:
                 self._changed.clear()
@@ -108,17 +111,17 @@ class LeaderFetcher:
             await self._close()
 
     async def _fetch(self) -> None:
-        asked = self._due()
-        if not asked:
+        requested = self._due()
+        if not requested:
             soonest_s = min(each.not_before_s for each in self.partitions.values()) if self.partitions else 0.0
             await self._pause(soonest_s - asyncio.get_running_loop().time())
             return
         try:
             connection = await self._connected()
             version = self._host.fetch_version()
-            offsets, request = self._request(asked, version)
+            offsets, request = self._request(requested, version)
             response = await connection.send(request, version=version, timeout_ms=SOCKET_TIMEOUT_MS)
-            # A broker that hangs does not take in what came to it, either.
+            # A hanging broker does not process responses either.
             await self._host.may_fetch.wait()
             self.fetches += 1
             if response.error_code != error_codes.NONE:
@@ -126,7 +129,7 @@ class LeaderFetcher:
             for topic in response.responses:
                 for data in topic.partitions:
                     key = (topic.topic_id, data.partition_index)
-                    if key in offsets and self.partitions.get(key) is asked[key]:
+                    if key in offsets and self.partitions.get(key) is requested[key]:
                         await self._take(connection, key, offsets[key], data)
             self._noted("")
         except (client.DisconnectedError, client.UnsupportedVersionError, WireError) as error:
@@ -138,12 +141,14 @@ class LeaderFetcher:
         now_s = asyncio.get_running_loop().time()
         return {key: followed for key, followed in self.partitions.items() if followed.not_before_s <= now_s}
 
-    def _request(self, asked: dict[ReplicaKey, _Followed], version: int) -> tuple[dict[ReplicaKey, int], FetchRequest]:
-        """The offsets that are asked for, and the request; a partition whose log is offline is left."""
+    def _request(
+        self, requested: dict[ReplicaKey, _Followed], version: int
+    ) -> tuple[dict[ReplicaKey, int], FetchRequest]:
+        """Return the requested offsets and the request; partitions with an offline log are left out."""
         settings = self._host.fetch_settings
         topics: dict[bytes, list[FetchPartition]] = {}
         offsets: dict[ReplicaKey, int] = {}
-        for key, followed in asked.items():
+        for key, followed in requested.items():
             hosted = self._host.hosted(key)
             try:
                 if hosted is None:
@@ -178,8 +183,10 @@ class LeaderFetcher:
             request.replica_id = self._host.broker_id
         return offsets, request
 
-    async def _take(self, connection: client.KafkaConnection, key: ReplicaKey, offset: int, data: Any) -> None:
-        """Take in what the leader says of one partition (processFetchRequest)."""
+    async def _take(
+        self, connection: client.KafkaConnection, key: ReplicaKey, offset: int, data: PartitionData
+    ) -> None:
+        """Process the leader's response for one partition (processFetchRequest)."""
         hosted, followed = self._host.hosted(key), self.partitions[key]
         if hosted is None or hosted.state.is_leader:
             self.leave(key)
@@ -190,7 +197,7 @@ class LeaderFetcher:
             if data.error_code == error_codes.OFFSET_OUT_OF_RANGE:
                 await self._start_elsewhere(connection, hosted, followed)
             elif data.error_code == error_codes.FENCED_LEADER_EPOCH:
-                # There is a newer leader: the metadata will say who. Until then there is nothing to ask.
+                # There is a newer leader, which the metadata will name. Until then this partition is not fetched.
                 self._delay(key)
             elif data.error_code != error_codes.NONE:
                 self._delay(key)
@@ -213,7 +220,9 @@ class LeaderFetcher:
     async def _start_elsewhere(
         self, connection: client.KafkaConnection, hosted: HostedPartition, followed: _Followed
     ) -> None:
-        """Our end is outside the leader's log (fetchOffsetAndTruncate): cut down to its end, or begin at its start."""
+        """Handle our end outside the leader's log (fetchOffsetAndTruncate): truncate to its end, or restart at its
+        start.
+        """
         leader_end = await self._leader_offset(connection, hosted, followed, LATEST)
         if leader_end < hosted.log.end_offset:
             hosted.truncate_to(leader_end)
@@ -227,11 +236,11 @@ class LeaderFetcher:
     async def _leader_offset(
         self, connection: client.KafkaConnection, hosted: HostedPartition, followed: _Followed, timestamp: int
     ) -> int:
-        asked = ListOffsetsPartition(
+        requested = ListOffsetsPartition(
             partition_index=hosted.key[1], current_leader_epoch=followed.leader_epoch, timestamp=timestamp
         )
         request = ListOffsetsRequest(
-            replica_id=self._host.broker_id, topics=[ListOffsetsTopic(name=hosted.topic, partitions=[asked])]
+            replica_id=self._host.broker_id, topics=[ListOffsetsTopic(name=hosted.topic, partitions=[requested])]
         )
         response = await connection.send(request, version=LIST_OFFSETS_VERSION)
         for topic in response.topics:
@@ -246,7 +255,7 @@ class LeaderFetcher:
             endpoint = self._host.endpoint_of(self.leader_id)
             if endpoint is None:
                 raise client.DisconnectedError(f"broker {self.leader_id} has no endpoint")
-            # A fetcher speaks the version that the metadata.version names and asks for no others, as Kafka's.
+            # Like Kafka's fetcher, use the version of the metadata.version without an ApiVersions request.
             self._connection = await client.connect(
                 *endpoint,
                 client_id=f"broker-{self._host.broker_id}-fetcher-0",
@@ -276,11 +285,11 @@ class LeaderFetcher:
 
 
 def fetch_version(metadata_version: int) -> int:
-    """The version of Fetch that brokers speak with each other at this metadata.version."""
+    """Return the version of Fetch that brokers use between each other at this metadata.version."""
     return next((fetch for level, fetch in FETCH_VERSIONS if metadata_version >= level), 13)
 
 
-def _append(hosted: HostedPartition, leader_epoch: int, data: Any) -> None:
+def _append(hosted: HostedPartition, leader_epoch: int, data: PartitionData) -> None:
     records = whole_batches(bytes(data.records or b""), leader_epoch)
     if records:
         hosted.append_fetched(records)
@@ -293,7 +302,7 @@ def _append(hosted: HostedPartition, leader_epoch: int, data: Any) -> None:
 
 
 def _truncate(hosted: HostedPartition, epoch: int, end_offset: int) -> None:
-    """Cut our log to where the leader says that it parts from its own (getOffsetTruncationState)."""
+    """Truncate our log at the point where it diverges from the leader's (getOffsetTruncationState)."""
     log = hosted.log
     if end_offset < 0:
         hosted.truncate_to(log.high_watermark)

@@ -1,4 +1,4 @@
-"""What a leader knows of one follower (Kafka's `Replica` and `ReplicaState`)."""
+"""The state of one follower as its leader knows it (Kafka's `Replica` and `ReplicaState`)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ UNKNOWN_OFFSET = -1
 
 
 class Follower(NamedTuple):
-    """A follower as its last fetch showed it. Times are ms; `broker_epoch` is None until it fetched.
+    """A follower at its last fetch. Times are ms; `broker_epoch` is None until it fetched.
 
     `leader_end_offset_then` is the leader's log end offset at the last fetch: a follower that reaches it was caught up
-    at that fetch, however far the leader went on meanwhile.
+    at the time of that fetch, even if the leader has advanced since.
     """
 
     log_start_offset: int = UNKNOWN_OFFSET
@@ -24,7 +24,7 @@ class Follower(NamedTuple):
     def fetched(
         self, offset: int, log_start_offset: int, now_ms: int, leader_end_offset: int, broker_epoch: int
     ) -> Follower:
-        """This follower after it fetched from `offset` (Replica.updateFetchStateOrThrow)."""
+        """Return this follower after a fetch from `offset` (Replica.updateFetchStateOrThrow)."""
         if offset >= leader_end_offset:
             caught_up_ms = max(self.caught_up_ms, now_ms)
         elif offset >= self.leader_end_offset_then:
@@ -41,9 +41,9 @@ class Follower(NamedTuple):
         )
 
     def reset(self, now_ms: int, leader_end_offset: int, *, new_leader: bool, in_sync: bool) -> Follower:
-        """This follower at the start of a leader epoch (Replica.resetReplicaState).
+        """Return this follower at the start of a leader epoch (Replica.resetReplicaState).
 
-        Those of the ISR get a full `replica.lag.time.max.ms` to show themselves.
+        Members of the ISR get a full `replica.lag.time.max.ms` to fetch.
         """
         caught_up_ms = now_ms if in_sync else 0
         if new_leader:
@@ -53,5 +53,5 @@ class Follower(NamedTuple):
         )
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
-        """Whether it has everything, or had at most `lag_time_max_ms` ago."""
+        """Return True if it has everything, or had at most `lag_time_max_ms` ago."""
         return leader_end_offset == self.end_offset or now_ms - self.caught_up_ms <= lag_time_max_ms

@@ -1,6 +1,6 @@
-"""A replica that lives on this broker: its state beside its log, and who waits for either (Kafka's purgatories).
+"""A replica on this broker: its state, its log, and the requests that wait for either (Kafka's purgatories).
 
-Everything is done at once; what takes time (a slow disk, other brokers) is waited for by whoever asks.
+Methods are synchronous; callers wait for what takes time (a slow disk, other brokers).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from mockraft.brokers.partitions.settings import TopicSettings
 from mockraft.wire import error_codes
 
 REPLAYED_OFFSETS = 100_000
-"""So far back from its end a log is searched for the batches of idempotent producers."""
+"""Number of offsets before the end of a log that are searched for the batches of idempotent producers."""
 
 
 class Appended(NamedTuple):
-    """Where records went; acks=all waits for `end_offset`. A time of -1 means that the producer's own counts.
+    """The result of an append; acks=all waits for `end_offset`. A time of -1 means that the producer's own counts.
 
-    For a batch that was written before the time is that of its records, as in Kafka.
+    For a batch that was written before, the time is that of its records, as in Kafka.
     """
 
     base_offset: int
@@ -36,7 +36,7 @@ class Appended(NamedTuple):
 
 
 class FollowerFetch(NamedTuple):
-    """Who fetches as a follower; the epoch is its broker epoch, -1 when it did not say."""
+    """A fetching follower; the epoch is its broker epoch, -1 when the request has none."""
 
     replica_id: int
     broker_epoch: int
@@ -44,7 +44,7 @@ class FollowerFetch(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What a fetch found; `diverging` is (epoch, end offset) where the reader's log parts from this one."""
+    """The result of a read; `diverging` is (epoch, end offset) where the reader's log diverges from this one."""
 
     records: bytes
     high_watermark: int
@@ -53,12 +53,12 @@ class Read(NamedTuple):
 
 
 class HostedPartition:
-    """One replica. `settings` are the topic's as they are now.
+    """One replica. `settings` are the topic's current ones.
 
-    `find_log` gives its log, None while its directory is offline; never keep the log over an await.
+    `find_log` returns its log, None while its directory is offline; never keep the log over an await.
 
-    `propose` is called with each ISR change that is to be sent. `waiting` are the events of requests that wait for
-    something to happen to this partition: there are as many as requests under way.
+    `propose` is called with each ISR change that is to be sent. `waiting` are the events of the requests that wait for
+    a change of this partition.
     """
 
     def __init__(
@@ -88,28 +88,28 @@ class HostedPartition:
 
     @property
     def log(self) -> ReplicaLog:
-        """The log. LogError (KAFKA_STORAGE_ERROR) while there is none."""
+        """Return the log. Raises LogError (KAFKA_STORAGE_ERROR) while there is none."""
         log = self._find_log(self.key)
         if log is None:
             raise LogError(error_codes.KAFKA_STORAGE_ERROR, f"Partition {self.name} is in an offline log directory")
         return log
 
     def wake(self) -> None:
-        """Something happened: every request that waits looks again."""
+        """Wake every waiting request to check its condition again."""
         for event in self.waiting:
             event.set()
 
-    # What the metadata log says.
+    # Changes of the metadata log.
 
     def lead(self, assignment: Assignment, now_ms: int) -> None:
-        """Become leader, or hear of a change as leader. LogError when the disk fails."""
+        """Become leader, or apply a change as leader. LogError when the disk fails."""
         log, state = self.log, self.state
         if assignment.leader_epoch > state.leader_epoch and assignment.partition_epoch >= state.partition_epoch:
             log.assign_epoch(assignment.leader_epoch)
         if not state.lead(assignment, log.end_offset, log.high_watermark, now_ms):
             return
         if not self._is_replayed:
-            # Once: from now on it hears of every batch, as follower too.
+            # Loaded once: from now on every appended batch is recorded, on followers too.
             self.producers = Producers()
             for header in log.batches(max(log.start_offset, log.end_offset - REPLAYED_OFFSETS)):
                 self.producers.written(header)
@@ -117,15 +117,15 @@ class HostedPartition:
         self._advanced(log)
 
     def follow(self, assignment: Assignment) -> bool:
-        """Become follower, or hear of a change as follower; True when fetching starts anew."""
+        """Become follower, or apply a change as follower; return True when fetching has to restart."""
         restarts = self.state.follow(assignment)
         self.wake()
         return restarts
 
-    # What clients and other brokers ask.
+    # Requests of clients and other brokers.
 
     def append(self, records: bytes, acks: int, now_ms: int, wall_clock_ms: int) -> Appended:
-        """Append a producer's batch as the leader. LogError says what is refused, and nothing is written then."""
+        """Append a producer's batch as the leader. Raises LogError when it is refused; nothing is written then."""
         log = self.log
         self._refuse(self.state.check_append(acks))
         headers = read_produced(records)
@@ -145,7 +145,7 @@ class HostedPartition:
         return Appended(base_offset, end_offset, log.start_offset, append_time_ms)
 
     def check_epoch(self, claimed_epoch: int, *, only_leader: bool) -> None:
-        """LogError for a request that names another leader epoch, or needs the leader and this is none."""
+        """Raise LogError for a request with another leader epoch, or one that needs the leader on another broker."""
         self._refuse(self.state.check_leader_epoch(claimed_epoch, only_leader=only_leader))
 
     def read(
@@ -159,7 +159,7 @@ class HostedPartition:
         only_leader: bool = True,
         follower: FollowerFetch | None = None,
     ) -> Read:
-        """Whole batches from `offset` on: all for a follower, what is committed for others. LogError."""
+        """Return whole batches from `offset` on: all for a follower, committed ones for others. Raises LogError."""
         log, state = self.log, self.state
         self.check_epoch(claimed_epoch, only_leader=only_leader or follower is not None)
         if follower is not None:
@@ -175,18 +175,18 @@ class HostedPartition:
         return Read(log.read(offset, bytes_max, up_to, at_least_one=at_least_one), high_watermark, start_offset)
 
     def fetched(self, offset: int, follower: FollowerFetch, now_ms: int) -> None:
-        """A follower fetched from `offset`, which was in the log."""
+        """Record that a follower fetched from `offset`, which was in the log."""
         before = self.state.followers[follower.replica_id].log_start_offset
         self.state.fetched(follower.replica_id, offset, follower.log_start_offset, follower.broker_epoch, now_ms)
         self._advanced(self.log, always_wake=follower.log_start_offset > before)
 
     def shrink(self, now_ms: int) -> None:
-        """Propose an ISR without those that lag, if any."""
+        """Propose an ISR without the lagging followers, if any."""
         if self.state.shrink(now_ms):
             self._submit()
 
     def delete_before(self, offset: int) -> None:
-        """Raise the start of the log up to `offset`, at most the high watermark (DeleteRecords). LogError."""
+        """Raise the log start offset up to `offset`, at most the high watermark (DeleteRecords). Raises LogError."""
         self.check_epoch(NO_EPOCH, only_leader=True)
         log = self.log
         if not 0 <= offset <= log.high_watermark:
@@ -195,33 +195,33 @@ class HostedPartition:
         self.wake()
 
     def epoch_at(self, offset: int) -> int:
-        """The leader epoch of the record at an offset, -1 when it is not known. LogError."""
+        """Return the leader epoch of the record at an offset, -1 when unknown. Raises LogError."""
         return next((epoch for epoch, start in reversed(self.log.leader_epochs) if start <= offset), NO_EPOCH)
 
     @property
     def low_watermark(self) -> int:
-        """The smallest log start offset of the replicas that are alive; DeleteRecords waits for it."""
+        """Return the smallest log start offset of the live replicas; DeleteRecords waits for it."""
         return min([self.log.start_offset, *self.state.live_start_offsets()])
 
-    # As a follower.
+    # Follower side.
 
     def append_fetched(self, records: bytes) -> None:
-        """Append what was fetched from the leader. LogError."""
+        """Append fetched records as a follower. Raises LogError."""
         log = self.log
         log.append_as_follower(records)
         for header in read_headers(records, check_crc=False):
             self.producers.written(header)
 
     def truncate_to(self, offset: int) -> None:
-        """Cut the log: the leader has something else from here on. LogError."""
+        """Truncate the log where the leader's differs. Raises LogError."""
         log = self.log
         log.truncate_to(offset)
         self.producers.truncate(log.end_offset)
 
-    # Within.
+    # Internals.
 
     def committed_or_refused(self, change: IsrChange, answer: CommittedIsr | int, now_ms: int) -> None:
-        """What came of an ISR change: a CommittedIsr or an error code."""
+        """Process the result of an ISR change: a CommittedIsr or an error code."""
         if isinstance(answer, int):
             if self.state.refused(change, answer):
                 self._propose(self, change)
@@ -231,7 +231,7 @@ class HostedPartition:
             self._advanced(self.log)
 
     def _advanced(self, log: ReplicaLog, *, always_wake: bool = True) -> None:
-        """Carry the state's high watermark over to the log, send what it proposes, wake who waits."""
+        """Copy the state's high watermark to the log, send its proposal, wake the waiting requests."""
         moved = self.state.high_watermark > log.high_watermark
         if moved:
             log.high_watermark = self.state.high_watermark
@@ -251,10 +251,10 @@ class HostedPartition:
 
 
 def whole_batches(records: bytes, epoch_max: int) -> bytes:
-    """The whole batches at the head of a fetch's records, up to the first of a later epoch than the leader's.
+    """Return the whole batches at the start of fetched records, up to the first of a later epoch than the leader's.
 
-    A real broker cuts where its bytes end. Nothing of a newer epoch is taken: the fetch was answered before, and what
-    follows may have been truncated since (KAFKA-18723). LogError for what is no batch.
+    A real broker cuts at the end of the bytes. Batches of a newer epoch are ignored: the fetch was answered earlier,
+    and the rest may have been truncated since (KAFKA-18723). Raises LogError for invalid batches.
     """
     position = 0
     while len(records) - position >= HEADER_BYTES:

@@ -1,8 +1,8 @@
 """One replica of a partition as a state machine (Kafka's `Partition`): leader, follower, ISR, high watermark.
 
-No log, no clock and no socket here: the shell tells what was appended and fetched, and carries out what comes of it.
-An ISR change is *proposed* (:attr:`Partition.pending`) and counts only once the controller has answered AlterPartition;
-until then the high watermark waits for the *maximal* ISR, the larger one of the two (KIP-497).
+No log, no clock and no socket here: the caller reports appends and fetches, and carries out the results. An ISR change
+is *proposed* (:attr:`Partition.pending`) and takes effect only once the controller has answered AlterPartition; until
+then the high watermark waits for the *maximal* ISR, the larger one of the two (KIP-497).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ GIVES_UP = frozenset(
         error_codes.NEW_LEADER_ELECTED,
     }
 )
-"""Refusals of an ISR change that leave it pending until the metadata log brings news."""
+"""Refusals of an ISR change that leave it pending until the metadata log is updated."""
 NOT_APPLIED = frozenset({error_codes.OPERATION_NOT_ATTEMPTED, error_codes.INELIGIBLE_REPLICA})
-"""Refusals that say for certain that nothing was changed: back to what was committed."""
+"""Refusals that guarantee that nothing was changed: return to the committed ISR."""
 
 
 class Registered(NamedTuple):
-    """What the metadata says of a broker that may join an ISR."""
+    """The metadata of a broker that may join an ISR."""
 
     broker_epoch: int
     fenced: bool = False
@@ -40,7 +40,7 @@ class Registered(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """A partition as the metadata log has it."""
+    """A partition according to the metadata log."""
 
     leader: int
     leader_epoch: int
@@ -50,9 +50,9 @@ class Assignment(NamedTuple):
 
 
 class IsrChange(NamedTuple):
-    """An ISR that was proposed to the controller; `joining` is the broker to be added, None when some are to go.
+    """An ISR that was proposed to the controller; `joining` is the broker to be added, None for removals.
 
-    `isr_with_epochs` are (broker id, broker epoch), -1 where the epoch is not known.
+    `isr_with_epochs` are (broker id, broker epoch), -1 for an unknown epoch.
     """
 
     isr_with_epochs: tuple[tuple[int, int], ...]
@@ -62,7 +62,7 @@ class IsrChange(NamedTuple):
 
 
 class CommittedIsr(NamedTuple):
-    """What the controller answered to an ISR change that it took."""
+    """The controller's response to an accepted ISR change."""
 
     leader_epoch: int
     partition_epoch: int
@@ -70,10 +70,10 @@ class CommittedIsr(NamedTuple):
 
 
 class Partition:
-    """The state of one replica. Offsets are those of the log beside it; times are ms.
+    """The state of one replica. Offsets are those of its log; times are ms.
 
-    `brokers(id)` is what the metadata says of a broker, None when it is not registered; `min_insync_replicas()` the
-    topic's setting as it is now.
+    `brokers(id)` returns the metadata of a broker, None when it is not registered; `min_insync_replicas()` the topic's
+    current setting.
     """
 
     def __init__(
@@ -101,12 +101,12 @@ class Partition:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this broker leads the partition."""
+        """True if this broker leads the partition."""
         return self.leader == self.broker_id
 
     @property
     def maximal_isr(self) -> frozenset[int]:
-        """The ISR that the high watermark waits for: with whoever is joining, and with whoever is to go."""
+        """The ISR that the high watermark waits for: with brokers that are being added or removed."""
         if self.pending is not None and self.pending.joining is not None:
             return self.isr | {self.pending.joining}
         return self.isr
@@ -118,13 +118,13 @@ class Partition:
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Whether the committed ISR is too small for acks=all and for the high watermark to go on."""
+        """True if the committed ISR is too small for acks=all and for an advance of the high watermark."""
         return self.is_leader and len(self.isr) < self.effective_min_isr
 
-    # What the metadata log says.
+    # Changes of the metadata log.
 
     def lead(self, assignment: Assignment, end_offset: int, high_watermark: int, now_ms: int) -> bool:
-        """Be the leader that the assignment makes this broker (makeLeader); False when it is old news."""
+        """Become or stay leader by this assignment (makeLeader); return False when it is outdated."""
         if assignment.partition_epoch < self.partition_epoch:
             return False
         new_leader = not self.is_leader
@@ -145,7 +145,9 @@ class Partition:
         return True
 
     def follow(self, assignment: Assignment) -> bool:
-        """Be a follower (makeFollower); True when the leader epoch is new, so that fetching starts anew."""
+        """Become or stay follower (makeFollower); return True when the leader epoch is new, so that fetching
+        restarts.
+        """
         if assignment.partition_epoch < self.partition_epoch:
             return False
         new_epoch = assignment.leader_epoch > self.leader_epoch
@@ -162,10 +164,10 @@ class Partition:
         self.pending = None
         self.partition_epoch = assignment.partition_epoch
 
-    # What happens on the leader.
+    # Events on the leader.
 
     def check_leader_epoch(self, claimed: int, *, only_leader: bool = True) -> int:
-        """The error for a request that names this leader epoch (-1: none), NONE when it is right."""
+        """Return the error for a request with this leader epoch (-1: none), NONE when it matches."""
         if claimed != NO_EPOCH and claimed < self.leader_epoch:
             return error_codes.FENCED_LEADER_EPOCH
         if claimed != NO_EPOCH and claimed > self.leader_epoch:
@@ -175,7 +177,7 @@ class Partition:
         return error_codes.NONE
 
     def check_append(self, acks: int) -> int:
-        """The error for an append with these acks before anything is written."""
+        """Return the error for an append with these acks before anything is written."""
         if not self.is_leader:
             return error_codes.NOT_LEADER_OR_FOLLOWER
         if acks == -1 and len(self.isr) < self.effective_min_isr:
@@ -183,14 +185,14 @@ class Partition:
         return error_codes.NONE
 
     def appended(self, end_offset: int, now_ms: int) -> bool:
-        """The leader's log has grown to `end_offset`; True when the high watermark went on."""
+        """Update for a log that has grown to `end_offset`; return True when the high watermark advanced."""
         self.end_offset = end_offset
         return self._advance_high_watermark(now_ms)
 
     def check_follower(self, replica: int, claimed_epoch: int, broker_epoch: int) -> int:
-        """The error for a fetch of this follower: unknown to this leader, or from a life that is over."""
+        """Return the error for a fetch of this follower: unknown to this leader, or with an old broker epoch."""
         if replica not in self.followers:
-            # With an epoch that is right, the metadata that names the replica has not come here yet.
+            # The epoch matches: the metadata that adds this replica has not arrived here yet.
             known = claimed_epoch == NO_EPOCH
             return error_codes.NOT_LEADER_OR_FOLLOWER if known else error_codes.UNKNOWN_LEADER_EPOCH
         registered = self._brokers(replica)
@@ -199,9 +201,10 @@ class Partition:
         return error_codes.NONE
 
     def fetched(self, replica: int, offset: int, log_start_offset: int, broker_epoch: int, now_ms: int) -> bool:
-        """A follower fetched from `offset`, so it has all before; True when the high watermark went on.
+        """Update for a follower's fetch from `offset`, so it has all before; return True when the high watermark
+        advanced.
 
-        It may be ready to join the ISR now: `pending` is the change to send, if there was none before.
+        It may become ready to join the ISR: `pending` is the change to send, if there was none before.
         """
         before = self.followers[replica]
         follower = before.fetched(offset, log_start_offset, now_ms, self.end_offset, broker_epoch)
@@ -216,7 +219,7 @@ class Partition:
         return follower.end_offset != before.end_offset and self._advance_high_watermark(now_ms)
 
     def shrink(self, now_ms: int) -> bool:
-        """Propose an ISR without those that lag; True when there are any and nothing else is pending."""
+        """Propose an ISR without the lagging followers; return True when there are any and nothing else is pending."""
         if not self.is_leader or self.pending is not None:
             return False
         lagging = self.out_of_sync(now_ms)
@@ -225,7 +228,7 @@ class Partition:
         return bool(lagging)
 
     def out_of_sync(self, now_ms: int) -> frozenset[int]:
-        """The followers of the ISR that have not caught up for `replica.lag.time.max.ms`, stuck or slow."""
+        """Return the ISR's followers that have not caught up for `replica.lag.time.max.ms`, stuck or slow."""
         unknown = Follower()
         return frozenset(
             replica
@@ -234,7 +237,7 @@ class Partition:
         )
 
     def committed(self, change: IsrChange, isr: CommittedIsr, now_ms: int) -> bool:
-        """The controller took the change; True when the high watermark went on."""
+        """Apply an accepted change; return True when the high watermark advanced."""
         if self.pending is not change:
             return False
         if isr.leader_epoch != self.leader_epoch or isr.partition_epoch < self.partition_epoch:
@@ -245,7 +248,7 @@ class Partition:
         return self._advance_high_watermark(now_ms)
 
     def refused(self, change: IsrChange, error_code: int) -> bool:
-        """The controller refused the change; True when the same has to be sent again (handleAlterPartitionError)."""
+        """Apply a refused change; return True when the same has to be sent again (handleAlterPartitionError)."""
         if self.pending is not change:
             return False
         if error_code in NOT_APPLIED:
@@ -254,7 +257,7 @@ class Partition:
         return error_code not in GIVES_UP
 
     def reached(self, offset: int) -> tuple[bool, int]:
-        """Whether a produce request that waits for this offset is over, and with which error."""
+        """Return if a produce request that waits for this offset is complete, and its error."""
         if not self.is_leader:
             return True, error_codes.NOT_LEADER_OR_FOLLOWER
         if self.high_watermark < offset:
@@ -263,26 +266,26 @@ class Partition:
         return True, error_codes.NONE if enough else error_codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def live_start_offsets(self) -> list[int]:
-        """The log start offsets of the followers that are not fenced, as they told them (-1: not yet)."""
+        """Return the log start offsets that the unfenced followers reported (-1: not yet)."""
         known = {replica: self._brokers(replica) for replica in self.followers}
         return [self.followers[replica].log_start_offset for replica, it in known.items() if it and not it.fenced]
 
-    # The rules.
+    # Rules of the ISR and the high watermark.
 
     def _is_eligible(self, replica: int) -> bool:
-        """Whether the metadata lets a follower into the ISR, and knows it in the life that fetched."""
+        """Return True if the metadata allows a follower in the ISR, and has the broker epoch that it fetched with."""
         registered, fetched_in = self._brokers(replica), self.followers[replica].broker_epoch
         if registered is None or registered.fenced or registered.in_controlled_shutdown or fetched_in is None:
             return False
         return fetched_in in (NO_EPOCH, registered.broker_epoch)
 
     def _is_in_sync(self, follower: Follower) -> bool:
-        """Whether it has all that is committed and has reached this leader epoch: else it could lose records."""
+        """Return True if it has everything committed and reached this leader epoch: otherwise records could be lost."""
         start = self.epoch_start_offset
         return start is not None and follower.end_offset >= max(self.high_watermark, start)
 
     def _advance_high_watermark(self, now_ms: int) -> bool:
-        """To the smallest end offset of the maximal ISR, and of those that are about to join it."""
+        """Advance to the smallest end offset of the maximal ISR, and of followers that are about to join it."""
         if not self.is_leader or self.is_under_min_isr:
             return False
         reached, isr = self.end_offset, self.maximal_isr
@@ -295,7 +298,7 @@ class Partition:
         return True
 
     def _may_join_soon(self, replica: int, follower: Follower, now_ms: int) -> bool:
-        """Else a lone leader's high watermark would run away from a follower that has almost caught up."""
+        """Return True for a follower about to join: a lone leader's high watermark would otherwise outrun it."""
         return follower.is_caught_up(self.end_offset, now_ms, self.lag_time_max_ms) and self._is_eligible(replica)
 
     def _propose(self, isr: frozenset[int], joining: int | None) -> IsrChange:
@@ -311,5 +314,5 @@ class Partition:
 
 
 def _in_order(replicas: Sequence[int], isr: frozenset[int]) -> list[int]:
-    """The ISR in the order of the assignment, so that the same state always asks the same."""
+    """Return the ISR in the order of the assignment, so that the same state always sends the same request."""
     return [replica for replica in replicas if replica in isr] + sorted(isr.difference(replicas))

@@ -1,4 +1,4 @@
-"""Producer ids out of blocks that the controller hands to this broker (Kafka's `RPCProducerIdManager`, KIP-730)."""
+"""Producer ids from blocks that the controller allocates to this broker (Kafka's `RPCProducerIdManager`, KIP-730)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from mockraft.wire.messages.allocate_producer_ids_request import AllocateProduce
 
 
 class ProducerIdsError(Exception):
-    """The controller gave no ids; the text says why."""
+    """The controller allocated no ids; the text is the reason."""
 
 
 class ProducerIds:
-    """Hands out each id once. One request for a block is under way at a time, however many wait for it."""
+    """Returns each id once. At most one request for a block is in flight, however many callers wait for it."""
 
     def __init__(self, channel: ControllerChannel, broker_id: int, broker_epoch: Callable[[], int]) -> None:
         self._channel = channel
@@ -25,7 +25,7 @@ class ProducerIds:
         self._asking = asyncio.Lock()
 
     async def next_id(self) -> int:
-        """An id that nobody else has. Raises ProducerIdsError, and what the channel raises."""
+        """Return an unused id. Raises ProducerIdsError, and the channel's errors."""
         async with self._asking:
             for producer_id in self._block:
                 return producer_id

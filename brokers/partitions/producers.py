@@ -1,6 +1,7 @@
-"""What a partition remembers of its idempotent producers (Kafka's `ProducerStateManager`, KIP-98).
+"""The state of a partition's idempotent producers (Kafka's `ProducerStateManager`, KIP-98).
 
-A batch that was written before is answered as it was then; one that comes too early or from an older epoch is refused.
+A batch that was written before gets the same response again; one that comes too early or from an older epoch is
+refused.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
 
 BATCHES_KEPT = 5
-"""As many as a producer may have in flight."""
+"""Maximum number of requests that a producer may have in flight."""
 PRODUCERS_MAX = 10_000
-"""Per partition; the one that was silent longest is forgotten first."""
+"""Per partition; the one that was idle longest is dropped first."""
 _SEQUENCES = 1 << 31
 
 
@@ -45,10 +46,10 @@ class Producers:
         return len(self._producers)
 
     def check(self, header: BatchHeader) -> tuple[int, int] | None:
-        """(offset, timestamp) with which this batch was written before, None when it is new and may be appended.
+        """Return (offset, timestamp) of an earlier write of this batch, None when it is new and may be appended.
 
-        LogError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER. A producer that is not known (any more) may
-        begin with any sequence, as in Kafka.
+        LogError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER. An unknown (or expired) producer may start with
+        any sequence, as in Kafka.
         """
         producer = self._producers.get(header.producer_id)
         if header.producer_id < 0 or producer is None:
@@ -77,7 +78,7 @@ class Producers:
         return None
 
     def written(self, header: BatchHeader) -> None:
-        """A batch is in the log, with the offsets that its header tells."""
+        """Record an appended batch, with the offsets of its header."""
         if header.producer_id < 0 or header.base_sequence < 0:
             return
         producer = self._producers.get(header.producer_id)
@@ -92,7 +93,7 @@ class Producers:
             self._producers.popitem(last=False)
 
     def truncate(self, end_offset: int) -> None:
-        """The log ends here now: forget the batches that are gone."""
+        """Drop the batches beyond the log's new end."""
         for producer_id, producer in list(self._producers.items()):
             while producer.batches and producer.batches[-1].last_offset >= end_offset:
                 producer.batches.pop()
@@ -101,5 +102,5 @@ class Producers:
 
 
 def _after(sequence: int, count: int) -> int:
-    """Sequences go on at 0 after the largest int32."""
+    """Return the sequence that many later; it continues at 0 after the largest int32."""
     return (sequence + count) % _SEQUENCES

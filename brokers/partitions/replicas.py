@@ -1,6 +1,6 @@
-"""The replicas of a broker that serves clients (Kafka's `ReplicaManager`): who leads, who follows, who fetches whom.
+"""The replicas of a broker that serves clients (Kafka's `ReplicaManager`): leaders, followers and their fetchers.
 
-A part of the broker after `Directories`, which has placed each replica when this one hears of it.
+A component that comes after `Directories`, which has placed each replica when this one is notified of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mockraft.brokers.partitions.partition import (
 )
 from mockraft.brokers.partitions.producer_ids import ProducerIds
 from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings, topic_settings
-from mockraft.brokers.turns import Turn
+from mockraft.brokers.time_slice import TimeSlice
 from mockraft.wire import client, error_codes
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
 
@@ -42,9 +42,9 @@ _log = logging.getLogger(__name__)
 
 
 class Replicas:
-    """The part of a broker that hosts replicas. `partitions` are those it has, `fetchers` are by leader.
+    """The component that hosts replicas. `partitions` are those it has, `fetchers` are by leader.
 
-    `may_fetch` is cleared while followers are stuck on purpose (:meth:`stick`).
+    `may_fetch` is cleared while followers are paused on purpose (:meth:`stick`).
     """
 
     def __init__(self, broker: SimulatedBroker, image: ClusterImage) -> None:
@@ -73,25 +73,25 @@ class Replicas:
         self.producer_ids = ProducerIds(self._controller_channel(), self.broker_id, self.broker_epoch)
         broker.view.touched = set()
 
-    # A part of the broker.
+    # Component of the broker.
 
     def start(self) -> None:
-        """Look for lagging followers from now on."""
+        """Start the periodic check for lagging followers."""
         self._broker.start_task(self._watch_lag)
 
     def metadata_advanced(self) -> None:
-        """Lead, follow or give up the replicas that the metadata changed."""
+        """Apply the metadata's changes: become leader or follower, or remove the replica."""
         self._channel.controller_moved()
         if self._broker.directories.is_published:
             self._apply_some()
 
     def state_changed(self, state: BrokerState) -> None:
-        """From RECOVERY on the directories have placed what is here."""
+        """From RECOVERY on the directories have placed this broker's replicas."""
         if state is BrokerState.RECOVERY:
             self.metadata_advanced()
 
     async def close(self) -> None:
-        """Close the connection that ISR changes go over; fetchers ended with the broker's tasks."""
+        """Close the connection for ISR changes; fetchers ended with the broker's tasks."""
         self._wake_all()
         if self._broker.groups is not None:
             self._broker.groups.close()
@@ -103,14 +103,14 @@ class Replicas:
         find = self._broker.controller
         return ControllerChannel(str(config.broker_id), find, RETRY_TIMEOUT_MS, config.security, config.messages)
 
-    # What others ask.
+    # Queries.
 
     def hosted(self, key: ReplicaKey) -> HostedPartition | None:
-        """The replica of this key; None when there is none here."""
+        """Return the replica of this key; None when there is none here."""
         return self.partitions.get(key)
 
     def find(self, key: ReplicaKey) -> HostedPartition:
-        """The replica of this key. LogError as Kafka's `getPartitionOrError`."""
+        """Return the replica of this key. Raises LogError as Kafka's `getPartitionOrError`."""
         hosted = self.partitions.get(key)
         if hosted is not None:
             return hosted
@@ -119,14 +119,14 @@ class Replicas:
         raise LogError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 
     async def disk_ready(self, key: ReplicaKey) -> None:
-        """Wait until the disk below a replica takes the next operation: a slow one keeps only those who need it."""
+        """Wait until the disk of a replica takes the next operation: a slow disk delays only the requests for it."""
         logs = self._broker.logs
         directory_id = logs.directory_of(key)
         if directory_id is not None:
             await logs.log_dir(directory_id).disk.ready()
 
     def stick(self, stuck: bool = True) -> None:
-        """Have this broker's followers fetch no more, like those of a broker that hangs, or go on."""
+        """Pause this broker's followers, like those of a hanging broker, or resume them."""
         if stuck:
             self.may_fetch.clear()
         else:
@@ -137,11 +137,11 @@ class Replicas:
         return self._broker.life.broker_epoch
 
     def fetch_version(self) -> int:
-        """The version of Fetch that the cluster's brokers speak with each other."""
+        """The version of Fetch that the cluster's brokers use between each other."""
         return fetch_version(self._image.metadata_version)
 
     def endpoint_of(self, broker_id: int) -> tuple[str, int] | None:
-        """Where another broker listens for brokers: on the listener named as our own first one, else any PLAINTEXT."""
+        """Return another broker's endpoint: on the listener named as our own first one, else any PLAINTEXT."""
         node = self._image.brokers.get(broker_id)
         if node is None:
             return None
@@ -151,7 +151,7 @@ class Replicas:
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
     def topic_settings(self, topic: str) -> TopicSettings:
-        """The settings of a topic as they are now."""
+        """Return the current settings of a topic."""
         if self._settings_version != self._image.version:
             self._settings_version = self._image.version
             self._topic_settings.clear()
@@ -162,26 +162,26 @@ class Replicas:
         return known
 
     def now_ms(self) -> int:
-        """The time that lags are measured in."""
+        """The clock for lags."""
         return int(asyncio.get_running_loop().time() * 1000)
 
-    # What the metadata says.
+    # Changes of the metadata log.
 
     def _apply_some(self) -> None:
-        """For one turn of the loop; those that have no place yet come when they have."""
+        """Apply changes for one time slice; replicas without a directory are applied once they have one."""
         view, unplaced = self._broker.view, self._broker.directories.waiting
         touched = view.take_touched()
         later = touched & unplaced.keys()
         touched -= later
-        turn = Turn(self._broker)
-        while touched and turn.goes_on():
+        time_slice = TimeSlice(self._broker)
+        while touched and time_slice.has_time():
             self.apply(touched.pop())
         if touched:
-            turn.ends("replicas", self._apply_some)
+            time_slice.continue_later("replicas", self._apply_some)
         view.touched = touched | later
 
     def apply(self, key: ReplicaKey) -> None:
-        """Make the replica what the metadata says it is now; to be called, too, when it has got another directory."""
+        """Bring the replica in line with the metadata; also called after its directory has changed."""
         partition = self._image.partition(*key)
         if partition is None or self.broker_id not in partition.replicas:
             self._stop(key)
@@ -205,7 +205,7 @@ class Replicas:
             self._leave(key)
 
     def directory_offline(self, directory_id: bytes) -> None:
-        """A log directory failed: its replicas are fetched no more, and nobody has to wait for them."""
+        """Handle a failed log directory: stop fetching its replicas, and wake the requests that wait for them."""
         for key in self._broker.logs.replicas_in(directory_id):
             self._leave(key)
             if key in self.partitions:
@@ -226,7 +226,7 @@ class Replicas:
         return HostedPartition(key, topic, state, settings, self._broker.logs.log, self._propose)
 
     def _open(self, hosted: HostedPartition) -> None:
-        """Have the replica's log in the directory that it was placed in. LogError."""
+        """Create the replica's log in its directory. Raises LogError."""
         broker = self._broker
         if broker.logs.log(hosted.key) is None:
             if not broker.directories.is_here(hosted.key):
@@ -235,7 +235,7 @@ class Replicas:
             broker.logs.create(hosted.key, hosted.topic, directory_id, config=self.topic_settings(hosted.topic).log)
 
     def _stop(self, key: ReplicaKey) -> None:
-        """Give a replica up and delete its log (stopReplicas)."""
+        """Remove a replica and delete its log (stopReplicas)."""
         self._leave(key)
         hosted = self.partitions.pop(key, None)
         if hosted is None:
@@ -253,7 +253,7 @@ class Replicas:
     # Fetching.
 
     def _follow(self, key: ReplicaKey, assignment: Assignment) -> None:
-        """Fetch from the leader; anew when the leader epoch is."""
+        """Fetch from the leader; restart when the leader epoch changes."""
         source = (assignment.leader, assignment.leader_epoch)
         if self._fetched_from.get(key) == source:
             return
@@ -312,7 +312,7 @@ class Replicas:
             self._sending = False
 
     async def _watch_lag(self) -> None:
-        """Kafka's task "isr-expiration", twice per `replica.lag.time.max.ms`."""
+        """Run Kafka's task "isr-expiration", twice per `replica.lag.time.max.ms`."""
         while True:
             await asyncio.sleep(max(self.settings.replica_lag_time_max_ms / 2, RETRY_MS) / 1000)
             for hosted in list(self.partitions.values()):

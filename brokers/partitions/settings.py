@@ -1,4 +1,4 @@
-"""Kafka's settings that a broker's replicas go by: those of server.properties and those of topics."""
+"""Kafka's settings for a broker's replicas: those of server.properties and those of topics."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ BROKER_NAMES: Final = {
     "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
     "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
 }
-"""What a topic's setting is called where the broker has its default (ServerTopicConfigSynonyms)."""
+"""The broker's config with the default of each topic config (ServerTopicConfigSynonyms)."""
 
 
 class ReplicaSettings(NamedTuple):
-    """Of server.properties, named as there. Times in ms, sizes in bytes."""
+    """Settings of server.properties, named as there. Times in ms, sizes in bytes."""
 
     replica_lag_time_max_ms: int = 30_000
     replica_fetch_wait_max_ms: int = 500
@@ -37,7 +37,7 @@ class ReplicaSettings(NamedTuple):
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ReplicaSettings:
-        """What server.properties say. Raises ValueError for what is no number, or a negative one."""
+        """Read server.properties. Raises ValueError for an invalid or negative number."""
         named = {}
         for field in cls._fields:
             name = field.replace("_", ".")
@@ -47,14 +47,16 @@ class ReplicaSettings(NamedTuple):
 
 
 class TopicSettings(NamedTuple):
-    """What holds for the partitions of one topic."""
+    """The settings of one topic's partitions."""
 
     min_insync_replicas: int
     log: LogConfig
 
 
 def topic_settings(image: ClusterImage, broker_id: int, topic: str, properties: Mapping[str, str]) -> TopicSettings:
-    """A topic's settings: its own, else the broker's dynamic ones, else the cluster's, else server.properties."""
+    """Return a topic's settings: its own, else the broker's dynamic ones, else the cluster's, else
+    server.properties.
+    """
 
     def find(name: str, default: str) -> str:
         own = image.config(TOPIC_RESOURCE, topic).get(name)
@@ -68,7 +70,7 @@ def topic_settings(image: ClusterImage, broker_id: int, topic: str, properties: 
         return properties.get(broker_name, default)
 
     def number(name: str, default: int) -> int:
-        # The controller refuses what is no number; a test's controller may not.
+        # A controller under test may accept values that are no numbers.
         text = find(name, "")
         return int(text) if text.removeprefix("-").isdecimal() else default
 
@@ -86,11 +88,11 @@ def topic_settings(image: ClusterImage, broker_id: int, topic: str, properties: 
 
 
 def whole_number(name: str, text: str) -> int:
-    """The value of this setting. ValueError for what is none, or a negative one."""
+    """Parse the value of this setting. ValueError for an invalid or negative number."""
     try:
         number = int(text)
     except ValueError:
         number = -1
     if number < 0:
-        raise ValueError(f"{name} must be a whole number from 0 on, not {text!r}")
+        raise ValueError(f"{name} must be an integer from 0 up, not {text!r}")
     return number

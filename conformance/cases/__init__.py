@@ -1,1 +1,1 @@
-"""The cases, one module an area; `mockraft.conformance.suite` imports them."""
+"""The cases, one module per area; `mockraft.conformance.suite` imports them."""

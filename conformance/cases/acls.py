@@ -1,4 +1,4 @@
-"""ACLs where there is no authorizer."""
+"""ACLs without an authorizer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
-AREA = "acls"
 SOURCE = "AclApis"
 MESSAGE = "No Authorizer is configured."
 DESCRIBE_MESSAGE = "No Authorizer is configured on the broker"
@@ -17,21 +16,21 @@ FILTER: Tree = {"resourceTypeFilter": 1, "patternTypeFilter": 1, "operation": 1,
 
 async def without_authorizer(world: World) -> None:
     world.needs("DescribeAcls")
-    told = await world.ask("DescribeAcls", FILTER)
-    if told["errorCode"] != codes.SECURITY_DISABLED:
+    response = await world.send("DescribeAcls", FILTER)
+    if response["errorCode"] != codes.SECURITY_DISABLED:
         raise NotApplicableError("the controller has an authorizer")
 
 
-@case("ACLs are not described without an authorizer", AREA, SOURCE)
-async def _(world: World) -> None:
+@case("ACLs are not described without an authorizer", SOURCE)
+async def acls_are_not_described_without_authorizer(world: World) -> None:
     await without_authorizer(world)
     answer = {"errorCode": codes.SECURITY_DISABLED, "errorMessage": DESCRIBE_MESSAGE, "resources": []}
     for version in (1, 2, 3):
-        await world.ask("DescribeAcls", FILTER, answer=answer, version=version)
+        await world.send("DescribeAcls", FILTER, answer=answer, version=version)
 
 
-@case("ACLs are not created without an authorizer", AREA, SOURCE)
-async def _(world: World) -> None:
+@case("ACLs are not created without an authorizer", SOURCE)
+async def acls_are_not_created_without_authorizer(world: World) -> None:
     await without_authorizer(world)
     creation = {
         "resourceType": 2,
@@ -43,13 +42,13 @@ async def _(world: World) -> None:
         "permissionType": 3,
     }
     answer = {"results": [{"errorCode": codes.SECURITY_DISABLED, "errorMessage": MESSAGE}] * 2}
-    await world.ask("CreateAcls", {"creations": [creation, creation]}, answer=answer)
+    await world.send("CreateAcls", {"creations": [creation, creation]}, answer=answer)
     await world.wrote()
 
 
-@case("ACLs are not deleted without an authorizer", AREA, SOURCE)
-async def _(world: World) -> None:
+@case("ACLs are not deleted without an authorizer", SOURCE)
+async def acls_are_not_deleted_without_authorizer(world: World) -> None:
     await without_authorizer(world)
     one: Tree = {"resourceTypeFilter": 1, "patternTypeFilter": 1, "operation": 1, "permissionType": 1}
     answer = {"filterResults": [{"errorCode": codes.SECURITY_DISABLED, "errorMessage": MESSAGE, "matchingAcls": []}]}
-    await world.ask("DeleteAcls", {"filters": [one]}, answer=answer)
+    await world.send("DeleteAcls", {"filters": [one]}, answer=answer)

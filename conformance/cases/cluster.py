@@ -8,105 +8,97 @@ from mockraft.conformance.records import partition_change, record
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
-AREA = "cluster"
 DESCRIBE = "KIP-919, ControllerApis.handleDescribeCluster"
 BROKERS, CONTROLLERS = 1, 2
 LEVEL = 15
 
 
-@case("a controller tells the cluster's controllers", AREA, DESCRIBE, since=LEVEL)
-async def _(world: World) -> None:
+@case("a controller tells the cluster's controllers", DESCRIBE, since=LEVEL)
+async def controllers_are_described(world: World) -> None:
     leader = world.target.leader_id
     answer = {"errorCode": 0, "endpointType": CONTROLLERS, "clusterId": world.cluster_id, "controllerId": leader}
-    told = await world.ask("DescribeCluster", {"endpointType": CONTROLLERS}, answer=answer)
-    (own,) = [each for each in told["brokers"] if each["brokerId"] == leader]
+    response = await world.send("DescribeCluster", {"endpointType": CONTROLLERS}, answer=answer)
+    (own,) = [each for each in response["brokers"] if each["brokerId"] == leader]
     expect("the leader", {"host": NOT_EMPTY, "port": above(0)}, own)
 
 
-@case("a controller does not tell the brokers", AREA, DESCRIBE, since=LEVEL)
-async def _(world: World) -> None:
+@case("a controller does not tell the brokers", DESCRIBE, since=LEVEL)
+async def brokers_are_not_described(world: World) -> None:
     answer = {"errorCode": codes.MISMATCHED_ENDPOINT_TYPE}
-    await world.ask("DescribeCluster", {"endpointType": BROKERS}, answer=answer, version=1)
-    await world.ask("DescribeCluster", {}, answer={"errorCode": codes.INVALID_REQUEST}, version=0)
+    await world.send("DescribeCluster", {"endpointType": BROKERS}, answer=answer, version=1)
+    await world.send("DescribeCluster", {}, answer={"errorCode": codes.INVALID_REQUEST}, version=0)
 
 
-@case("a controller does not tell what nobody knows", AREA, DESCRIBE, Rank.SHOULD, since=LEVEL)
-async def _(world: World) -> None:
+@case("a controller does not tell what nobody knows", DESCRIBE, Rank.SHOULD, since=LEVEL)
+async def unknown_endpoint_type_is_refused(world: World) -> None:
     for kind in (0, 3, -1):
         answer = {"errorCode": codes.UNSUPPORTED_ENDPOINT_TYPE}
-        await world.ask("DescribeCluster", {"endpointType": kind}, answer=answer)
+        await world.send("DescribeCluster", {"endpointType": kind}, answer=answer)
 
 
-@case("controllers are not described before metadata.version 15", AREA, DESCRIBE, until=LEVEL - 1)
-async def _(world: World) -> None:
+@case("controllers are not described before metadata.version 15", DESCRIBE, until=LEVEL - 1)
+async def controllers_are_not_described_before_metadata_version_15(world: World) -> None:
     answer = {"errorCode": codes.UNSUPPORTED_VERSION}
-    await world.ask("DescribeCluster", {"endpointType": CONTROLLERS}, answer=answer)
+    await world.send("DescribeCluster", {"endpointType": CONTROLLERS}, answer=answer)
 
 
 @case(
     "controllers do not register before metadata.version 15",
-    AREA,
     "ClusterControlManagerTest.testRegisterControlWithOlderMetadataVersion",
     until=LEVEL - 1,
 )
-async def _(world: World) -> None:
-    asked = {"controllerId": 123456, "incarnationId": world.uuid(), "listeners": [], "features": []}
-    await world.ask("ControllerRegistration", asked, answer={"errorCode": codes.UNSUPPORTED_VERSION})
+async def controllers_do_not_register_before_metadata_version_15(world: World) -> None:
+    request = {"controllerId": 123456, "incarnationId": world.uuid(), "listeners": [], "features": []}
+    await world.send("ControllerRegistration", request, answer={"errorCode": codes.UNSUPPORTED_VERSION})
     await world.wrote()
 
 
 @case(
     "a controller that registers is written as it said",
-    AREA,
     "ClusterControlManager.registerController",
     since=LEVEL,
     disruptive=True,
     alone=True,
 )
-async def _(world: World) -> None:
+async def controller_registration_is_written_as_sent(world: World) -> None:
     incarnation = world.uuid()
-    asked = {"controllerId": 123456, "incarnationId": incarnation, "listeners": [], "features": []}
-    await world.ask("ControllerRegistration", asked, answer={"errorCode": 0})
+    request = {"controllerId": 123456, "incarnationId": incarnation, "listeners": [], "features": []}
+    await world.send("ControllerRegistration", request, answer={"errorCode": 0})
     await world.wrote(record("RegisterController", controllerId=123456, incarnationId=incarnation))
 
 
-@case("a broker is unregistered with one record", AREA, "ClusterControlManagerTest.testUnregister")
-async def _(world: World) -> None:
+@case("a broker is unregistered with one record", "ClusterControlManagerTest.testUnregister")
+async def broker_is_unregistered_with_one_record(world: World) -> None:
     a = await world.broker()
-    await world.ask("UnregisterBroker", {"brokerId": a.id}, answer={"errorCode": 0})
+    await world.send("UnregisterBroker", {"brokerId": a.id}, answer={"errorCode": 0})
     await world.wrote(record("UnregisterBroker", brokerId=a.id, brokerEpoch=a.epoch))
 
 
-@case(
-    "a broker that is unregistered leaves its partitions first",
-    AREA,
-    "ReplicationControlManager.handleBrokerUnregistered",
-)
-async def _(world: World) -> None:
+@case("a broker that is unregistered leaves its partitions first", "ReplicationControlManager.handleBrokerUnregistered")
+async def broker_that_is_unregistered_leaves_its_partitions_first(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
-    await world.ask("UnregisterBroker", {"brokerId": a.id}, answer={"errorCode": 0})
+    await world.send("UnregisterBroker", {"brokerId": a.id}, answer={"errorCode": 0})
     await world.wrote(partition_change(topic.id, isr=[b.id], leader=b.id), record("UnregisterBroker", brokerId=a.id))
 
 
-@case("a broker that nobody registered cannot be unregistered", AREA, "ClusterControlManagerTest.testUnregister")
-async def _(world: World) -> None:
+@case("a broker that nobody registered cannot be unregistered", "ClusterControlManagerTest.testUnregister")
+async def unregistered_broker_cannot_be_unregistered(world: World) -> None:
     broker_id = world.identities.broker_id()
     message = f"Broker ID {broker_id} is not currently registered"
     refused = {"errorCode": codes.BROKER_ID_NOT_REGISTERED, "errorMessage": message}
-    await world.ask("UnregisterBroker", {"brokerId": broker_id}, answer=refused)
+    await world.send("UnregisterBroker", {"brokerId": broker_id}, answer=refused)
     await world.wrote()
 
 
 @case(
     "a broker that was unregistered stays a replica, and comes back as one",
-    AREA,
     "ReplicationControlManager.handleBrokerUnregistered",
 )
-async def _(world: World) -> None:
+async def broker_that_was_unregistered_stays_replica_and_comes_back_as_one(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
-    await world.ask("UnregisterBroker", {"brokerId": b.id}, answer={"errorCode": 0})
+    await world.send("UnregisterBroker", {"brokerId": b.id}, answer={"errorCode": 0})
     again = await world.register(b.id)
     await world.unfence(again)
     await world.propose_isr(

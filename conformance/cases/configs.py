@@ -11,7 +11,6 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
-AREA = "configs"
 TEST = "ConfigurationControlManagerTest"
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -25,8 +24,8 @@ def resource(kind: int, name: str, *changes: Change) -> Tree:
 
 
 async def alter(world: World, *resources: Tree, answer: Any, **fields: Any) -> None:
-    asked = {"resources": list(resources), **fields}
-    await world.ask("IncrementalAlterConfigs", asked, answer={"responses": InAnyOrder(answer)})
+    request = {"resources": list(resources), **fields}
+    await world.send("IncrementalAlterConfigs", request, answer={"responses": InAnyOrder(answer)})
 
 
 def refused(code: int, message: Any = ANYTHING) -> list[Tree]:
@@ -41,62 +40,58 @@ async def topic_name(world: World, **configs: str) -> str:
     return (await world.topic([await world.broker()], **configs)).name
 
 
-@case("a topic's config is set with one record", AREA, f"{TEST}.testIncrementalAlterConfigs")
-async def _(world: World) -> None:
+@case("a topic's config is set with one record", f"{TEST}.testIncrementalAlterConfigs")
+async def topics_config_is_set_with_one_record(world: World) -> None:
     name = await topic_name(world)
     answer = [{**GOOD, "resourceType": TOPIC, "resourceName": name}]
     await alter(world, resource(TOPIC, name, (SET, "retention.ms", "1000")), answer=answer)
     await world.wrote(written(TOPIC, name, "retention.ms", "1000"))
 
 
-@case("a topic's config that is set to what it is is not written", AREA, f"{TEST}.testIncrementalAlterConfigs")
-async def _(world: World) -> None:
+@case("a topic's config that is set to what it is is not written", f"{TEST}.testIncrementalAlterConfigs")
+async def unchanged_topic_config_is_not_written(world: World) -> None:
     name = await topic_name(world, retention_ms="1000")
     await alter(world, resource(TOPIC, name, (SET, "retention.ms", "1000")), answer=[GOOD])
     await world.wrote()
 
 
-@case("a topic's config is deleted with a null", AREA, f"{TEST}.testIncrementalAlterConfigs")
-async def _(world: World) -> None:
+@case("a topic's config is deleted with a null", f"{TEST}.testIncrementalAlterConfigs")
+async def topics_config_is_deleted_with_null(world: World) -> None:
     name = await topic_name(world, retention_ms="1000")
     await alter(world, resource(TOPIC, name, (DELETE, "retention.ms", "ignored")), answer=[GOOD])
     await world.wrote(written(TOPIC, name, "retention.ms", None))
 
 
-@case("a config that is not there is deleted without a record", AREA, f"{TEST}.testIncrementalAlterConfigs")
-async def _(world: World) -> None:
+@case("a config that is not there is deleted without a record", f"{TEST}.testIncrementalAlterConfigs")
+async def config_that_is_not_there_is_deleted_without_record(world: World) -> None:
     name = await topic_name(world)
     await alter(world, resource(TOPIC, name, (DELETE, "retention.ms", None)), answer=[GOOD])
     await world.wrote()
 
 
-@case(
-    "what is appended to a list comes behind what is there, once",
-    AREA,
-    f"{TEST}.testIncrementalAlterMultipleConfigValues",
-)
-async def _(world: World) -> None:
+@case("what is appended to a list comes behind what is there, once", f"{TEST}.testIncrementalAlterMultipleConfigValues")
+async def append_adds_each_element_once_at_the_end(world: World) -> None:
     name = await topic_name(world, cleanup_policy="compact")
     await alter(world, resource(TOPIC, name, (APPEND, "cleanup.policy", "delete,compact")), answer=[GOOD])
     await world.wrote(written(TOPIC, name, "cleanup.policy", "compact,delete"))
 
 
-@case("a list that is not set is appended to its default", AREA, f"{TEST}.testIncrementalAlterConfigs", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("a list that is not set is appended to its default", f"{TEST}.testIncrementalAlterConfigs", Rank.SHOULD)
+async def list_that_is_not_set_is_appended_to_its_default(world: World) -> None:
     name = await topic_name(world)
     await alter(world, resource(TOPIC, name, (APPEND, "cleanup.policy", "compact")), answer=[GOOD])
     await world.wrote(written(TOPIC, name, "cleanup.policy", "delete,compact"))
 
 
-@case("what is subtracted from a list goes", AREA, f"{TEST}.testIncrementalAlterMultipleConfigValues")
-async def _(world: World) -> None:
+@case("what is subtracted from a list goes", f"{TEST}.testIncrementalAlterMultipleConfigValues")
+async def subtract_removes_elements(world: World) -> None:
     name = await topic_name(world, cleanup_policy="compact,delete")
     await alter(world, resource(TOPIC, name, (SUBTRACT, "cleanup.policy", "delete,other")), answer=[GOOD])
     await world.wrote(written(TOPIC, name, "cleanup.policy", "compact"))
 
 
-@case("nothing is appended to what is no list", AREA, f"{TEST}.testIncrementalAlterConfigs")
-async def _(world: World) -> None:
+@case("nothing is appended to what is no list", f"{TEST}.testIncrementalAlterConfigs")
+async def append_is_refused_unless_the_config_is_a_list(world: World) -> None:
     name = await topic_name(world)
     message = "Can't APPEND to key retention.ms because its type is not LIST."
     await alter(
@@ -108,16 +103,16 @@ async def _(world: World) -> None:
     )
 
 
-@case("a resource with one bad value is left as it is", AREA, f"{TEST}.testIncrementalAlterConfigs")
-async def _(world: World) -> None:
+@case("a resource with one bad value is left as it is", f"{TEST}.testIncrementalAlterConfigs")
+async def resource_with_one_bad_value_is_left(world: World) -> None:
     name = await topic_name(world)
-    asked = resource(TOPIC, name, (SET, "retention.ms", "7"), (SET, "segment.ms", "0"))
-    await alter(world, asked, answer=refused(codes.INVALID_CONFIG))
+    request = resource(TOPIC, name, (SET, "retention.ms", "7"), (SET, "segment.ms", "0"))
+    await alter(world, request, answer=refused(codes.INVALID_CONFIG))
     await world.wrote()
 
 
-@case("a bad resource does not harm a good one", AREA, f"{TEST}.testIncrementalAlterConfigs")
-async def _(world: World) -> None:
+@case("a bad resource does not harm a good one", f"{TEST}.testIncrementalAlterConfigs")
+async def bad_resource_does_not_harm_good_one(world: World) -> None:
     name, none = await topic_name(world), world.name("none")
     answer = [{**GOOD, "resourceName": name}, {"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION, "resourceName": none}]
     await alter(
@@ -129,27 +124,25 @@ async def _(world: World) -> None:
     await world.wrote(written(TOPIC, name, "flush.ms", "8"))
 
 
-@case("configs that are only validated are not written", AREA, "QuorumController.incrementalAlterConfigs")
-async def _(world: World) -> None:
+@case("configs that are only validated are not written", "QuorumController.incrementalAlterConfigs")
+async def configs_that_are_only_validated_are_not_written(world: World) -> None:
     name = await topic_name(world)
     await alter(world, resource(TOPIC, name, (SET, "flush.ms", "11")), answer=[GOOD], validateOnly=True)
     await world.wrote()
 
 
 @case(
-    "a resource that is named twice is refused once",
-    AREA,
-    "ControllerApisTest.testInvalidIncrementalAlterConfigsResources",
+    "a resource that is named twice is refused once", "ControllerApisTest.testInvalidIncrementalAlterConfigsResources"
 )
-async def _(world: World) -> None:
+async def resource_that_is_named_twice_is_refused_once(world: World) -> None:
     name = await topic_name(world)
     twice = [resource(TOPIC, name, (SET, "flush.ms", value)) for value in ("1", "2")]
     await alter(world, *twice, answer=refused(codes.INVALID_REQUEST, "Duplicate resource."))
     await world.wrote()
 
 
-@case("an unknown type of resource is refused", AREA, "ControllerApisTest.testInvalidIncrementalAlterConfigsResources")
-async def _(world: World) -> None:
+@case("an unknown type of resource is refused", "ControllerApisTest.testInvalidIncrementalAlterConfigsResources")
+async def unknown_type_of_resource_is_refused(world: World) -> None:
     for kind in (0, 3, 64):
         answer = refused(codes.UNSUPPORTED_VERSION, f"Unknown resource type {kind}.")
         await alter(world, resource(kind, world.name()), answer=answer)
@@ -174,17 +167,17 @@ VALUE_REFUSALS: list[tuple[str, str, str | None, Any]] = [
 
 
 def refuse_name(kind: int, what: str, name: str, code: int) -> None:
-    told = "topic" if kind == TOPIC else "broker"
+    kind_name = "topic" if kind == TOPIC else "broker"
 
-    @case(f"configs of a {told} with {what} are refused", AREA, f"{TEST}.testIncrementalAlterConfigsWithoutExistence")
-    async def _(world: World) -> None:
+    @case(f"configs of a {kind_name} with {what} are refused", f"{TEST}.testIncrementalAlterConfigsWithoutExistence")
+    async def configs_of_unusable_resource_name_are_refused(world: World) -> None:
         key = "flush.ms" if kind == TOPIC else "num.io.threads"
         await alter(world, resource(kind, name, (SET, key, "1")), answer=refused(code), validateOnly=True)
 
 
 def refuse_value(what: str, key: str, value: str | None, message: Any) -> None:
-    @case(f"a topic's config with {what} is refused", AREA, f"{TEST}.testIncrementalAlterConfigs")
-    async def _(world: World) -> None:
+    @case(f"a topic's config with {what} is refused", f"{TEST}.testIncrementalAlterConfigs")
+    async def invalid_topic_config_is_refused(world: World) -> None:
         name = await topic_name(world)
         await alter(world, resource(TOPIC, name, (SET, key, value)), answer=refused(codes.INVALID_CONFIG, message))
         await world.wrote()
@@ -198,23 +191,23 @@ for value_row in VALUE_REFUSALS:
     refuse_value(*value_row)
 
 
-@case("a broker's config is written even if it is what it was", AREA, "ConfigurationControlManager", Rank.QUIRK)
-async def _(world: World) -> None:
+@case("a broker's config is written even if it is what it was", "ConfigurationControlManager", Rank.QUIRK)
+async def unchanged_broker_config_is_written(world: World) -> None:
     name = str((await world.broker()).id)
     for _ in range(2):
         await alter(world, resource(BROKER, name, (SET, "num.io.threads", "9")), answer=[GOOD])
         await world.wrote(written(BROKER, name, "num.io.threads", "9"))
 
 
-@case("a broker's config may have any key", AREA, "ConfigurationControlManager", Rank.QUIRK)
-async def _(world: World) -> None:
+@case("a broker's config may have any key", "ConfigurationControlManager", Rank.QUIRK)
+async def brokers_config_may_have_any_key(world: World) -> None:
     name = str((await world.broker()).id)
     await alter(world, resource(BROKER, name, (SET, "anything.goes", "x")), answer=[GOOD])
     await world.wrote(written(BROKER, name, "anything.goes", "x"))
 
 
-@case("the configs of all brokers have an empty name", AREA, "ConfigurationControlManager", alone=True)
-async def _(world: World) -> None:
+@case("the configs of all brokers have an empty name", "ConfigurationControlManager", alone=True)
+async def configs_of_all_brokers_have_empty_name(world: World) -> None:
     world.afterwards(
         "IncrementalAlterConfigs", {"resources": [resource(BROKER, "", (DELETE, "log.retention.ms", None))]}
     )
@@ -224,53 +217,52 @@ async def _(world: World) -> None:
 
 @case(
     "a topic takes over what all brokers have",
-    AREA,
     "ConfigurationControlManager.computeEffectiveTopicConfigs",
     Rank.SHOULD,
     alone=True,
 )
-async def _(world: World) -> None:
+async def topic_inherits_cluster_wide_configs(world: World) -> None:
     world.afterwards("IncrementalAlterConfigs", {"resources": [resource(BROKER, "", (DELETE, "log.roll.ms", None))]})
     await alter(world, resource(BROKER, "", (SET, "log.roll.ms", "78000")), answer=[GOOD])
-    asked = {"topics": [world.creatable("t", [await world.broker()])], "timeoutMs": 10_000}
-    told = await world.ask("CreateTopics", asked, answer={"topics": [{"errorCode": 0}]})
-    (segment,) = [each for each in told["topics"][0]["configs"] if each["name"] == "segment.ms"]
+    request = {"topics": [world.creatable("t", [await world.broker()])], "timeoutMs": 10_000}
+    kind_name = await world.send("CreateTopics", request, answer={"topics": [{"errorCode": 0}]})
+    (segment,) = [each for each in kind_name["topics"][0]["configs"] if each["name"] == "segment.ms"]
     expect("segment.ms", {"value": "78000", "configSource": 3}, segment)
 
 
-@case("a broker has no minimum of in-sync replicas of its own with eligible leaders", AREA, "KIP-966", elr=True)
-async def _(world: World) -> None:
+@case("a broker has no minimum of in-sync replicas of its own with eligible leaders", "KIP-966", elr=True)
+async def broker_has_no_minimum_of_in_sync_replicas_of_its_own_with_eligible_leaders(world: World) -> None:
     name = str((await world.broker()).id)
     message = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
-    asked = resource(BROKER, name, (SET, "min.insync.replicas", "2"))
-    await alter(world, asked, answer=refused(codes.INVALID_CONFIG, message))
+    request = resource(BROKER, name, (SET, "min.insync.replicas", "2"))
+    await alter(world, request, answer=refused(codes.INVALID_CONFIG, message))
 
 
-@case("the cluster's minimum of in-sync replicas stays with eligible leaders", AREA, "KIP-966", elr=True)
-async def _(world: World) -> None:
+@case("the cluster's minimum of in-sync replicas stays with eligible leaders", "KIP-966", elr=True)
+async def clusters_minimum_of_in_sync_replicas_stays_with_eligible_leaders(world: World) -> None:
     message = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
-    asked = resource(BROKER, "", (DELETE, "min.insync.replicas", None))
-    await alter(world, asked, answer=refused(codes.INVALID_CONFIG, message))
+    request = resource(BROKER, "", (DELETE, "min.insync.replicas", None))
+    await alter(world, request, answer=refused(codes.INVALID_CONFIG, message))
 
 
-@case("a broker may have a minimum of in-sync replicas of its own without eligible leaders", AREA, "KIP-966", elr=False)
-async def _(world: World) -> None:
+@case("a broker may have a minimum of in-sync replicas of its own without eligible leaders", "KIP-966", elr=False)
+async def broker_may_have_minimum_of_in_sync_replicas_of_its_own_without_eligible_leaders(world: World) -> None:
     name = str((await world.broker()).id)
     await alter(world, resource(BROKER, name, (SET, "min.insync.replicas", "2")), answer=[GOOD])
 
 
-@case("a topic's minimum of in-sync replicas clears its eligible leaders", AREA, "KIP-966, ClearElrRecord", elr=True)
-async def _(world: World) -> None:
+@case("a topic's minimum of in-sync replicas clears its eligible leaders", "KIP-966, ClearElrRecord", elr=True)
+async def topics_minimum_of_in_sync_replicas_clears_its_eligible_leaders(world: World) -> None:
     name = await topic_name(world)
     await alter(world, resource(TOPIC, name, (SET, "min.insync.replicas", "2")), answer=[GOOD])
     await world.wrote(written(TOPIC, name, "min.insync.replicas", "2"), record("ClearElr", topicName=name))
 
 
-@case("client metrics have an interval and a match", AREA, "KIP-714, ClientMetricsConfigs")
-async def _(world: World) -> None:
+@case("client metrics have an interval and a match", "KIP-714, ClientMetricsConfigs")
+async def client_metrics_have_interval_and_match(world: World) -> None:
     name = world.name("m")
-    asked = resource(CLIENT_METRICS, name, (SET, "interval.ms", "100"), (SET, "match", "client_id=a.*"))
-    await alter(world, asked, answer=[GOOD])
+    request = resource(CLIENT_METRICS, name, (SET, "interval.ms", "100"), (SET, "match", "client_id=a.*"))
+    await alter(world, request, answer=[GOOD])
     await world.wrote(
         written(CLIENT_METRICS, name, "interval.ms", "100"),
         written(CLIENT_METRICS, name, "match", "client_id=a.*"),
@@ -278,8 +270,8 @@ async def _(world: World) -> None:
     )
 
 
-@case("bad client metrics are refused", AREA, "KIP-714, ClientMetricsConfigs", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("bad client metrics are refused", "KIP-714, ClientMetricsConfigs", Rank.SHOULD)
+async def bad_client_metrics_are_refused(world: World) -> None:
     for key, value, code in (
         ("interval.ms", "99", codes.INVALID_REQUEST),
         ("match", "client=a", codes.INVALID_CONFIG),
@@ -288,8 +280,8 @@ async def _(world: World) -> None:
         await alter(world, resource(CLIENT_METRICS, world.name("m"), (SET, key, value)), answer=refused(code))
 
 
-@case("a group's configs are checked", AREA, "KIP-848, GroupConfig", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("a group's configs are checked", "KIP-848, GroupConfig", Rank.SHOULD)
+async def groups_configs_are_checked(world: World) -> None:
     name = world.name("g")
     await alter(world, resource(GROUP, name, (SET, "consumer.session.timeout.ms", "50000")), answer=[GOOD])
     await world.wrote(written(GROUP, name, "consumer.session.timeout.ms", "50000"))
@@ -300,12 +292,12 @@ async def _(world: World) -> None:
 
 async def replace(world: World, name: str, answer: Any, **values: str) -> None:
     configs = [{"name": key.replace("_", "."), "value": value} for key, value in values.items()]
-    asked = {"resources": [{"resourceType": TOPIC, "resourceName": name, "configs": configs}]}
-    await world.ask("AlterConfigs", asked, answer={"responses": answer})
+    request = {"resources": [{"resourceType": TOPIC, "resourceName": name, "configs": configs}]}
+    await world.send("AlterConfigs", request, answer={"responses": answer})
 
 
-@case("AlterConfigs deletes what it does not name", AREA, f"{TEST}.testLegacyAlterConfigs")
-async def _(world: World) -> None:
+@case("AlterConfigs deletes what it does not name", f"{TEST}.testLegacyAlterConfigs")
+async def alter_configs_deletes_omitted_configs(world: World) -> None:
     name = await topic_name(world, retention_ms="1000", flush_ms="4")
     await replace(world, name, [GOOD], flush_ms="5")
     await world.wrote(
@@ -313,15 +305,15 @@ async def _(world: World) -> None:
     )
 
 
-@case("AlterConfigs of what is there already writes nothing", AREA, f"{TEST}.testLegacyAlterConfigs")
-async def _(world: World) -> None:
+@case("AlterConfigs of what is there already writes nothing", f"{TEST}.testLegacyAlterConfigs")
+async def alter_configs_without_change_writes_nothing(world: World) -> None:
     name = await topic_name(world, flush_ms="4")
     await replace(world, name, [GOOD], flush_ms="4")
     await world.wrote()
 
 
-@case("AlterConfigs refuses what it cannot set", AREA, "ControllerApisTest.testHandleLegacyAlterConfigsErrors")
-async def _(world: World) -> None:
+@case("AlterConfigs refuses what it cannot set", "ControllerApisTest.testHandleLegacyAlterConfigsErrors")
+async def alter_configs_refuses_invalid_configs(world: World) -> None:
     name = await topic_name(world, flush_ms="4")
     await replace(world, name, refused(codes.INVALID_CONFIG), no_such="1")
     await replace(world, world.name("none"), refused(codes.UNKNOWN_TOPIC_OR_PARTITION), flush_ms="4")

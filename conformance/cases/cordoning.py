@@ -1,4 +1,4 @@
-"""Cordoned directories (KIP-1066): what a broker says of them, and what placement makes of it."""
+"""Cordoned directories (KIP-1066): reporting by brokers, and the effect on replica placement."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, Broker, World
 from mockraft.wire import error_codes as codes
 
-AREA = "cordoning"
 HEARTBEAT = "KIP-1066, BrokerHeartbeatRequest v2"
 KEY = "cordoned.log.dirs"
 BROKER, SET, DELETE = 4, 0, 1
 
 
-@case("a heartbeat with cordoned directories is written", AREA, HEARTBEAT, since=30)
-async def _(world: World) -> None:
+@case("a heartbeat with cordoned directories is written", HEARTBEAT, since=30)
+async def heartbeat_with_cordoned_directories_is_written(world: World) -> None:
     a = await world.broker(log_dirs=2)
     await world.heartbeat(a, cordonedLogDirs=[a.dirs[1]])
     await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=[a.dirs[1]]))
 
 
-@case("the first word that nothing is cordoned is written", AREA, HEARTBEAT, Rank.QUIRK, since=30)
-async def _(world: World) -> None:
+@case("the first word that nothing is cordoned is written", HEARTBEAT, Rank.QUIRK, since=30)
+async def first_report_without_cordoned_directories_is_written(world: World) -> None:
     a = await world.register()
     await world.heartbeat(a)
     await world.records()
@@ -33,8 +32,8 @@ async def _(world: World) -> None:
     await world.wrote()
 
 
-@case("the same cordoned directories in another order are not written again", AREA, HEARTBEAT, since=30)
-async def _(world: World) -> None:
+@case("the same cordoned directories in another order are not written again", HEARTBEAT, since=30)
+async def same_cordoned_directories_in_another_order_are_not_written_again(world: World) -> None:
     a = await world.broker(log_dirs=3)
     await world.heartbeat(a, cordonedLogDirs=a.dirs[:2])
     await world.records()
@@ -42,8 +41,8 @@ async def _(world: World) -> None:
     await world.wrote()
 
 
-@case("a heartbeat that does not speak of cordoning changes nothing", AREA, HEARTBEAT, since=30)
-async def _(world: World) -> None:
+@case("a heartbeat that does not speak of cordoning changes nothing", HEARTBEAT, since=30)
+async def heartbeat_without_cordoned_directories_changes_nothing(world: World) -> None:
     a = await world.broker(log_dirs=2)
     await world.heartbeat(a, cordonedLogDirs=[a.dirs[1]])
     await world.records()
@@ -52,8 +51,8 @@ async def _(world: World) -> None:
     await world.wrote()
 
 
-@case("directories are uncordoned by an empty list", AREA, HEARTBEAT, since=30)
-async def _(world: World) -> None:
+@case("directories are uncordoned by an empty list", HEARTBEAT, since=30)
+async def directories_are_uncordoned_by_empty_list(world: World) -> None:
     a = await world.broker(log_dirs=2)
     await world.heartbeat(a, cordonedLogDirs=a.dirs)
     await world.records()
@@ -61,16 +60,16 @@ async def _(world: World) -> None:
     await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=[]))
 
 
-@case("cordoned directories need not be the broker's", AREA, HEARTBEAT, Rank.QUIRK, since=30)
-async def _(world: World) -> None:
+@case("cordoned directories need not be the broker's", HEARTBEAT, Rank.QUIRK, since=30)
+async def cordoned_directories_need_not_be_brokers(world: World) -> None:
     a = await world.broker()
     unknown = world.uuid()
     await world.heartbeat(a, cordonedLogDirs=[unknown])
     await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=[unknown]))
 
 
-@case("fencing, failure and cordoning of one heartbeat are three records in this order", AREA, HEARTBEAT, since=30)
-async def _(world: World) -> None:
+@case("fencing, failure and cordoning of one heartbeat are three records in this order", HEARTBEAT, since=30)
+async def fencing_failure_and_cordoning_of_one_heartbeat_are_three_records_in_this_order(world: World) -> None:
     a = await world.broker(log_dirs=3)
     await world.heartbeat(a, wantFence=True, offlineLogDirs=[a.dirs[0]], cordonedLogDirs=[a.dirs[1]])
     await world.wrote(
@@ -80,16 +79,16 @@ async def _(world: World) -> None:
     )
 
 
-@case("a fenced broker's cordoned directories are written", AREA, HEARTBEAT, since=30)
-async def _(world: World) -> None:
+@case("a fenced broker's cordoned directories are written", HEARTBEAT, since=30)
+async def fenced_brokers_cordoned_directories_are_written(world: World) -> None:
     a = await world.register(logDirs=[world.uuid(), world.uuid()])
     await world.records()
     await world.heartbeat(a, wantFence=True, cordonedLogDirs=[a.dirs[0]])
     await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=[a.dirs[0]]))
 
 
-@case("registering anew forgets what is cordoned", AREA, "KIP-1066, RegisterBrokerRecord v4", since=30)
-async def _(world: World) -> None:
+@case("registering anew forgets what is cordoned", "KIP-1066, RegisterBrokerRecord v4", since=30)
+async def reregistration_clears_cordoned_directories(world: World) -> None:
     a = await world.broker(log_dirs=2)
     await world.heartbeat(a, cordonedLogDirs=[a.dirs[1]])
     await world.register(a.id, **{**a.registration, "rack": "r"})
@@ -98,45 +97,42 @@ async def _(world: World) -> None:
     await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=[a.dirs[1]]))
 
 
-@case("cordoned directories are not looked at before metadata.version 30", AREA, HEARTBEAT, until=29)
-async def _(world: World) -> None:
+@case("cordoned directories are not looked at before metadata.version 30", HEARTBEAT, until=29)
+async def cordoned_directories_are_not_looked_at_before_metadata_version_30(world: World) -> None:
     a = await world.broker(log_dirs=2)
     await world.heartbeat(a, cordonedLogDirs=a.dirs)
     await world.wrote()
 
 
 @case(
-    "a topic may be assigned to a broker with all directories cordoned",
-    AREA,
-    "KIP-1066 says otherwise",
-    Rank.QUIRK,
-    since=30,
+    "a topic may be assigned to a broker with all directories cordoned", "KIP-1066 says otherwise", Rank.QUIRK, since=30
 )
-async def _(world: World) -> None:
+async def topic_may_be_assigned_to_broker_with_all_directories_cordoned(world: World) -> None:
     a = await world.broker(cordoned=[0])
-    asked = world.creatable("t", [a])
-    await world.ask("CreateTopics", {"topics": [asked], "timeoutMs": TIMEOUT_MS}, answer={"topics": [{"errorCode": 0}]})
+    request = world.creatable("t", [a])
+    await world.send(
+        "CreateTopics", {"topics": [request], "timeoutMs": TIMEOUT_MS}, answer={"topics": [{"errorCode": 0}]}
+    )
     await world.wrote(record("Topic"), record("Partition", leader=a.id, directories=a.dirs))
 
 
 @case(
     "a partition may be moved to a broker with all directories cordoned",
-    AREA,
     "KIP-1066 says otherwise",
     Rank.QUIRK,
     since=30,
 )
-async def _(world: World) -> None:
+async def partition_may_be_moved_to_broker_with_all_directories_cordoned(world: World) -> None:
     a, b = await world.broker(), await world.broker(cordoned=[0])
     topic = await world.topic([a])
     partition = {"partitionIndex": 0, "replicas": [b.id]}
-    asked = {"topics": [{"name": topic.name, "partitions": [partition]}], "timeoutMs": TIMEOUT_MS}
+    request = {"topics": [{"name": topic.name, "partitions": [partition]}], "timeoutMs": TIMEOUT_MS}
     answer = {"responses": [{"partitions": [{"errorCode": 0}]}]}
-    await world.ask("AlterPartitionReassignments", asked, answer=answer)
+    await world.send("AlterPartitionReassignments", request, answer=answer)
 
 
-@case("a broker with all directories cordoned goes on leading", AREA, HEARTBEAT, since=30)
-async def _(world: World) -> None:
+@case("a broker with all directories cordoned goes on leading", HEARTBEAT, since=30)
+async def broker_with_all_directories_cordoned_goes_on_leading(world: World) -> None:
     a, b = await world.brokers(2)
     await world.topic([a, b])
     await world.heartbeat(a, cordonedLogDirs=a.dirs)
@@ -147,19 +143,19 @@ async def alter(world: World, broker: Broker, value: str | None, *, code: int, m
     config: Tree = {"name": KEY, "configOperation": DELETE if value is None else SET, "value": value}
     resource = {"resourceType": BROKER, "resourceName": str(broker.id), "configs": [config]}
     answer = {"responses": [{"errorCode": code, "errorMessage": message}]}
-    await world.ask("IncrementalAlterConfigs", {"resources": [resource]}, answer=answer)
+    await world.send("IncrementalAlterConfigs", {"resources": [resource]}, answer=answer)
 
 
-@case("cordoned.log.dirs set at the controller must be a part of what is set", AREA, "KIP-1066", since=30)
-async def _(world: World) -> None:
+@case("cordoned.log.dirs set at the controller must be a part of what is set", "KIP-1066", since=30)
+async def cordoned_log_dirs_must_be_a_subset_of_log_dirs(world: World) -> None:
     a = await world.broker()
     message = "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the current configuration value."
     await alter(world, a, "/a", code=codes.INVALID_CONFIG, message=message)
     await alter(world, a, " ", code=0, message=None)
 
 
-@case("cordoned.log.dirs cannot be set before metadata.version 30", AREA, "KIP-1066", until=29)
-async def _(world: World) -> None:
+@case("cordoned.log.dirs cannot be set before metadata.version 30", "KIP-1066", until=29)
+async def cordoned_log_dirs_cannot_be_set_before_metadata_version_30(world: World) -> None:
     a = await world.broker()
     message = "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
     for value in ("/a", "", None):

@@ -11,7 +11,6 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
-AREA = "described configs"
 SOURCE = "ConfigHelper.handleDescribeConfigsRequest"
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 OWN, DEFAULT = 1, 5
@@ -20,27 +19,27 @@ PAUSE_S = 0.05
 
 
 async def describe(world: World, kind: int, name: str, *keys: str, answer: Any, **fields: Any) -> None:
-    """Ask until the answer is this: a controller describes what it has published, a moment after it was written."""
-    asked: Tree = {
+    """Repeat the request until the response is as expected: a controller describes its last published image."""
+    request: Tree = {
         "resources": [{"resourceType": kind, "resourceName": name, "configurationKeys": list(keys) or None}],
         **fields,
     }
-    told: Tree = {}
+    described: Tree = {}
     expected = {"results": [{"resourceType": kind, "resourceName": name, **answer}]}
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE_S
     while loop.time() < deadline:
-        told = await world.ask("DescribeConfigs", asked)
-        if difference(expected, told) is None:
+        described = await world.send("DescribeConfigs", request)
+        if difference(expected, described) is None:
             return
         await asyncio.sleep(PAUSE_S)
-    expect("the answer to DescribeConfigs", expected, told)
+    expect("the answer to DescribeConfigs", expected, described)
 
 
-@case("a topic's config is told with where it comes from", AREA, SOURCE)
-async def _(world: World) -> None:
+@case("a topic's config is told with where it comes from", SOURCE)
+async def topic_config_is_described_with_its_source(world: World) -> None:
     topic = await world.topic([await world.broker()], flush_ms="4")
-    told = {
+    described = {
         "name": "flush.ms",
         "value": "4",
         "configSource": OWN,
@@ -48,57 +47,57 @@ async def _(world: World) -> None:
         "isSensitive": False,
         "synonyms": [],
     }
-    await describe(world, TOPIC, topic.name, "flush.ms", answer={"errorCode": 0, "configs": [told]})
+    await describe(world, TOPIC, topic.name, "flush.ms", answer={"errorCode": 0, "configs": [described]})
 
 
-@case("a topic's default is told as such", AREA, SOURCE)
-async def _(world: World) -> None:
+@case("a topic's default is told as such", SOURCE)
+async def topic_default_is_described_as_default(world: World) -> None:
     topic = await world.topic([await world.broker()])
-    told = {"name": "cleanup.policy", "value": "delete", "configSource": DEFAULT, "configType": 7}
-    await describe(world, TOPIC, topic.name, "cleanup.policy", answer={"configs": [told]})
+    described = {"name": "cleanup.policy", "value": "delete", "configSource": DEFAULT, "configType": 7}
+    await describe(world, TOPIC, topic.name, "cleanup.policy", answer={"configs": [described]})
 
 
-@case("synonyms of a config are told on demand", AREA, "KIP-226")
-async def _(world: World) -> None:
+@case("synonyms of a config are told on demand", "KIP-226")
+async def synonyms_are_described_on_request(world: World) -> None:
     topic = await world.topic([await world.broker()], flush_ms="4")
     synonyms = [{"name": "flush.ms", "value": "4", "source": OWN}]
     answer = {"configs": [{"name": "flush.ms", "synonyms": synonyms}]}
     await describe(world, TOPIC, topic.name, "flush.ms", answer=answer, includeSynonyms=True)
 
 
-@case("keys that nobody knows are not told", AREA, SOURCE, Rank.SHOULD)
-async def _(world: World) -> None:
+@case("keys that nobody knows are not told", SOURCE, Rank.SHOULD)
+async def unknown_keys_are_not_described(world: World) -> None:
     topic = await world.topic([await world.broker()])
     await describe(world, TOPIC, topic.name, "no.such", answer={"errorCode": 0, "configs": []})
 
 
-@case("a topic that is not there has no configs", AREA, SOURCE)
-async def _(world: World) -> None:
+@case("a topic that is not there has no configs", SOURCE)
+async def topic_that_is_not_there_has_no_configs(world: World) -> None:
     await describe(
         world, TOPIC, world.name("none"), answer={"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION, "configs": []}
     )
     await describe(world, TOPIC, "no/where", answer={"errorCode": codes.INVALID_TOPIC_EXCEPTION, "configs": []})
 
 
-@case("a controller describes no broker but itself", AREA, SOURCE)
-async def _(world: World) -> None:
+@case("a controller describes no broker but itself", SOURCE)
+async def controller_describes_no_broker_but_itself(world: World) -> None:
     a = await world.broker()
     await describe(world, BROKER, str(a.id), answer={"errorCode": codes.INVALID_REQUEST, "configs": []})
     await describe(world, BROKER, "x", answer={"errorCode": codes.INVALID_REQUEST, "configs": []})
 
 
-@case("client metrics and groups are described", AREA, "KIP-714, KIP-848", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("client metrics and groups are described", "KIP-714, KIP-848", Rank.SHOULD)
+async def client_metrics_and_groups_are_described(world: World) -> None:
     name = world.name("m")
     config = {"name": "interval.ms", "configOperation": 0, "value": "100"}
     resource = {"resourceType": CLIENT_METRICS, "resourceName": name, "configs": [config]}
-    await world.ask("IncrementalAlterConfigs", {"resources": [resource]}, answer={"responses": [{"errorCode": 0}]})
+    await world.send("IncrementalAlterConfigs", {"resources": [resource]}, answer={"responses": [{"errorCode": 0}]})
     await describe(world, CLIENT_METRICS, name, "interval.ms", answer={"configs": [{"value": "100"}]})
-    told = {"name": "consumer.session.timeout.ms", "value": ANYTHING, "configSource": ANYTHING}
-    await describe(world, GROUP, world.name("g"), "consumer.session.timeout.ms", answer={"configs": [told]})
+    described = {"name": "consumer.session.timeout.ms", "value": ANYTHING, "configSource": ANYTHING}
+    await describe(world, GROUP, world.name("g"), "consumer.session.timeout.ms", answer={"configs": [described]})
 
 
-@case("an unknown type of resource has the whole request refused", AREA, SOURCE, Rank.SHOULD)
-async def _(world: World) -> None:
+@case("an unknown type of resource has the whole request refused", SOURCE, Rank.SHOULD)
+async def unknown_resource_type_refuses_the_whole_request(world: World) -> None:
     answer = {"errorCode": codes.INVALID_REQUEST, "configs": []}
     await describe(world, 3, "x", answer=answer)

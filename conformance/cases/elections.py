@@ -11,7 +11,6 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, Broker, Topic, World
 from mockraft.wire import error_codes as codes
 
-AREA = "elections"
 TEST = "ReplicationControlManagerTest"
 PREFERRED, UNCLEAN = 0, 1
 
@@ -19,23 +18,23 @@ PREFERRED, UNCLEAN = 0, 1
 async def elect(
     world: World, kind: int, topic: str, *partitions: int, answer: Any, code: int = 0, **fields: Any
 ) -> None:
-    """`answer` is what each partition gets."""
-    asked = {
+    """`answer` is the expected result of each partition."""
+    request = {
         "electionType": kind,
         "topicPartitions": [{"topic": topic, "partitions": list(partitions)}],
         "timeoutMs": TIMEOUT_MS,
         **fields,
     }
     results = [{"topic": topic, "partitionResult": answer}] if answer else []
-    await world.ask("ElectLeaders", asked, answer={"errorCode": code, "replicaElectionResults": results})
+    await world.send("ElectLeaders", request, answer={"errorCode": code, "replicaElectionResults": results})
 
 
-def told(code: int, partition: int = 0, **fields: Any) -> list[dict[str, Any]]:
+def expected_results(code: int, partition: int = 0, **fields: Any) -> list[dict[str, Any]]:
     return [{"partitionId": partition, "errorCode": code, **fields}]
 
 
 async def led_by_the_second(world: World) -> tuple[Topic, Broker, Broker]:
-    """Both replicas run and are in sync; the second leads."""
+    """Create a partition whose replicas both run and are in sync; the second leads."""
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await world.fence(a)
@@ -45,102 +44,101 @@ async def led_by_the_second(world: World) -> tuple[Topic, Broker, Broker]:
     return topic, a, b
 
 
-@case("the preferred replica is elected when it is in sync", AREA, f"{TEST}.testElectPreferredLeaders")
-async def _(world: World) -> None:
+@case("the preferred replica is elected when it is in sync", f"{TEST}.testElectPreferredLeaders")
+async def preferred_replica_is_elected_when_it_is_in_sync(world: World) -> None:
     topic, a, _b = await led_by_the_second(world)
-    await elect(world, PREFERRED, topic.name, 0, answer=told(0))
+    await elect(world, PREFERRED, topic.name, 0, answer=expected_results(0))
     await world.wrote(partition_change(topic.id, leader=a.id))
 
 
-@case("the preferred replica that leads needs no election", AREA, f"{TEST}.testElectPreferredLeaders")
-async def _(world: World) -> None:
+@case("the preferred replica that leads needs no election", f"{TEST}.testElectPreferredLeaders")
+async def preferred_replica_that_leads_needs_no_election(world: World) -> None:
     topic = await world.topic([await world.broker()])
     message = "Leader election not needed for topic partition."
-    await elect(world, PREFERRED, topic.name, 0, answer=told(codes.ELECTION_NOT_NEEDED, errorMessage=message))
+    await elect(
+        world, PREFERRED, topic.name, 0, answer=expected_results(codes.ELECTION_NOT_NEEDED, errorMessage=message)
+    )
     await world.wrote()
 
 
-@case("the preferred replica that is not in sync is not available", AREA, f"{TEST}.testElectPreferredLeaders")
-async def _(world: World) -> None:
+@case("the preferred replica that is not in sync is not available", f"{TEST}.testElectPreferredLeaders")
+async def preferred_replica_that_is_not_in_sync_is_not_available(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await world.fence(a)
     await world.unfence(a)
-    await elect(world, PREFERRED, topic.name, 0, answer=told(codes.PREFERRED_LEADER_NOT_AVAILABLE))
+    await elect(world, PREFERRED, topic.name, 0, answer=expected_results(codes.PREFERRED_LEADER_NOT_AVAILABLE))
     await world.wrote()
 
 
-@case("the preferred replica that is fenced is not available", AREA, f"{TEST}.testElectPreferredLeaders")
-async def _(world: World) -> None:
+@case("the preferred replica that is fenced is not available", f"{TEST}.testElectPreferredLeaders")
+async def preferred_replica_that_is_fenced_is_not_available(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await world.fence(a)
-    await elect(world, PREFERRED, topic.name, 0, answer=told(codes.PREFERRED_LEADER_NOT_AVAILABLE))
+    await elect(world, PREFERRED, topic.name, 0, answer=expected_results(codes.PREFERRED_LEADER_NOT_AVAILABLE))
 
 
-@case("partitions that are not there are told", AREA, f"{TEST}.testElectPreferredLeaders")
-async def _(world: World) -> None:
+@case("partitions that are not there are told", f"{TEST}.testElectPreferredLeaders")
+async def unknown_partitions_are_reported(world: World) -> None:
     topic = await world.topic([await world.broker()])
     for kind in (PREFERRED, UNCLEAN):
-        await elect(world, kind, topic.name, 7, answer=told(codes.UNKNOWN_TOPIC_OR_PARTITION, 7))
-        await elect(world, kind, world.name("none"), 0, answer=told(codes.UNKNOWN_TOPIC_OR_PARTITION))
+        await elect(world, kind, topic.name, 7, answer=expected_results(codes.UNKNOWN_TOPIC_OR_PARTITION, 7))
+        await elect(world, kind, world.name("none"), 0, answer=expected_results(codes.UNKNOWN_TOPIC_OR_PARTITION))
 
 
-@case("an unclean election is not needed where there is a leader", AREA, f"{TEST}.testElectUncleanLeaders_WithoutElr")
-async def _(world: World) -> None:
+@case("an unclean election is not needed where there is a leader", f"{TEST}.testElectUncleanLeaders_WithoutElr")
+async def unclean_election_is_not_needed_where_there_is_leader(world: World) -> None:
     topic, _a, _b = await led_by_the_second(world)
-    await elect(world, UNCLEAN, topic.name, 0, answer=told(codes.ELECTION_NOT_NEEDED))
+    await elect(world, UNCLEAN, topic.name, 0, answer=expected_results(codes.ELECTION_NOT_NEEDED))
 
 
-@case("an unclean election takes the first replica that runs", AREA, f"{TEST}.testElectUncleanLeaders_WithoutElr")
-async def _(world: World) -> None:
+@case("an unclean election takes the first replica that runs", f"{TEST}.testElectUncleanLeaders_WithoutElr")
+async def unclean_election_takes_first_replica_that_runs(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await world.fence(a, b)
     await world.unfence(a)
-    await elect(world, UNCLEAN, topic.name, 0, answer=told(0))
+    await elect(world, UNCLEAN, topic.name, 0, answer=expected_results(0))
     with_elr: Tree = {"eligibleLeaderReplicas": [], "lastKnownElr": []} if world.level >= 26 else {}
     await world.wrote(partition_change(topic.id, isr=[a.id], leader=a.id, leaderRecoveryState=1, **with_elr))
 
 
-@case("an unclean election finds nobody where nobody runs", AREA, f"{TEST}.testElectUncleanLeaders_WithoutElr")
-async def _(world: World) -> None:
+@case("an unclean election finds nobody where nobody runs", f"{TEST}.testElectUncleanLeaders_WithoutElr")
+async def unclean_election_needs_a_running_replica(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     await world.fence(a)
-    await elect(world, UNCLEAN, topic.name, 0, answer=told(codes.ELIGIBLE_LEADERS_NOT_AVAILABLE))
+    await elect(world, UNCLEAN, topic.name, 0, answer=expected_results(codes.ELIGIBLE_LEADERS_NOT_AVAILABLE))
     await world.wrote()
 
 
 @case(
-    "a preferred election does not become an unclean one",
-    AREA,
-    f"{TEST}.testPreferredElectionDoesNotTriggerUncleanElection",
+    "a preferred election does not become an unclean one", f"{TEST}.testPreferredElectionDoesNotTriggerUncleanElection"
 )
-async def _(world: World) -> None:
+async def preferred_election_does_not_become_unclean_one(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b], unclean_leader_election_enable="true")
     await world.fence(a, b)
-    await elect(world, PREFERRED, topic.name, 0, answer=told(codes.PREFERRED_LEADER_NOT_AVAILABLE))
+    await elect(world, PREFERRED, topic.name, 0, answer=expected_results(codes.PREFERRED_LEADER_NOT_AVAILABLE))
     await world.wrote()
 
 
 @case(
     "a kind of election that nobody knows is refused for each partition",
-    AREA,
     "ReplicationControlManager.electLeaders",
     Rank.SHOULD,
 )
-async def _(world: World) -> None:
+async def unknown_election_type_is_refused_for_each_partition(world: World) -> None:
     topic = await world.topic([await world.broker()])
-    refused = InAnyOrder([*told(codes.INVALID_REQUEST), *told(codes.INVALID_REQUEST, 9)])
+    refused = InAnyOrder([*expected_results(codes.INVALID_REQUEST), *expected_results(codes.INVALID_REQUEST, 9)])
     for kind in (2, -1, 127):
         await elect(world, kind, topic.name, 0, 9, answer=refused, code=codes.INVALID_REQUEST)
 
 
-@case("an election of no partitions is answered with none", AREA, f"{TEST}.testElectPreferredLeaders")
-async def _(world: World) -> None:
-    await world.ask(
+@case("an election of no partitions is answered with none", f"{TEST}.testElectPreferredLeaders")
+async def election_of_no_partitions_is_answered_with_none(world: World) -> None:
+    await world.send(
         "ElectLeaders",
         {"topicPartitions": [], "timeoutMs": TIMEOUT_MS},
         answer={"errorCode": 0, "replicaElectionResults": []},
@@ -148,40 +146,43 @@ async def _(world: World) -> None:
 
 
 @case(
-    "an election of all partitions tells only of those that needed one",
-    AREA,
-    f"{TEST}.testElectPreferredLeaders",
-    alone=True,
+    "an election of all partitions tells only of those that needed one", f"{TEST}.testElectPreferredLeaders", alone=True
 )
-async def _(world: World) -> None:
+async def election_of_all_partitions_reports_only_those_that_needed_one(world: World) -> None:
     topic, a, b = await led_by_the_second(world)
     await world.topic([b, a], name="fine")
-    told_ = await world.ask("ElectLeaders", {"topicPartitions": None, "timeoutMs": TIMEOUT_MS})
-    results = {each["topic"]: each["partitionResult"] for each in told_["replicaElectionResults"]}
+    response = await world.send("ElectLeaders", {"topicPartitions": None, "timeoutMs": TIMEOUT_MS})
+    results = {each["topic"]: each["partitionResult"] for each in response["replicaElectionResults"]}
     expect("the results", [{"errorCode": 0}], results[topic.name])
     expect("the results of what is led well", [], results.get(world.name("fine"), []))
     await world.wrote(partition_change(topic.id, leader=a.id))
 
 
-@case("a partition that is given twice is elected twice", AREA, "ReplicationControlManager.electLeaders", Rank.QUIRK)
-async def _(world: World) -> None:
+@case("a partition that is given twice is elected twice", "ReplicationControlManager.electLeaders", Rank.QUIRK)
+async def partition_that_is_given_twice_is_elected_twice(world: World) -> None:
     topic, a, _b = await led_by_the_second(world)
-    await elect(world, PREFERRED, topic.name, 0, 0, answer=[*told(0), *told(0)])
+    await elect(world, PREFERRED, topic.name, 0, 0, answer=[*expected_results(0), *expected_results(0)])
     await world.wrote(partition_change(topic.id, leader=a.id), partition_change(topic.id, leader=a.id))
 
 
-@case("an election in version 0 is a preferred one", AREA, "ElectLeadersRequest.json", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("an election in version 0 is a preferred one", "ElectLeadersRequest.json", Rank.SHOULD)
+async def election_in_version_0_is_preferred_one(world: World) -> None:
     topic, a, _b = await led_by_the_second(world)
-    asked = {"topicPartitions": [{"topic": topic.name, "partitions": [0]}], "timeoutMs": TIMEOUT_MS}
-    await world.ask("ElectLeaders", asked, version=0)
+    request = {"topicPartitions": [{"topic": topic.name, "partitions": [0]}], "timeoutMs": TIMEOUT_MS}
+    await world.send("ElectLeaders", request, version=0)
     await world.wrote(partition_change(topic.id, leader=a.id))
 
 
-@case("elections that were to be held in no time are refused", AREA, "QuorumController.electLeaders", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("elections that were to be held in no time are refused", "QuorumController.electLeaders", Rank.SHOULD)
+async def elections_that_were_to_be_held_in_no_time_are_refused(world: World) -> None:
     topic, _a, _b = await led_by_the_second(world)
     await elect(
-        world, PREFERRED, topic.name, 0, timeoutMs=0, answer=told(codes.REQUEST_TIMED_OUT), code=codes.REQUEST_TIMED_OUT
+        world,
+        PREFERRED,
+        topic.name,
+        0,
+        timeoutMs=0,
+        answer=expected_results(codes.REQUEST_TIMED_OUT),
+        code=codes.REQUEST_TIMED_OUT,
     )
     await world.wrote()

@@ -14,7 +14,6 @@ from mockraft.conformance.requests import Tree, in_base64
 from mockraft.conformance.world import TIMEOUT_MS, World
 from mockraft.wire import error_codes as codes
 
-AREA = "envelope"
 SOURCE = "EnvelopeUtils.handleEnvelopeRequest"
 ANONYMOUS = principal_bytes("ANONYMOUS")
 DELETE_VERSION = 6
@@ -27,41 +26,41 @@ def deleted(name: str) -> bytes:
 async def forward(
     world: World, data: bytes, principal: bytes | None = ANONYMOUS, address: bytes = LOOPBACK, *, answer: Any = None
 ) -> Tree:
-    asked = {
+    request = {
         "requestData": in_base64(data),
         "requestPrincipal": None if principal is None else in_base64(principal),
         "clientHostAddress": in_base64(address),
     }
-    told: Tree = await world.ask("Envelope", asked, answer=answer or {"errorCode": 0, "responseData": ANYTHING})
-    return told
+    response: Tree = await world.send("Envelope", request, answer=answer or {"errorCode": 0, "responseData": ANYTHING})
+    return response
 
 
-@case("a forwarded request is carried out, and its response comes with its own header", AREA, SOURCE)
-async def _(world: World) -> None:
+@case("a forwarded request is carried out, and its response comes with its own header", SOURCE)
+async def forwarded_request_is_carried_out_and_its_response_comes_with_its_own_header(world: World) -> None:
     topic = await world.topic([await world.broker()])
-    told = await forward(world, deleted(topic.name))
-    inner = answered("DeleteTopics", DELETE_VERSION, base64.b64decode(told["responseData"]))
+    response = await forward(world, deleted(topic.name))
+    inner = answered("DeleteTopics", DELETE_VERSION, base64.b64decode(response["responseData"]))
     results = [{"name": topic.name, "errorCode": 0}]
     expect("the inner answer", {"correlationId": CORRELATION_ID, "responses": results}, inner)
     await world.wrote(record("RemoveTopic", topicId=topic.id))
 
 
-@case("a refusal of the forwarded request is in its own response", AREA, SOURCE)
-async def _(world: World) -> None:
-    told = await forward(world, deleted(world.name("none")))
-    inner = answered("DeleteTopics", DELETE_VERSION, base64.b64decode(told["responseData"]))
+@case("a refusal of the forwarded request is in its own response", SOURCE)
+async def refusal_of_forwarded_request_is_in_its_own_response(world: World) -> None:
+    response = await forward(world, deleted(world.name("none")))
+    inner = answered("DeleteTopics", DELETE_VERSION, base64.b64decode(response["responseData"]))
     expect("the inner answer", {"responses": [{"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}]}, inner)
 
 
-@case("a client's address may have four or sixteen bytes", AREA, SOURCE, Rank.SHOULD)
-async def _(world: World) -> None:
+@case("a client's address may have four or sixteen bytes", SOURCE, Rank.SHOULD)
+async def clients_address_may_have_four_or_sixteen_bytes(world: World) -> None:
     await forward(world, deleted(world.name("none")), address=bytes(15) + b"\1")
 
 
-@case("a token may be asked for through a broker", AREA, "ControllerApis.allowTokenRequests", Rank.SHOULD)
-async def _(world: World) -> None:
-    told = await forward(world, written("CreateDelegationToken", {"maxLifetimeMs": 1}, 3)[4:])
-    inner = answered("CreateDelegationToken", 3, base64.b64decode(told["responseData"]))
+@case("a token may be asked for through a broker", "ControllerApis.allowTokenRequests", Rank.SHOULD)
+async def token_may_be_asked_for_through_broker(world: World) -> None:
+    response = await forward(world, written("CreateDelegationToken", {"maxLifetimeMs": 1}, 3)[4:])
+    inner = answered("CreateDelegationToken", 3, base64.b64decode(response["responseData"]))
     allowed = inner["errorCode"] in (0, codes.DELEGATION_TOKEN_AUTH_DISABLED, codes.UNSUPPORTED_VERSION)
     expect("whether it was looked at", True, allowed)
 
@@ -91,8 +90,8 @@ REFUSALS: list[tuple[str, bytes, bytes | None, bytes, int]] = [
 
 
 def refuse(what: str, data: bytes, principal: bytes | None, address: bytes, code: int) -> None:
-    @case(f"an envelope with {what} is refused", AREA, SOURCE)
-    async def _(world: World) -> None:
+    @case(f"an envelope with {what} is refused", SOURCE)
+    async def malformed_envelope_is_refused(world: World) -> None:
         await forward(world, data, principal, address, answer={"errorCode": code, "responseData": None})
 
 

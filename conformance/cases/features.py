@@ -11,7 +11,6 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
-AREA = "features"
 TEST = "FeatureControlManagerTest"
 METADATA, GROUP, TRANSACTION = "metadata.version", "group.version", "transaction.version"
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
@@ -21,33 +20,33 @@ PREFIX = "The update failed for all features since the following feature had an 
 async def update(
     world: World, *updates: tuple[str, int, int], answer: Any = None, version: int = 2, **fields: Any
 ) -> None:
-    asked: Tree = {
+    request: Tree = {
         "timeoutMs": 10_000,
         "featureUpdates": [
             {"feature": feature, "maxVersionLevel": level, "upgradeType": kind} for feature, level, kind in updates
         ],
         **fields,
     }
-    await world.ask("UpdateFeatures", asked, answer=answer or {"errorCode": 0}, version=version)
+    await world.send("UpdateFeatures", request, answer=answer or {"errorCode": 0}, version=version)
 
 
 def refused(message: Any) -> Tree:
     return {"errorCode": codes.INVALID_UPDATE_VERSION, "errorMessage": message}
 
 
-@case("no updates are no trouble", AREA, f"{TEST}.testUpdateFeatures")
-async def _(world: World) -> None:
+@case("no updates are no trouble", f"{TEST}.testUpdateFeatures")
+async def no_updates_are_no_trouble(world: World) -> None:
     await update(world)
 
 
-@case("a feature that is at its level already is written again", AREA, "FeatureControlManager", Rank.QUIRK, alone=True)
-async def _(world: World) -> None:
+@case("a feature that is at its level already is written again", "FeatureControlManager", Rank.QUIRK, alone=True)
+async def feature_that_is_at_its_level_already_is_written_again(world: World) -> None:
     await update(world, (METADATA, world.level, UPGRADE))
     await world.wrote(record("FeatureLevel", name=METADATA, featureLevel=world.level))
 
 
-@case("a feature goes up and down with one record each", AREA, f"{TEST}.testCreateFeatureLevelRecords", alone=True)
-async def _(world: World) -> None:
+@case("a feature goes up and down with one record each", f"{TEST}.testCreateFeatureLevelRecords", alone=True)
+async def feature_goes_up_and_down_with_one_record_each(world: World) -> None:
     before = world.target.finalized_features.get(GROUP, 0)
     levels = (1 - before, before)
     world.afterwards(
@@ -64,15 +63,15 @@ async def _(world: World) -> None:
         await world.wrote(record("FeatureLevel", name=GROUP, featureLevel=level))
 
 
-@case("features that are only validated are not written", AREA, f"{TEST}.testUpdateFeatures", alone=True)
-async def _(world: World) -> None:
+@case("features that are only validated are not written", f"{TEST}.testUpdateFeatures", alone=True)
+async def features_that_are_only_validated_are_not_written(world: World) -> None:
     before = world.target.finalized_features.get(GROUP, 0)
     await update(world, (GROUP, 1 - before, SAFE if before else UPGRADE), validateOnly=True)
     await world.wrote()
 
 
-@case("one bad feature has all refused", AREA, f"{TEST}.testUpdateFeaturesErrorCases", alone=True)
-async def _(world: World) -> None:
+@case("one bad feature has all refused", f"{TEST}.testUpdateFeaturesErrorCases", alone=True)
+async def one_bad_feature_has_all_refused(world: World) -> None:
     before = world.target.finalized_features.get(GROUP, 0)
     good = (GROUP, 1 - before, SAFE if before else UPGRADE)
     await update(world, good, ("no.such", 1, UPGRADE), answer=refused(like(f"{PREFIX}.*no.such.*")))
@@ -89,8 +88,8 @@ REFUSALS: list[tuple[str, tuple[str, int, int], Any]] = [
 
 
 def refuse(what: str, change: tuple[str, int, int], message: Any) -> None:
-    @case(f"{what} is refused", AREA, f"{TEST}.testUpdateFeaturesErrorCases")
-    async def _(world: World) -> None:
+    @case(f"{what} is refused", f"{TEST}.testUpdateFeaturesErrorCases")
+    async def invalid_feature_update_is_refused(world: World) -> None:
         await update(world, change, answer=refused(message), validateOnly=True)
 
 
@@ -98,14 +97,14 @@ for row in REFUSALS:
     refuse(*row)
 
 
-@case("a lower level by an upgrade is refused", AREA, f"{TEST}.testCannotUpgradeToLowerVersion", since=8)
-async def _(world: World) -> None:
+@case("a lower level by an upgrade is refused", f"{TEST}.testCannotUpgradeToLowerVersion", since=8)
+async def lower_level_by_upgrade_is_refused(world: World) -> None:
     message = "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
     await update(world, (METADATA, world.level - 1, UPGRADE), answer=refused(like(f".*{message}")), validateOnly=True)
 
 
-@case("a higher level by a downgrade is refused", AREA, f"{TEST}.testCannotDowngradeToHigherVersion", until=29)
-async def _(world: World) -> None:
+@case("a higher level by a downgrade is refused", f"{TEST}.testCannotDowngradeToHigherVersion", until=29)
+async def higher_level_by_downgrade_is_refused(world: World) -> None:
     for kind in (SAFE, UNSAFE):
         answer = refused(like(".*Can't downgrade to a newer version."))
         await update(world, (METADATA, world.level + 1, kind), answer=answer, validateOnly=True)
@@ -113,11 +112,10 @@ async def _(world: World) -> None:
 
 @case(
     "a safe downgrade that would lose metadata is refused",
-    AREA,
     f"{TEST}.testCannotUseSafeDowngradeIfMetadataChanged",
     since=8,
 )
-async def _(world: World) -> None:
+async def safe_downgrade_that_would_lose_metadata_is_refused(world: World) -> None:
     message = "Refusing to perform the requested downgrade because it might delete metadata information."
     await update(
         world,
@@ -129,17 +127,16 @@ async def _(world: World) -> None:
 
 @case(
     "an unsafe downgrade that would lose metadata is refused",
-    AREA,
     f"{TEST}.testUnsafeDowngradeIsTemporarilyDisabled",
     since=8,
 )
-async def _(world: World) -> None:
+async def unsafe_downgrade_that_would_lose_metadata_is_refused(world: World) -> None:
     message = like(".*Unsafe metadata downgrade is not supported in this version.")
     await update(world, (METADATA, 7, UNSAFE), answer=refused(message), validateOnly=True)
 
 
-@case("a broker that does not know a level holds it up", AREA, f"{TEST}.testUpdateFeatures", until=29, alone=True)
-async def _(world: World) -> None:
+@case("a broker that does not know a level holds it up", f"{TEST}.testUpdateFeatures", until=29, alone=True)
+async def broker_that_does_not_know_level_holds_it_up(world: World) -> None:
     a = await world.register(features=world.features(metadata_version=(world.level, world.level)))
     await update(
         world,
@@ -149,22 +146,16 @@ async def _(world: World) -> None:
     )
 
 
-@case(
-    "eligible leaders need a metadata.version of 23",
-    AREA,
-    "KIP-966, EligibleLeaderReplicasVersion",
-    Rank.SHOULD,
-    until=22,
-)
-async def _(world: World) -> None:
+@case("eligible leaders need a metadata.version of 23", "KIP-966, EligibleLeaderReplicasVersion", Rank.SHOULD, until=22)
+async def eligible_leaders_need_metadata_version_of_23(world: World) -> None:
     answer = refused(ANYTHING)
     await update(world, ("eligible.leader.replicas.version", 1, UPGRADE), answer=answer, validateOnly=True)
 
 
-@case("kraft.version does not go down", AREA, "KIP-853", Rank.SHOULD)
-async def _(world: World) -> None:
-    told = await world.ask("ApiVersions", {"clientSoftwareName": "c", "clientSoftwareVersion": "1"})
-    levels = {each["name"]: each["maxVersionLevel"] for each in told["finalizedFeatures"]}
+@case("kraft.version does not go down", "KIP-853", Rank.SHOULD)
+async def kraft_version_does_not_go_down(world: World) -> None:
+    response = await world.send("ApiVersions", {"clientSoftwareName": "c", "clientSoftwareVersion": "1"})
+    levels = {each["name"]: each["maxVersionLevel"] for each in response["finalizedFeatures"]}
     if levels.get("kraft.version", 0) == 1:
         await update(
             world, ("kraft.version", 0, SAFE), answer={"errorCode": codes.INVALID_UPDATE_VERSION}, validateOnly=True
@@ -173,7 +164,7 @@ async def _(world: World) -> None:
         expect("kraft.version", 0, levels.get("kraft.version", 0))
 
 
-@case("features are told one by one in version 1", AREA, "UpdateFeaturesResponse.json", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("features are told one by one in version 1", "UpdateFeaturesResponse.json", Rank.SHOULD)
+async def version_1_returns_a_result_per_feature(world: World) -> None:
     answer = {"errorCode": 0, "results": [{"feature": METADATA, "errorCode": 0}]}
     await update(world, (METADATA, world.level, UPGRADE), answer=answer, version=1, validateOnly=True)

@@ -1,4 +1,4 @@
-"""BrokerHeartbeat: how a broker comes to run, and how it goes."""
+"""BrokerHeartbeat: fencing, unfencing and controlled shutdown of brokers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, Broker, World
 from mockraft.wire import error_codes as codes
 
-AREA = "heartbeats"
 STATES = "BrokerHeartbeatManager.calculateNextBrokerState"
 FENCE, UNFENCE = 1, -1
 
@@ -31,22 +30,22 @@ DOWN = {"errorCode": 0, "isCaughtUp": True, "isFenced": True, "shouldShutDown": 
 GOING = {"errorCode": 0, "isCaughtUp": True, "isFenced": False, "shouldShutDown": False}
 
 
-@case("a broker that has caught up is unfenced by its heartbeat", AREA, STATES)
-async def _(world: World) -> None:
+@case("a broker that has caught up is unfenced by its heartbeat", STATES)
+async def broker_that_has_caught_up_is_unfenced_by_its_heartbeat(world: World) -> None:
     broker = await world.register()
     await world.records()
     await world.heartbeat(broker, answer=RUNNING)
     await world.wrote(unfenced(broker))
 
 
-@case("a broker at the offset of its registration has caught up", AREA, STATES)
-async def _(world: World) -> None:
+@case("a broker at the offset of its registration has caught up", STATES)
+async def broker_at_offset_of_its_registration_has_caught_up(world: World) -> None:
     broker = await world.register()
     await world.heartbeat(broker, currentMetadataOffset=broker.epoch, answer=RUNNING)
 
 
-@case("a broker one record behind its registration stays fenced", AREA, STATES)
-async def _(world: World) -> None:
+@case("a broker one record behind its registration stays fenced", STATES)
+async def broker_one_record_behind_its_registration_stays_fenced(world: World) -> None:
     broker = await world.register()
     await world.records()
     behind = {**FENCED, "isCaughtUp": False}
@@ -54,72 +53,72 @@ async def _(world: World) -> None:
     await world.wrote()
 
 
-@case("a fenced broker that wants to be fenced stays so, and nothing is written", AREA, STATES)
-async def _(world: World) -> None:
+@case("a fenced broker that wants to be fenced stays so, and nothing is written", STATES)
+async def fenced_broker_that_wants_to_be_fenced_stays_so_and_nothing_is_written(world: World) -> None:
     broker = await world.register()
     await world.records()
     await world.heartbeat(broker, wantFence=True, answer=FENCED)
     await world.wrote()
 
 
-@case("a running broker's heartbeat writes nothing", AREA, STATES)
-async def _(world: World) -> None:
+@case("a running broker's heartbeat writes nothing", STATES)
+async def running_brokers_heartbeat_writes_nothing(world: World) -> None:
     broker = await world.broker()
     await world.heartbeat(broker, answer=RUNNING)
     await world.wrote()
 
 
-@case("a running broker that has fallen behind is not fenced", AREA, STATES)
-async def _(world: World) -> None:
+@case("a running broker that has fallen behind is not fenced", STATES)
+async def running_broker_that_has_fallen_behind_is_not_fenced(world: World) -> None:
     broker = await world.broker()
     await world.heartbeat(broker, currentMetadataOffset=0, answer={**RUNNING, "isCaughtUp": False})
     await world.wrote()
 
 
-@case("a running broker that wants to be fenced is", AREA, STATES)
-async def _(world: World) -> None:
+@case("a running broker that wants to be fenced is", STATES)
+async def running_broker_that_wants_to_be_fenced(world: World) -> None:
     broker = await world.broker()
     await world.heartbeat(broker, wantFence=True, answer=FENCED)
     await world.wrote(fenced(broker))
 
 
-@case("a broker comes back from fencing in the same epoch", AREA, STATES)
-async def _(world: World) -> None:
+@case("a broker comes back from fencing in the same epoch", STATES)
+async def broker_comes_back_from_fencing_in_same_epoch(world: World) -> None:
     broker = await world.broker()
     await world.fence(broker)
     await world.heartbeat(broker, answer=RUNNING)
     await world.wrote(unfenced(broker))
 
 
-@case("a heartbeat of an old epoch is stale", AREA, "ClusterControlManager.checkBrokerEpoch")
-async def _(world: World) -> None:
+@case("a heartbeat of an old epoch is stale", "ClusterControlManager.checkBrokerEpoch")
+async def heartbeat_of_old_epoch_is_stale(world: World) -> None:
     broker = await world.broker()
     for more in (-1, 1):
         stale = {"errorCode": codes.STALE_BROKER_EPOCH, "isFenced": True}
         await world.heartbeat(broker, brokerEpoch=broker.epoch + more, answer=stale)
 
 
-@case("a heartbeat of a broker that nobody registered is stale", AREA, "ClusterControlManager.checkBrokerEpoch")
-async def _(world: World) -> None:
-    asked = {"brokerId": world.identities.broker_id(), "brokerEpoch": 1}
-    await world.ask("BrokerHeartbeat", asked, answer={"errorCode": codes.STALE_BROKER_EPOCH})
+@case("a heartbeat of a broker that nobody registered is stale", "ClusterControlManager.checkBrokerEpoch")
+async def heartbeat_of_unregistered_broker_is_stale(world: World) -> None:
+    request = {"brokerId": world.identities.broker_id(), "brokerEpoch": 1}
+    await world.send("BrokerHeartbeat", request, answer={"errorCode": codes.STALE_BROKER_EPOCH})
 
 
-@case("a heartbeat of a broker that was unregistered is stale", AREA, "ClusterControlManager.checkBrokerEpoch")
-async def _(world: World) -> None:
+@case("a heartbeat of a broker that was unregistered is stale", "ClusterControlManager.checkBrokerEpoch")
+async def heartbeat_of_broker_that_was_unregistered_is_stale(world: World) -> None:
     broker = await world.broker()
-    await world.ask("UnregisterBroker", {"brokerId": broker.id}, answer={"errorCode": 0})
+    await world.send("UnregisterBroker", {"brokerId": broker.id}, answer={"errorCode": 0})
     await world.heartbeat(broker, answer={"errorCode": codes.STALE_BROKER_EPOCH})
 
 
-@case("every version of the heartbeat unfences", AREA, "BrokerHeartbeatRequest.json", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("every version of the heartbeat unfences", "BrokerHeartbeatRequest.json", Rank.SHOULD)
+async def every_version_of_heartbeat_unfences(world: World) -> None:
     for version in (0, 1, 2):
         await world.heartbeat(await world.register(), version=version, answer=RUNNING)
 
 
-@case("a broker that is fenced leaves the ISRs and leads nothing", AREA, "ReplicationControlManager.handleBrokerFenced")
-async def _(world: World) -> None:
+@case("a broker that is fenced leaves the ISRs and leads nothing", "ReplicationControlManager.handleBrokerFenced")
+async def broker_that_is_fenced_leaves_isrs_and_leads_nothing(world: World) -> None:
     a, b, c = await world.brokers(3)
     topic = await world.topic([a, b, c])
     await world.heartbeat(a, wantFence=True, answer=FENCED)
@@ -128,11 +127,10 @@ async def _(world: World) -> None:
 
 @case(
     "a follower that is fenced leaves the ISR, and the leader keeps its epoch",
-    AREA,
     "PartitionChangeBuilder.triggerLeaderEpochBumpForIsrShrinkIfNeeded",
     since=12,
 )
-async def _(world: World) -> None:
+async def follower_that_is_fenced_leaves_isr_and_leader_keeps_its_epoch(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await world.heartbeat(b, wantFence=True)
@@ -141,19 +139,18 @@ async def _(world: World) -> None:
 
 @case(
     "a follower that is fenced leaves the ISR, and the leader's epoch grows before metadata.version 12",
-    AREA,
     "PartitionChangeBuilder.triggerLeaderEpochBumpForIsrShrinkIfNeeded",
     until=11,
 )
-async def _(world: World) -> None:
+async def fenced_follower_leaves_isr_and_leader_epoch_grows_before_version_12(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await world.heartbeat(b, wantFence=True)
     await world.wrote(partition_change(topic.id, isr=[a.id], leader=a.id), fenced(b))
 
 
-@case("a partition that loses its last replica has no leader and remembers it as eligible", AREA, "KIP-966", elr=True)
-async def _(world: World) -> None:
+@case("a partition that loses its last replica has no leader and remembers it as eligible", "KIP-966", elr=True)
+async def partition_that_loses_its_last_replica_has_no_leader_and_remembers_it_as_eligible(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     await world.heartbeat(a, wantFence=True)
@@ -162,28 +159,25 @@ async def _(world: World) -> None:
 
 
 @case(
-    "a partition that loses its last replica has no leader and keeps it in the ISR",
-    AREA,
-    "PartitionChangeBuilder",
-    elr=False,
+    "a partition that loses its last replica has no leader and keeps it in the ISR", "PartitionChangeBuilder", elr=False
 )
-async def _(world: World) -> None:
+async def partition_that_loses_its_last_replica_has_no_leader_and_keeps_it_in_isr(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     await world.heartbeat(a, wantFence=True)
     await world.wrote(partition_change(topic.id, leader=-1), fenced(a))
 
 
-@case("a replica that leaves an ISR below its minimum is eligible to lead", AREA, "KIP-966", elr=True)
-async def _(world: World) -> None:
+@case("a replica that leaves an ISR below its minimum is eligible to lead", "KIP-966", elr=True)
+async def replica_that_leaves_isr_below_its_minimum_is_eligible_to_lead(world: World) -> None:
     a, b, c = await world.brokers(3)
     topic = await world.topic([a, b, c], min_insync_replicas="3")
     await world.heartbeat(c, wantFence=True)
     await world.wrote(partition_change(topic.id, isr=[a.id, b.id], eligibleLeaderReplicas=[c.id]), fenced(c))
 
 
-@case("an eligible replica leads again when it comes back", AREA, "KIP-966", elr=True)
-async def _(world: World) -> None:
+@case("an eligible replica leads again when it comes back", "KIP-966", elr=True)
+async def eligible_replica_leads_again_when_it_comes_back(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await world.fence(a, b)
@@ -192,8 +186,8 @@ async def _(world: World) -> None:
     await world.wrote(unfenced(b), partition_change(topic.id, **change))
 
 
-@case("the last of the ISR leads again when it comes back", AREA, "PartitionChangeBuilder", elr=False)
-async def _(world: World) -> None:
+@case("the last of the ISR leads again when it comes back", "PartitionChangeBuilder", elr=False)
+async def last_of_isr_leads_again_when_it_comes_back(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await world.fence(a, b)
@@ -201,8 +195,8 @@ async def _(world: World) -> None:
     await world.wrote(unfenced(b), partition_change(topic.id, leader=b.id))
 
 
-@case("a replica that is not in sync does not lead when it comes back", AREA, "PartitionChangeBuilder")
-async def _(world: World) -> None:
+@case("a replica that is not in sync does not lead when it comes back", "PartitionChangeBuilder")
+async def replica_that_is_not_in_sync_does_not_lead_when_it_comes_back(world: World) -> None:
     a, b = await world.brokers(2)
     await world.topic([a, b])
     await world.fence(a, b)
@@ -210,8 +204,8 @@ async def _(world: World) -> None:
     await world.wrote(unfenced(a))
 
 
-@case("a replica that is not in sync leads an unclean topic when it comes back", AREA, "PartitionChangeBuilder")
-async def _(world: World) -> None:
+@case("a replica that is not in sync leads an unclean topic when it comes back", "PartitionChangeBuilder")
+async def replica_that_is_not_in_sync_leads_unclean_topic_when_it_comes_back(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b], unclean_leader_election_enable="true")
     await world.fence(a, b)
@@ -221,39 +215,39 @@ async def _(world: World) -> None:
     await world.wrote(unfenced(a), partition_change(topic.id, **change))
 
 
-@case("a running broker that leads nothing may shut down at once, and is fenced", AREA, STATES)
-async def _(world: World) -> None:
+@case("a running broker that leads nothing may shut down at once, and is fenced", STATES)
+async def running_broker_that_leads_nothing_may_shut_down_at_once_and_is_fenced(world: World) -> None:
     broker = await world.broker()
     await world.heartbeat(broker, wantShutDown=True, answer=DOWN)
     await world.wrote(fenced(broker))
 
 
-@case("a fenced broker may shut down at once, and is fenced again", AREA, STATES, Rank.QUIRK)
-async def _(world: World) -> None:
+@case("a fenced broker may shut down at once, and is fenced again", STATES, Rank.QUIRK)
+async def fenced_broker_may_shut_down_at_once_and_is_fenced_again(world: World) -> None:
     broker = await world.register()
     await world.records()
     await world.heartbeat(broker, wantShutDown=True, answer=DOWN)
     await world.wrote(fenced(broker))
 
 
-@case("a running broker that wants to be fenced and to shut down does both", AREA, STATES)
-async def _(world: World) -> None:
+@case("a running broker that wants to be fenced and to shut down does both", STATES)
+async def running_broker_that_wants_to_be_fenced_and_to_shut_down_does_both(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await world.heartbeat(a, wantFence=True, wantShutDown=True, answer=DOWN)
     await world.wrote(partition_change(topic.id, isr=[b.id], leader=b.id), fenced(a))
 
 
-@case("a leader that wants to shut down gives its partitions away first", AREA, "KIP-841")
-async def _(world: World) -> None:
+@case("a leader that wants to shut down gives its partitions away first", "KIP-841")
+async def leader_that_wants_to_shut_down_gives_its_partitions_away_first(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await world.heartbeat(a, wantShutDown=True, answer=GOING)
     await world.wrote(shutting_down(a), partition_change(topic.id, isr=[b.id], leader=b.id))
 
 
-@case("a follower in no leadership leaves the ISRs when it shuts down", AREA, STATES)
-async def _(world: World) -> None:
+@case("a follower in no leadership leaves the ISRs when it shuts down", STATES)
+async def follower_in_no_leadership_leaves_isrs_when_it_shuts_down(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     shrink = {"isr": [a.id], **({"leader": a.id} if world.level < 12 else {})}
@@ -261,8 +255,8 @@ async def _(world: World) -> None:
     await world.wrote(partition_change(topic.id, **shrink), fenced(b))
 
 
-@case("the last leader of a partition cannot shut down", AREA, "KIP-841", elr=False)
-async def _(world: World) -> None:
+@case("the last leader of a partition cannot shut down", "KIP-841", elr=False)
+async def last_leader_of_partition_cannot_shut_down(world: World) -> None:
     a = await world.broker()
     await world.topic([a])
     await world.heartbeat(a, wantShutDown=True, answer=GOING)
@@ -270,8 +264,8 @@ async def _(world: World) -> None:
     await world.heartbeat(a, wantShutDown=True)
 
 
-@case("a broker in controlled shutdown waits until the others have read what it wrote", AREA, STATES, alone=True)
-async def _(world: World) -> None:
+@case("a broker in controlled shutdown waits until the others have read what it wrote", STATES, alone=True)
+async def controlled_shutdown_waits_until_others_have_caught_up(world: World) -> None:
     a, b = await world.brokers(2)
     await world.topic([a, b])
     await world.heartbeat(b, currentMetadataOffset=1)
@@ -281,8 +275,8 @@ async def _(world: World) -> None:
     await world.heartbeat(a, wantShutDown=True, answer=DOWN)
 
 
-@case("a broker that goes on with its shutdown cannot be kept by wanting to run", AREA, STATES, Rank.SHOULD, alone=True)
-async def _(world: World) -> None:
+@case("a broker that goes on with its shutdown cannot be kept by wanting to run", STATES, Rank.SHOULD, alone=True)
+async def broker_that_goes_on_with_its_shutdown_cannot_be_kept_by_wanting_to_run(world: World) -> None:
     a, b = await world.brokers(2)
     await world.topic([a, b])
     await world.heartbeat(b, currentMetadataOffset=1)
@@ -292,14 +286,8 @@ async def _(world: World) -> None:
     await world.wrote()
 
 
-@case(
-    "a broker that shut down is fenced and stays marked until it registers anew",
-    AREA,
-    "KIP-841",
-    Rank.QUIRK,
-    alone=True,
-)
-async def _(world: World) -> None:
+@case("a broker that shut down is fenced and stays marked until it registers anew", "KIP-841", Rank.QUIRK, alone=True)
+async def broker_that_shut_down_is_fenced_and_stays_marked_until_it_registers_anew(world: World) -> None:
     a, b = await world.brokers(2)
     await world.topic([a, b])
     await world.heartbeat(b)
@@ -309,5 +297,5 @@ async def _(world: World) -> None:
     await world.records()
     await world.heartbeat(a, answer=RUNNING)
     await world.wrote(unfenced(a))
-    asked = {"topics": [world.creatable("u", [a])], "timeoutMs": TIMEOUT_MS}
-    await world.ask("CreateTopics", asked, answer={"topics": [{"errorCode": codes.INVALID_REPLICA_ASSIGNMENT}]})
+    request = {"topics": [world.creatable("u", [a])], "timeoutMs": TIMEOUT_MS}
+    await world.send("CreateTopics", request, answer={"topics": [{"errorCode": codes.INVALID_REPLICA_ASSIGNMENT}]})

@@ -1,4 +1,4 @@
-"""AlterPartition: what a leader may make of its ISR."""
+"""AlterPartition: the changes to its ISR that a leader may make."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import Broker, Topic, World
 from mockraft.wire import error_codes as codes
 
-AREA = "isr"
 TEST = "ReplicationControlManagerTest"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
-def told(code: int, **fields: Any) -> Tree:
+def result(code: int, **fields: Any) -> Tree:
     return {"errorCode": 0, "topics": [{"partitions": [{"errorCode": code, **fields}]}]}
 
 
 async def with_one_out(world: World) -> tuple[Topic, Broker, Broker]:
-    """A topic led by the first of two brokers; the second runs and is not in the ISR."""
+    """Create a topic led by the first of two brokers; the second runs and is not in the ISR."""
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await world.fence(b)
@@ -28,12 +27,12 @@ async def with_one_out(world: World) -> tuple[Topic, Broker, Broker]:
     return topic, a, b
 
 
-@case("a leader takes a follower into the ISR", AREA, f"{TEST}.testShrinkAndExpandIsr")
-async def _(world: World) -> None:
+@case("a leader takes a follower into the ISR", f"{TEST}.testShrinkAndExpandIsr")
+async def leader_takes_follower_into_isr(world: World) -> None:
     topic, a, b = await with_one_out(world)
     before = await world.partition(topic)
     leader_epoch, partition_epoch = before.leader_epoch, before.partition_epoch
-    answer = told(
+    answer = result(
         0,
         leaderId=a.id,
         leaderEpoch=leader_epoch,
@@ -45,54 +44,53 @@ async def _(world: World) -> None:
     await world.wrote(partition_change(topic.id, isr=[a.id, b.id]))
 
 
-@case("a leader takes a follower out of the ISR", AREA, f"{TEST}.testShrinkAndExpandIsr")
-async def _(world: World) -> None:
+@case("a leader takes a follower out of the ISR", f"{TEST}.testShrinkAndExpandIsr")
+async def leader_takes_follower_out_of_isr(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
-    await world.propose_isr(topic, [a], answer=told(0, isr=[a.id]))
+    await world.propose_isr(topic, [a], answer=result(0, isr=[a.id]))
     shrink = {"isr": [a.id], **({"leader": a.id} if world.level < 12 else {})}
     await world.wrote(partition_change(topic.id, **shrink))
 
 
-@case("an ISR in another order is written", AREA, "PartitionChangeBuilder", Rank.QUIRK)
-async def _(world: World) -> None:
+@case("an ISR in another order is written", "PartitionChangeBuilder", Rank.QUIRK)
+async def isr_in_another_order_is_written(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
-    await world.propose_isr(topic, [b, a], answer=told(0, isr=[b.id, a.id]))
+    await world.propose_isr(topic, [b, a], answer=result(0, isr=[b.id, a.id]))
     await world.wrote(partition_change(topic.id, isr=[b.id, a.id]))
 
 
-@case("the ISR that is there is answered and not written", AREA, "PartitionChangeBuilderTest.testNoChange")
-async def _(world: World) -> None:
+@case("the ISR that is there is answered and not written", "PartitionChangeBuilderTest.testNoChange")
+async def isr_that_is_there_is_answered_and_not_written(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
-    await world.propose_isr(topic, [a, b], answer=told(0, isr=[a.id, b.id], partitionEpoch=0))
+    await world.propose_isr(topic, [a, b], answer=result(0, isr=[a.id, b.id], partitionEpoch=0))
     await world.wrote()
 
 
 @case(
     "an ISR over the minimum empties the eligible leaders",
-    AREA,
     f"{TEST}.testEligibleLeaderReplicas_ShrinkAndExpandIsr",
     elr=True,
 )
-async def _(world: World) -> None:
+async def isr_over_minimum_empties_eligible_leaders(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b], min_insync_replicas="2")
-    await world.propose_isr(topic, [a], answer=told(0))
+    await world.propose_isr(topic, [a], answer=result(0))
     await world.wrote(partition_change(topic.id, isr=[a.id], eligibleLeaderReplicas=[b.id]))
-    await world.propose_isr(topic, [a, b], answer=told(0))
+    await world.propose_isr(topic, [a, b], answer=result(0))
     await world.wrote(partition_change(topic.id, isr=[a.id, b.id], eligibleLeaderReplicas=[]))
 
 
-@case("AlterPartition of version 2 has no broker epochs", AREA, "AlterPartitionRequest.json", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("AlterPartition of version 2 has no broker epochs", "AlterPartitionRequest.json", Rank.SHOULD)
+async def alterpartition_of_version_2_has_no_broker_epochs(world: World) -> None:
     topic, a, b = await with_one_out(world)
-    await world.propose_isr(topic, [a, b], version=2, answer=told(0, isr=[a.id, b.id]))
+    await world.propose_isr(topic, [a, b], version=2, answer=result(0, isr=[a.id, b.id]))
 
 
-@case("a stale broker may alter nothing", AREA, "ClusterControlManager.checkBrokerEpoch")
-async def _(world: World) -> None:
+@case("a stale broker may alter nothing", "ClusterControlManager.checkBrokerEpoch")
+async def stale_broker_may_alter_nothing(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     old = Broker(a.id, a.epoch - 1, a.dirs, a.registration)
@@ -100,23 +98,25 @@ async def _(world: World) -> None:
     await world.wrote()
 
 
-@case(
-    "no topics are answered without a look at the broker", AREA, "ReplicationControlManager.alterPartition", Rank.QUIRK
-)
-async def _(world: World) -> None:
-    asked = {"brokerId": world.identities.broker_id(), "brokerEpoch": 5}
-    await world.ask("AlterPartition", asked, answer={"errorCode": 0, "topics": []})
+@case("no topics are answered without a look at the broker", "ReplicationControlManager.alterPartition", Rank.QUIRK)
+async def no_topics_are_answered_without_look_at_broker(world: World) -> None:
+    request = {"brokerId": world.identities.broker_id(), "brokerEpoch": 5}
+    await world.send("AlterPartition", request, answer={"errorCode": 0, "topics": []})
 
 
-@case("an unknown topic id is refused", AREA, f"{TEST}.testAlterPartitionHandleUnknownTopicIdOrName")
-async def _(world: World) -> None:
+@case("an unknown topic id is refused", f"{TEST}.testAlterPartitionHandleUnknownTopicIdOrName")
+async def unknown_topic_id_is_refused(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     await world.partition(topic)
     for topic_id in (world.uuid(), NO_ID):
         partition = {"partitionIndex": 0, "newIsrWithEpochs": [{"brokerId": a.id}]}
-        asked = {"brokerId": a.id, "brokerEpoch": a.epoch, "topics": [{"topicId": topic_id, "partitions": [partition]}]}
-        await world.ask("AlterPartition", asked, answer=told(codes.UNKNOWN_TOPIC_ID), version=3)
+        request = {
+            "brokerId": a.id,
+            "brokerEpoch": a.epoch,
+            "topics": [{"topicId": topic_id, "partitions": [partition]}],
+        }
+        await world.send("AlterPartition", request, answer=result(codes.UNKNOWN_TOPIC_ID), version=3)
 
 
 REFUSALS: list[tuple[str, Tree, int]] = [
@@ -134,11 +134,11 @@ REFUSALS: list[tuple[str, Tree, int]] = [
 def refuse(what: str, fields: Tree, code: int) -> None:
     disruptive = code == codes.UNKNOWN_SERVER_ERROR
 
-    @case(f"{what} is refused", AREA, f"{TEST}.testInvalidAlterPartitionRequests", disruptive=disruptive)
-    async def _(world: World) -> None:
+    @case(f"{what} is refused", f"{TEST}.testInvalidAlterPartitionRequests", disruptive=disruptive)
+    async def invalid_isr_is_refused(world: World) -> None:
         a, b = await world.brokers(2)
         topic = await world.topic([a, b])
-        answer = {"errorCode": code} if disruptive else told(code)
+        answer = {"errorCode": code} if disruptive else result(code)
         await world.propose_isr(topic, [a, b], answer=answer, **fields)
         await world.wrote()
 
@@ -147,96 +147,91 @@ for row in REFUSALS:
     refuse(*row)
 
 
-@case("an ISR that is proposed by a follower is refused", AREA, f"{TEST}.testInvalidAlterPartitionRequests")
-async def _(world: World) -> None:
+@case("an ISR that is proposed by a follower is refused", f"{TEST}.testInvalidAlterPartitionRequests")
+async def isr_that_is_proposed_by_follower_is_refused(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
-    await world.propose_isr(topic, [a], sender=b, answer=told(codes.INVALID_REQUEST))
+    await world.propose_isr(topic, [a], sender=b, answer=result(codes.INVALID_REQUEST))
 
 
-@case("an ISR without its leader is refused", AREA, f"{TEST}.testInvalidAlterPartitionRequests")
-async def _(world: World) -> None:
+@case("an ISR without its leader is refused", f"{TEST}.testInvalidAlterPartitionRequests")
+async def isr_without_its_leader_is_refused(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
-    await world.propose_isr(topic, [b], answer=told(codes.INVALID_REQUEST))
+    await world.propose_isr(topic, [b], answer=result(codes.INVALID_REQUEST))
 
 
-@case("an ISR with a broker that is no replica is refused", AREA, f"{TEST}.testInvalidAlterPartitionRequests")
-async def _(world: World) -> None:
+@case("an ISR with a broker that is no replica is refused", f"{TEST}.testInvalidAlterPartitionRequests")
+async def isr_with_broker_that_is_no_replica_is_refused(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a])
-    await world.propose_isr(topic, [a, b], answer=told(codes.INVALID_REQUEST))
+    await world.propose_isr(topic, [a, b], answer=result(codes.INVALID_REQUEST))
 
 
-@case("an ISR that names a replica twice is refused", AREA, f"{TEST}.testInvalidAlterPartitionRequests")
-async def _(world: World) -> None:
+@case("an ISR that names a replica twice is refused", f"{TEST}.testInvalidAlterPartitionRequests")
+async def isr_that_names_replica_twice_is_refused(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
-    await world.propose_isr(topic, [a, b, b], answer=told(codes.INVALID_REQUEST))
+    await world.propose_isr(topic, [a, b, b], answer=result(codes.INVALID_REQUEST))
 
 
-@case("a leader that recovers may have no one beside it", AREA, f"{TEST}.testInvalidAlterPartitionRequests")
-async def _(world: World) -> None:
+@case("a leader that recovers may have no one beside it", f"{TEST}.testInvalidAlterPartitionRequests")
+async def leader_that_recovers_may_have_no_one_beside(world: World) -> None:
     topic, a, b = await with_one_out(world)
-    await world.propose_isr(topic, [a, b], leaderRecoveryState=1, answer=told(codes.INVALID_REQUEST))
+    await world.propose_isr(topic, [a, b], leaderRecoveryState=1, answer=result(codes.INVALID_REQUEST))
 
 
-@case("a leader that has recovered cannot recover again", AREA, f"{TEST}.testInvalidAlterPartitionRequests")
-async def _(world: World) -> None:
+@case("a leader that has recovered cannot recover again", f"{TEST}.testInvalidAlterPartitionRequests")
+async def leader_that_has_recovered_cannot_recover_again(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
-    await world.propose_isr(topic, [a], leaderRecoveryState=1, answer=told(codes.INVALID_REQUEST))
+    await world.propose_isr(topic, [a], leaderRecoveryState=1, answer=result(codes.INVALID_REQUEST))
 
 
-@case("a fenced broker may not join an ISR", AREA, f"{TEST}.testAlterPartitionShouldRejectFencedBrokers")
-async def _(world: World) -> None:
+@case("a fenced broker may not join an ISR", f"{TEST}.testAlterPartitionShouldRejectFencedBrokers")
+async def fenced_broker_may_not_join_isr(world: World) -> None:
     topic, a, b = await with_one_out(world)
     await world.fence(b)
-    await world.propose_isr(topic, [a, b], answer=told(codes.INELIGIBLE_REPLICA))
+    await world.propose_isr(topic, [a, b], answer=result(codes.INELIGIBLE_REPLICA))
     await world.wrote()
 
 
-@case(
-    "a broker of another epoch may not join an ISR", AREA, f"{TEST}.testAlterPartitionShouldRejectBrokersWithStaleEpoch"
-)
-async def _(world: World) -> None:
+@case("a broker of another epoch may not join an ISR", f"{TEST}.testAlterPartitionShouldRejectBrokersWithStaleEpoch")
+async def broker_of_another_epoch_may_not_join_isr(world: World) -> None:
     topic, a, b = await with_one_out(world)
     old = Broker(b.id, b.epoch - 1, b.dirs, b.registration)
-    await world.propose_isr(topic, [a, old], answer=told(codes.INELIGIBLE_REPLICA))
-    unsaid = Broker(b.id, -1, b.dirs, b.registration)
-    await world.propose_isr(topic, [a, unsaid], answer=told(0))
+    await world.propose_isr(topic, [a, old], answer=result(codes.INELIGIBLE_REPLICA))
+    without_epoch = Broker(b.id, -1, b.dirs, b.registration)
+    await world.propose_isr(topic, [a, without_epoch], answer=result(0))
 
 
 @case(
-    "a broker in controlled shutdown may not join an ISR",
-    AREA,
-    f"{TEST}.testAlterPartitionShouldRejectShuttingDownBrokers",
+    "a broker in controlled shutdown may not join an ISR", f"{TEST}.testAlterPartitionShouldRejectShuttingDownBrokers"
 )
-async def _(world: World) -> None:
+async def broker_in_controlled_shutdown_may_not_join_isr(world: World) -> None:
     topic, a, b = await with_one_out(world)
     await world.topic([b, a], name="led")
     await world.heartbeat(b, wantShutDown=True, answer={"isFenced": False, "shouldShutDown": False})
-    await world.propose_isr(topic, [a, b], answer=told(codes.INELIGIBLE_REPLICA))
+    await world.propose_isr(topic, [a, b], answer=result(codes.INELIGIBLE_REPLICA))
 
 
 @case(
     "a broker that nobody registered any more may not join an ISR",
-    AREA,
     f"{TEST}.testAlterPartitionShouldRejectFencedBrokers",
 )
-async def _(world: World) -> None:
+async def unregistered_broker_may_not_join_isr(world: World) -> None:
     topic, a, b = await with_one_out(world)
-    await world.ask("UnregisterBroker", {"brokerId": b.id}, answer={"errorCode": 0})
-    await world.propose_isr(topic, [a, b], answer=told(codes.INELIGIBLE_REPLICA))
+    await world.send("UnregisterBroker", {"brokerId": b.id}, answer={"errorCode": 0})
+    await world.propose_isr(topic, [a, b], answer=result(codes.INELIGIBLE_REPLICA))
 
 
-@case("a leader that was elected uncleanly tells that it has recovered", AREA, "KIP-704")
-async def _(world: World) -> None:
+@case("a leader that was elected uncleanly tells that it has recovered", "KIP-704")
+async def uncleanly_elected_leader_reports_recovery(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b], unclean_leader_election_enable="true")
     await world.fence(a, b)
     await world.unfence(a)
-    await world.propose_isr(topic, [a], leaderRecoveryState=1, answer=told(0, leaderRecoveryState=1))
+    await world.propose_isr(topic, [a], leaderRecoveryState=1, answer=result(0, leaderRecoveryState=1))
     await world.wrote()
-    await world.propose_isr(topic, [a], leaderRecoveryState=0, answer=told(0, leaderRecoveryState=0))
+    await world.propose_isr(topic, [a], leaderRecoveryState=0, answer=result(0, leaderRecoveryState=0))
     await world.wrote(partition_change(topic.id, leaderRecoveryState=0))

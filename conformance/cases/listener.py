@@ -1,4 +1,4 @@
-"""The listener: frames, headers, ApiVersions, and what closes a connection."""
+"""The listener: frames, headers, ApiVersions, and the errors that close a connection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from mockraft.conformance.world import World
 from mockraft.wire import api_keys
 from mockraft.wire import error_codes as codes
 
-AREA = "listener"
 SOCKETS = "SocketServer, NetworkReceive"
 PARSING = "RequestContext.parseRequest"
 KIP_511 = "KIP-511, ApiVersionsRequest.isValid"
@@ -27,7 +26,7 @@ LISTED: dict[int, tuple[int, int]] = {
     59: (0, 1), 60: (0, 2), 62: (0, 4), 63: (0, 2), 64: (0, 0), 67: (0, 0), 70: (0, 0), 73: (0, 0), 80: (0, 1), 81: (0, 0),
     82: (0, 0),
 }  # fmt: skip
-"""What 4.3.1 offers: api key → versions."""
+"""The APIs of 4.3.1: API key → versions."""
 
 
 def closed(frames: int = 0) -> Callable[[Fate], None]:
@@ -78,8 +77,8 @@ FATES: list[tuple[str, str, bytes, Callable[[Fate], None]]] = [
 
 
 def try_bytes(name: str, source: str, data: bytes, check: Callable[[Fate], None]) -> None:
-    @case(name, AREA, source)
-    async def _(world: World) -> None:
+    @case(name, source)
+    async def connection_answers_or_closes(world: World) -> None:
         check(await fate(world.target, data))
 
 
@@ -87,14 +86,14 @@ for row in FATES:
     try_bytes(*row)
 
 
-@case("a request may come byte by byte, or with others in one segment", AREA, SOCKETS)
-async def _(world: World) -> None:
+@case("a request may come byte by byte, or with others in one segment", SOCKETS)
+async def request_may_come_byte_by_byte_or_with_others_in_one_segment(world: World) -> None:
     found = await fate(world.target, framed(HEARTBEAT) * 20)
     expect("the number of answers", 20, len(found.frames))
 
 
-@case("a version of ApiVersions of the future is answered in version 0", AREA, "KIP-511")
-async def _(world: World) -> None:
+@case("a version of ApiVersions of the future is answered in version 0", "KIP-511")
+async def version_of_apiversions_of_future_is_answered_in_version_0(world: World) -> None:
     for version, body in ((5, b"\0\1\1\0"), (32767, b"\0what a later client might say")):
         found = await fate(world.target, framed(header(18, version) + body))
         expect("whether the connection lives", True, found.is_open)
@@ -115,10 +114,10 @@ SOFTWARE: list[tuple[str, str, str]] = [
 
 
 def refuse_software(what: str, name: str, version: str) -> None:
-    @case(f"client software with {what} is refused", AREA, KIP_511, Rank.SHOULD)
-    async def _(world: World) -> None:
-        asked = {"clientSoftwareName": name, "clientSoftwareVersion": version}
-        await world.ask("ApiVersions", asked, answer={"errorCode": codes.INVALID_REQUEST, "apiKeys": []}, version=3)
+    @case(f"client software with {what} is refused", KIP_511, Rank.SHOULD)
+    async def invalid_client_software_is_refused(world: World) -> None:
+        request = {"clientSoftwareName": name, "clientSoftwareVersion": version}
+        await world.send("ApiVersions", request, answer={"errorCode": codes.INVALID_REQUEST, "apiKeys": []}, version=3)
 
 
 for software in SOFTWARE:
@@ -126,46 +125,46 @@ for software in SOFTWARE:
 
 
 async def api_versions(world: World, version: int) -> Any:
-    asked = {"clientSoftwareName": "c", "clientSoftwareVersion": "1"} if version >= 3 else {}
-    return await world.ask("ApiVersions", asked, answer={"errorCode": 0}, version=version)
+    request = {"clientSoftwareName": "c", "clientSoftwareVersion": "1"} if version >= 3 else {}
+    return await world.send("ApiVersions", request, answer={"errorCode": 0}, version=version)
 
 
-@case("the APIs of the controller listener are offered in Kafka's versions", AREA, "ApiKeys.controllerApis")
-async def _(world: World) -> None:
-    told = await api_versions(world, 4)
-    offered = {each["apiKey"]: (each["minVersion"], each["maxVersion"]) for each in told["apiKeys"]}
+@case("the APIs of the controller listener are offered in Kafka's versions", "ApiKeys.controllerApis")
+async def apis_of_controller_listener_are_offered_in_kafkas_versions(world: World) -> None:
+    response = await api_versions(world, 4)
+    offered = {each["apiKey"]: (each["minVersion"], each["maxVersion"]) for each in response["apiKeys"]}
     expected = {api_keys.name(key): f"{low}-{high}" for key, (low, high) in LISTED.items()}
     expect("the APIs", expected, {api_keys.name(key): f"{low}-{high}" for key, (low, high) in offered.items()})
     expect("APIs of brokers only", [], [api_keys.name(key) for key in offered if key not in LISTED])
 
 
-@case("every version of ApiVersions offers the same APIs", AREA, "ApiVersionsResponse.json")
-async def _(world: World) -> None:
+@case("every version of ApiVersions offers the same APIs", "ApiVersionsResponse.json")
+async def every_version_of_apiversions_offers_same_apis(world: World) -> None:
     newest = (await api_versions(world, 4))["apiKeys"]
     for version in range(4):
         expect(f"the APIs in version {version}", InAnyOrder(newest), (await api_versions(world, version))["apiKeys"])
 
 
-@case("features that start at level 0 are told from version 4 on", AREA, "KIP-1022, ApiVersionsResponse v4")
-async def _(world: World) -> None:
+@case("features that start at level 0 are told from version 4 on", "KIP-1022, ApiVersionsResponse v4")
+async def features_starting_at_level_0_are_returned_from_version_4(world: World) -> None:
     for version, known in ((3, {"metadata.version"}), (4, {"metadata.version", "kraft.version"})):
-        told = await api_versions(world, version)
-        names = {each["name"]: each for each in told["supportedFeatures"]}
+        response = await api_versions(world, version)
+        names = {each["name"]: each for each in response["supportedFeatures"]}
         expect("what is missing", [], sorted(known - set(names)))
         expect("whether kraft.version is there", "kraft.version" in known, "kraft.version" in names)
 
 
-@case("the finalized features are told with their epoch", AREA, "KIP-584, ApiVersionsResponse v3")
-async def _(world: World) -> None:
-    told = await api_versions(world, 3)
-    finalized = {each["name"]: each["maxVersionLevel"] for each in told["finalizedFeatures"]}
+@case("the finalized features are told with their epoch", "KIP-584, ApiVersionsResponse v3")
+async def finalized_features_are_returned_with_their_epoch(world: World) -> None:
+    response = await api_versions(world, 3)
+    finalized = {each["name"]: each["maxVersionLevel"] for each in response["finalizedFeatures"]}
     expect("metadata.version", world.level, finalized["metadata.version"])
-    expect("whether there is an epoch", True, told["finalizedFeaturesEpoch"] >= 0)
+    expect("whether there is an epoch", True, response["finalizedFeaturesEpoch"] >= 0)
 
 
-@case("SASL is refused where there is none", AREA, "KafkaApis.handleSaslHandshakeRequest", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("SASL is refused where there is none", "KafkaApis.handleSaslHandshakeRequest", Rank.SHOULD)
+async def sasl_is_refused_where_there_is_none(world: World) -> None:
     for version in (0, 1):
         refused = {"errorCode": codes.ILLEGAL_SASL_STATE, "mechanisms": ANYTHING}
-        await world.ask("SaslHandshake", {"mechanism": "PLAIN"}, answer=refused, version=version)
-    await world.ask("SaslAuthenticate", {"authBytes": "AGEAYg=="}, answer={"errorCode": codes.ILLEGAL_SASL_STATE})
+        await world.send("SaslHandshake", {"mechanism": "PLAIN"}, answer=refused, version=version)
+    await world.send("SaslAuthenticate", {"authBytes": "AGEAYg=="}, answer={"errorCode": codes.ILLEGAL_SASL_STATE})

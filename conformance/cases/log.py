@@ -13,22 +13,21 @@ from mockraft.conformance.target import METADATA_TOPIC
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
-AREA = "log"
 TEST = "KafkaRaftClientTest"
 SNAPSHOT_TEST = "KafkaRaftClientSnapshotTest"
 FAR = 1 << 40
 
 
 async def epoch_and_end(world: World) -> tuple[int, int]:
-    asked = {"topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0}]}]}
-    told = await world.ask("DescribeQuorum", asked, answer={"errorCode": 0})
-    partition = told["topics"][0]["partitions"][0]
+    request = {"topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0}]}]}
+    response = await world.send("DescribeQuorum", request, answer={"errorCode": 0})
+    partition = response["topics"][0]["partitions"][0]
     return partition["leaderEpoch"], partition["highWatermark"]
 
 
 async def fetch(world: World, partition: Tree, *, answer: Any, version: int = 17, **fields: Any) -> Any:
-    """A reader's Fetch of partition 0; `fields` replace those of the request."""
-    asked: Tree = {
+    """Fetch partition 0 as a reader; `fields` replace those of the request."""
+    request: Tree = {
         "maxWaitMs": 0,
         "maxBytes": 1 << 20,
         "topics": [
@@ -39,7 +38,7 @@ async def fetch(world: World, partition: Tree, *, answer: Any, version: int = 17
         ],
         **fields,
     }
-    return await world.ask("Fetch", asked, answer=answer, version=version)
+    return await world.send("Fetch", request, answer=answer, version=version)
 
 
 def of_partition(**fields: Any) -> Tree:
@@ -49,32 +48,32 @@ def of_partition(**fields: Any) -> Tree:
     }
 
 
-@case("records are read from an offset, in the epoch of the leader", AREA, f"{TEST}.testLeaderAppendSingleMemberQuorum")
-async def _(world: World) -> None:
+@case("records are read from an offset, in the epoch of the leader", f"{TEST}.testLeaderAppendSingleMemberQuorum")
+async def records_are_read_from_offset_in_epoch_of_leader(world: World) -> None:
     await world.broker()
     epoch, end = await epoch_and_end(world)
-    asked = {"currentLeaderEpoch": epoch, "fetchOffset": end - 1, "lastFetchedEpoch": epoch}
-    told = of_partition(errorCode=0, highWatermark=above(end - 1), logStartOffset=ANYTHING, records=NOT_EMPTY)
-    await fetch(world, asked, answer=told)
+    request = {"currentLeaderEpoch": epoch, "fetchOffset": end - 1, "lastFetchedEpoch": epoch}
+    expected = of_partition(errorCode=0, highWatermark=above(end - 1), logStartOffset=ANYTHING, records=NOT_EMPTY)
+    await fetch(world, request, answer=expected)
 
 
-@case("a reader that knows no epoch is told the leader's", AREA, f"{TEST}.testInvalidFetchRequest")
-async def _(world: World) -> None:
+@case("a reader that knows no epoch is told the leader's", f"{TEST}.testInvalidFetchRequest")
+async def fetch_without_epoch_returns_the_leader(world: World) -> None:
     epoch, _end = await epoch_and_end(world)
     leader = {"leaderId": world.target.leader_id, "leaderEpoch": epoch}
     answer = of_partition(errorCode=codes.FENCED_LEADER_EPOCH, currentLeader=leader)
     await fetch(world, {"currentLeaderEpoch": 0, "fetchOffset": 0}, answer=answer)
 
 
-@case("a reader of an epoch of the future is told the leader's", AREA, f"{TEST}.testInvalidFetchRequest")
-async def _(world: World) -> None:
+@case("a reader of an epoch of the future is told the leader's", f"{TEST}.testInvalidFetchRequest")
+async def fetch_with_future_epoch_returns_the_leader(world: World) -> None:
     epoch, _end = await epoch_and_end(world)
     answer = of_partition(errorCode=codes.UNKNOWN_LEADER_EPOCH, currentLeader={"leaderEpoch": epoch})
     await fetch(world, {"currentLeaderEpoch": epoch + 1, "fetchOffset": 0}, answer=answer)
 
 
-@case("the leader's address comes with a refusal from version 17 on", AREA, "KIP-853, FetchResponse v17", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("the leader's address comes with a refusal from version 17 on", "KIP-853, FetchResponse v17", Rank.SHOULD)
+async def leaders_address_comes_with_refusal_from_version_17_on(world: World) -> None:
     answer = {
         **of_partition(errorCode=codes.FENCED_LEADER_EPOCH),
         "nodeEndpoints": [{"nodeId": world.target.leader_id, "host": NOT_EMPTY, "port": above(0)}],
@@ -82,24 +81,21 @@ async def _(world: World) -> None:
     await fetch(world, {"currentLeaderEpoch": 0, "fetchOffset": 0}, answer=answer)
 
 
-@case("an offset past the end diverges at the end", AREA, f"{TEST}.testLeaderImmediatelySendsDivergingEpoch")
-async def _(world: World) -> None:
+@case("an offset past the end diverges at the end", f"{TEST}.testLeaderImmediatelySendsDivergingEpoch")
+async def offset_past_end_diverges_at_end(world: World) -> None:
     epoch, end = await epoch_and_end(world)
-    asked = {"currentLeaderEpoch": epoch, "fetchOffset": FAR, "lastFetchedEpoch": epoch}
+    request = {"currentLeaderEpoch": epoch, "fetchOffset": FAR, "lastFetchedEpoch": epoch}
     answer = of_partition(errorCode=0, divergingEpoch={"epoch": epoch, "endOffset": above(end - 1)})
-    await fetch(world, asked, answer=answer)
+    await fetch(world, request, answer=answer)
 
 
 @case(
-    "a last epoch that the leader never had diverges",
-    AREA,
-    f"{TEST}.testLeaderImmediatelySendsDivergingEpoch",
-    Rank.SHOULD,
+    "a last epoch that the leader never had diverges", f"{TEST}.testLeaderImmediatelySendsDivergingEpoch", Rank.SHOULD
 )
-async def _(world: World) -> None:
+async def last_epoch_that_leader_never_had_diverges(world: World) -> None:
     epoch, end = await epoch_and_end(world)
-    asked = {"currentLeaderEpoch": epoch, "fetchOffset": end, "lastFetchedEpoch": 0}
-    await fetch(world, asked, answer=of_partition(errorCode=0, divergingEpoch={"epoch": 0}))
+    request = {"currentLeaderEpoch": epoch, "fetchOffset": end, "lastFetchedEpoch": 0}
+    await fetch(world, request, answer=of_partition(errorCode=0, divergingEpoch={"epoch": 0}))
 
 
 REFUSALS: list[tuple[str, Tree]] = [
@@ -110,8 +106,8 @@ REFUSALS: list[tuple[str, Tree]] = [
 
 
 def refuse(what: str, fields: Tree) -> None:
-    @case(f"a fetch with {what} is refused", AREA, f"{TEST}.testInvalidFetchRequest")
-    async def _(world: World) -> None:
+    @case(f"a fetch with {what} is refused", f"{TEST}.testInvalidFetchRequest")
+    async def invalid_fetch_is_refused(world: World) -> None:
         epoch, _end = await epoch_and_end(world)
         answer = of_partition(errorCode=codes.INVALID_REQUEST)
         await fetch(world, {"currentLeaderEpoch": epoch, **fields}, answer=answer)
@@ -121,22 +117,22 @@ for row in REFUSALS:
     refuse(*row)
 
 
-@case("a fetch with a negative wait is refused", AREA, f"{TEST}.testInvalidFetchRequest")
-async def _(world: World) -> None:
+@case("a fetch with a negative wait is refused", f"{TEST}.testInvalidFetchRequest")
+async def fetch_with_negative_wait_is_refused(world: World) -> None:
     epoch, _end = await epoch_and_end(world)
-    asked = {"currentLeaderEpoch": epoch, "fetchOffset": 0}
-    await fetch(world, asked, maxWaitMs=-1, answer=of_partition(errorCode=codes.INVALID_REQUEST))
+    request = {"currentLeaderEpoch": epoch, "fetchOffset": 0}
+    await fetch(world, request, maxWaitMs=-1, answer=of_partition(errorCode=codes.INVALID_REQUEST))
 
 
-@case("a fetch of another cluster is refused", AREA, f"{TEST}.testFetchRequestClusterIdValidation")
-async def _(world: World) -> None:
+@case("a fetch of another cluster is refused", f"{TEST}.testFetchRequestClusterIdValidation")
+async def fetch_of_another_cluster_is_refused(world: World) -> None:
     answer = {"errorCode": codes.INCONSISTENT_CLUSTER_ID, "responses": []}
     for cluster_id in ("another", ""):
         await fetch(world, {"fetchOffset": 0}, clusterId=cluster_id, answer=answer)
 
 
-@case("a fetch of another topic or partition is refused as a whole", AREA, f"{TEST}.testInvalidFetchRequest")
-async def _(world: World) -> None:
+@case("a fetch of another topic or partition is refused as a whole", f"{TEST}.testInvalidFetchRequest")
+async def fetch_of_another_topic_or_partition_is_refused_as_whole(world: World) -> None:
     answer = {"errorCode": codes.INVALID_REQUEST, "responses": []}
     await fetch(world, {"partition": 1}, answer=answer)
     await fetch(world, {}, topics=[], answer=answer)
@@ -145,34 +141,29 @@ async def _(world: World) -> None:
     await fetch(world, {}, topics=[{"topicId": world.uuid(), "partitions": [{"partition": 0}]}], answer=answer)
 
 
-@case("a fetch that names the topic and not its id is refused", AREA, "KafkaRaftClient.handleFetchRequest", Rank.QUIRK)
-async def _(world: World) -> None:
+@case("a fetch that names the topic and not its id is refused", "KafkaRaftClient.handleFetchRequest", Rank.QUIRK)
+async def fetch_that_names_topic_and_not_its_id_is_refused(world: World) -> None:
     topics = [{"topic": METADATA_TOPIC, "partitions": [{"partition": 0}]}]
     await fetch(world, {}, topics=topics, answer={"errorCode": codes.INVALID_REQUEST, "responses": []}, version=12)
 
 
-@case(
-    "a fetch at the end waits until something is written",
-    AREA,
-    f"{TEST}.testPurgatoryFetchSatisfiedByWrite",
-    alone=True,
-)
-async def _(world: World) -> None:
+@case("a fetch at the end waits until something is written", f"{TEST}.testPurgatoryFetchSatisfiedByWrite", alone=True)
+async def fetch_at_end_waits_until_something_is_written(world: World) -> None:
     epoch, end = await epoch_and_end(world)
-    asked = {"currentLeaderEpoch": epoch, "fetchOffset": end, "lastFetchedEpoch": epoch}
-    waiting = fetch(world, asked, maxWaitMs=20_000, answer=of_partition(errorCode=0))
+    request = {"currentLeaderEpoch": epoch, "fetchOffset": end, "lastFetchedEpoch": epoch}
+    waiting = fetch(world, request, maxWaitMs=20_000, answer=of_partition(errorCode=0))
     async with asyncio.TaskGroup() as tasks:
-        told = tasks.create_task(waiting)
+        fetched = tasks.create_task(waiting)
         tasks.create_task(world.register())
-    expect("the answer to Fetch", of_partition(records=NOT_EMPTY), told.result())
+    expect("the answer to Fetch", of_partition(records=NOT_EMPTY), fetched.result())
 
 
 async def fetch_snapshot(world: World, *, answer: Any, topic: str = METADATA_TOPIC, **fields: Any) -> None:
     """`fields` are of the partition."""
     epoch, _end = await epoch_and_end(world)
     partition = {"partition": 0, "currentLeaderEpoch": epoch, "snapshotId": {"endOffset": 5, "epoch": 1}, **fields}
-    asked = {"maxBytes": 1024, "topics": [{"name": topic, "partitions": [partition]}]}
-    await world.ask("FetchSnapshot", asked, answer=answer)
+    request = {"maxBytes": 1024, "topics": [{"name": topic, "partitions": [partition]}]}
+    await world.send("FetchSnapshot", request, answer=answer)
 
 
 SNAPSHOTS: list[tuple[str, Tree, int, str]] = [
@@ -187,40 +178,35 @@ SNAPSHOTS: list[tuple[str, Tree, int, str]] = [
 
 
 def send_no_snapshot(what: str, fields: Tree, code: int, test: str) -> None:
-    @case(f"a snapshot {what} is not sent", AREA, f"{SNAPSHOT_TEST}.testFetchSnapshotRequest{test}", Rank.SHOULD)
-    async def _(world: World) -> None:
+    @case(f"a snapshot {what} is not sent", f"{SNAPSHOT_TEST}.testFetchSnapshotRequest{test}", Rank.SHOULD)
+    async def unavailable_snapshot_is_not_sent(world: World) -> None:
         meant = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": code}]}]}
         # Kafka 4.3.1 cannot write what it means to say: the records are null.
-        said = {"errorCode": codes.UNKNOWN_SERVER_ERROR, "topics": []}
-        await fetch_snapshot(world, answer=either(meant, said), **fields)
+        unknown = {"errorCode": codes.UNKNOWN_SERVER_ERROR, "topics": []}
+        await fetch_snapshot(world, answer=either(meant, unknown), **fields)
 
 
 for snapshot in SNAPSHOTS:
     send_no_snapshot(*snapshot)
 
 
-@case(
-    "a snapshot of another cluster is refused",
-    AREA,
-    f"{SNAPSHOT_TEST}.testFetchSnapshotRequestClusterIdValidation",
-)
-async def _(world: World) -> None:
+@case("a snapshot of another cluster is refused", f"{SNAPSHOT_TEST}.testFetchSnapshotRequestClusterIdValidation")
+async def snapshot_of_another_cluster_is_refused(world: World) -> None:
     answer = {"errorCode": codes.INCONSISTENT_CLUSTER_ID, "topics": []}
     partition = {"partition": 0, "snapshotId": {"endOffset": 5, "epoch": 1}}
     for cluster_id in ("another", ""):
         topics = [{"name": METADATA_TOPIC, "partitions": [partition]}]
-        await world.ask("FetchSnapshot", {"clusterId": cluster_id, "topics": topics}, answer=answer)
+        await world.send("FetchSnapshot", {"clusterId": cluster_id, "topics": topics}, answer=answer)
 
 
 @case(
     "snapshots of several partitions of several topics are refused",
-    AREA,
     "KafkaRaftClient.handleFetchSnapshotRequest",
     Rank.SHOULD,
 )
-async def _(world: World) -> None:
+async def snapshots_of_several_partitions_of_several_topics_are_refused(world: World) -> None:
     topics = [
         {"name": name, "partitions": [{"partition": 0}, {"partition": 1}]} for name in (METADATA_TOPIC, "another")
     ]
     answer = {"errorCode": codes.INVALID_REQUEST, "topics": []}
-    await world.ask("FetchSnapshot", {"topics": topics}, answer=answer)
+    await world.send("FetchSnapshot", {"topics": topics}, answer=answer)

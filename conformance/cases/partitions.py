@@ -11,13 +11,12 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, Broker, World
 from mockraft.wire import error_codes as codes
 
-AREA = "partitions"
 TEST = "ReplicationControlManagerTest.testCreatePartitions"
 
 
 async def add(world: World, *topics: Tree, answer: Any, **fields: Any) -> None:
-    asked = {"topics": list(topics), "timeoutMs": TIMEOUT_MS, **fields}
-    await world.ask("CreatePartitions", asked, answer={"results": answer}, version=3)
+    request = {"topics": list(topics), "timeoutMs": TIMEOUT_MS, **fields}
+    await world.send("CreatePartitions", request, answer={"results": answer}, version=3)
 
 
 def more(name: str, count: int, *manual: list[Broker]) -> Tree:
@@ -29,8 +28,8 @@ def refused(code: int, message: Any) -> list[Tree]:
     return [{"errorCode": code, "errorMessage": message}]
 
 
-@case("new partitions are placed as asked", AREA, TEST)
-async def _(world: World) -> None:
+@case("new partitions are placed as asked", TEST)
+async def new_partitions_are_placed_as_asked(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await add(world, more(topic.name, 3, [b, a], [a, b]), answer=[{"name": topic.name, "errorCode": 0}])
@@ -40,61 +39,61 @@ async def _(world: World) -> None:
     )
 
 
-@case("a fenced replica of a new partition is not in its ISR", AREA, f"{TEST}ISRInvariants")
-async def _(world: World) -> None:
+@case("a fenced replica of a new partition is not in its ISR", f"{TEST}ISRInvariants")
+async def fenced_replica_of_new_partition_is_not_in_its_isr(world: World) -> None:
     a, fenced = await world.broker(), await world.broker(fenced=True)
     topic = await world.topic([a, fenced])
     await add(world, more(topic.name, 2, [fenced, a]), answer=[{"errorCode": 0}])
     await world.wrote(record("Partition", replicas=[fenced.id, a.id], isr=[a.id], leader=a.id))
 
 
-@case("partitions that are only validated are not written", AREA, TEST)
-async def _(world: World) -> None:
+@case("partitions that are only validated are not written", TEST)
+async def partitions_that_are_only_validated_are_not_written(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     await add(world, more(topic.name, 2, [a]), validateOnly=True, answer=[{"errorCode": 0}])
     await world.wrote()
 
 
-@case("partitions of an unknown topic are refused", AREA, TEST)
-async def _(world: World) -> None:
+@case("partitions of an unknown topic are refused", TEST)
+async def partitions_of_unknown_topic_are_refused(world: World) -> None:
     await add(world, more(world.name("none"), 2), answer=[{"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}])
 
 
-@case("as many partitions as there are is refused", AREA, TEST)
-async def _(world: World) -> None:
+@case("as many partitions as there are is refused", TEST)
+async def as_many_partitions_as_there_are_is_refused(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a], [a])
     message = "Topic already has 2 partition(s)."
     await add(world, more(topic.name, 2), answer=refused(codes.INVALID_PARTITIONS, message))
 
 
-@case("fewer partitions than there are is refused", AREA, TEST)
-async def _(world: World) -> None:
+@case("fewer partitions than there are is refused", TEST)
+async def fewer_partitions_than_there_are_is_refused(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a], [a])
     message = f"The topic {topic.name} currently has 2 partition(s); 1 would not be an increase."
     await add(world, more(topic.name, 1), answer=refused(codes.INVALID_PARTITIONS, message))
 
 
-@case("more new partitions than assignments are refused", AREA, TEST)
-async def _(world: World) -> None:
+@case("more new partitions than assignments are refused", TEST)
+async def more_new_partitions_than_assignments_are_refused(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     message = "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."
     await add(world, more(topic.name, 3, [a]), answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
 
 
-@case("fewer new partitions than assignments are refused", AREA, TEST)
-async def _(world: World) -> None:
+@case("fewer new partitions than assignments are refused", TEST)
+async def fewer_new_partitions_than_assignments_are_refused(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     message = "Attempted to add 1 additional partition(s), but only 2 assignment(s) were specified."
     await add(world, more(topic.name, 2, [a], [a]), answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
 
 
-@case("a new partition with another number of replicas is refused", AREA, TEST)
-async def _(world: World) -> None:
+@case("a new partition with another number of replicas is refused", TEST)
+async def new_partition_with_another_number_of_replicas_is_refused(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     message = (
@@ -104,25 +103,25 @@ async def _(world: World) -> None:
     await add(world, more(topic.name, 2, [a]), answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
 
 
-@case("a new partition on a broker that nobody registered is refused", AREA, TEST)
-async def _(world: World) -> None:
+@case("a new partition on a broker that nobody registered is refused", TEST)
+async def new_partition_on_unregistered_broker_is_refused(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
-    asked = {**more(topic.name, 2, [a]), "assignments": [{"brokerIds": [-7]}]}
+    request = {**more(topic.name, 2, [a]), "assignments": [{"brokerIds": [-7]}]}
     message = "The manual partition assignment includes broker -7, but no such broker is registered."
-    await add(world, asked, answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
+    await add(world, request, answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
 
 
-@case("a new partition on fenced brokers only is refused", AREA, f"{TEST}FailsWithManualAssignmentWithAllFenced")
-async def _(world: World) -> None:
+@case("a new partition on fenced brokers only is refused", f"{TEST}FailsWithManualAssignmentWithAllFenced")
+async def new_partition_on_fenced_brokers_only_is_refused(world: World) -> None:
     a, fenced = await world.broker(), await world.broker(fenced=True)
     topic = await world.topic([a])
     await add(world, more(topic.name, 2, [fenced]), answer=[{"errorCode": codes.INVALID_REPLICA_ASSIGNMENT}])
     await world.wrote()
 
 
-@case("a topic that is given twice gets no partitions", AREA, "ControllerApisTest.testCreatePartitionsRequest")
-async def _(world: World) -> None:
+@case("a topic that is given twice gets no partitions", "ControllerApisTest.testCreatePartitionsRequest")
+async def topic_that_is_given_twice_gets_no_partitions(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     answer = [{"name": topic.name, "errorCode": codes.INVALID_REQUEST, "errorMessage": "Duplicate topic name."}]
@@ -130,8 +129,8 @@ async def _(world: World) -> None:
     await world.wrote()
 
 
-@case("a good topic beside a bad one gets its partitions", AREA, TEST)
-async def _(world: World) -> None:
+@case("a good topic beside a bad one gets its partitions", TEST)
+async def good_topic_beside_bad_one_gets_its_partitions(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     none = world.name("none")
@@ -142,16 +141,14 @@ async def _(world: World) -> None:
     await world.wrote(record("Partition", partitionId=1))
 
 
-@case(
-    "partitions that were to be created in no time are refused", AREA, "QuorumController.createPartitions", Rank.SHOULD
-)
-async def _(world: World) -> None:
+@case("partitions that were to be created in no time are refused", "QuorumController.createPartitions", Rank.SHOULD)
+async def partitions_that_were_to_be_created_in_no_time_are_refused(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     await add(world, more(topic.name, 2, [a]), timeoutMs=0, answer=[{"errorCode": codes.REQUEST_TIMED_OUT}])
     await world.wrote()
 
 
-@case("no topics are no partitions", AREA, TEST, Rank.SHOULD)
-async def _(world: World) -> None:
+@case("no topics are no partitions", TEST, Rank.SHOULD)
+async def no_topics_are_no_partitions(world: World) -> None:
     await add(world, answer=[])

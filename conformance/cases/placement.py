@@ -1,4 +1,4 @@
-"""Where Kafka's striped placement puts replicas. These cases need a controller without other brokers."""
+"""Replica placement by Kafka's striped algorithm. These cases need a controller without other brokers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, Broker, World
 from mockraft.wire import error_codes as codes
 
-AREA = "placement"
 TEST = "StripedReplicaPlacerTest"
 MANY = 10_000
 Placed = list[tuple[list[int], list[int]]]
 
 
 async def only_mine(world: World, brokers: list[Broker]) -> None:
-    """Leave the case if the controller has other brokers that may have replicas than these."""
-    asked = {"topics": [counted(world.name("probe"), 1, MANY)], "timeoutMs": TIMEOUT_MS, "validateOnly": True}
-    told = await world.ask("CreateTopics", asked)
-    found = re.search(r"only (\d+) broker", told["topics"][0]["errorMessage"] or "")
+    """Skip the case if the controller has other brokers that may get replicas."""
+    request = {"topics": [counted(world.name("probe"), 1, MANY)], "timeoutMs": TIMEOUT_MS, "validateOnly": True}
+    response = await world.send("CreateTopics", request)
+    found = re.search(r"only (\d+) broker", response["topics"][0]["errorMessage"] or "")
     if found is None or int(found[1]) > len(brokers):
         raise NotApplicableError("the controller has brokers of its own")
 
@@ -31,11 +30,11 @@ def counted(name: str, partitions: int, replicas: int) -> Tree:
 
 
 async def place(world: World, partitions: int, replicas: int) -> Placed:
-    """Create such a topic; each partition's replicas and ISR."""
-    asked = {"topics": [counted(world.name("t"), partitions, replicas)], "timeoutMs": TIMEOUT_MS}
-    await world.ask(
+    """Create such a topic; return each partition's replicas and ISR."""
+    request = {"topics": [counted(world.name("t"), partitions, replicas)], "timeoutMs": TIMEOUT_MS}
+    await world.send(
         "CreateTopics",
-        asked,
+        request,
         answer={"topics": [{"errorCode": 0, "numPartitions": partitions, "replicationFactor": replicas}]},
     )
     written = [each.fields for each in await world.records() if each.kind == "PartitionRecord"]
@@ -44,20 +43,20 @@ async def place(world: World, partitions: int, replicas: int) -> Placed:
 
 async def refuse(world: World, partitions: int, replicas: int, message: str) -> None:
     refused = {"errorCode": codes.INVALID_REPLICATION_FACTOR, "errorMessage": message}
-    asked = {"topics": [counted(world.name("refused"), partitions, replicas)], "timeoutMs": TIMEOUT_MS}
-    await world.ask("CreateTopics", asked, answer={"topics": [refused]})
+    request = {"topics": [counted(world.name("refused"), partitions, replicas)], "timeoutMs": TIMEOUT_MS}
+    await world.send("CreateTopics", request, answer={"topics": [refused]})
 
 
-@case("replicas of a partition are on different brokers", AREA, f"{TEST}.testSuccessfulPlacement", alone=True)
-async def _(world: World) -> None:
+@case("replicas of a partition are on different brokers", f"{TEST}.testSuccessfulPlacement", alone=True)
+async def replicas_of_partition_are_on_different_brokers(world: World) -> None:
     brokers = await world.brokers(4)
     await only_mine(world, brokers)
     placed = await place(world, 12, 3)
     expect("the numbers of brokers", [3] * 12, [len(set(replicas)) for replicas, _ in placed])
 
 
-@case("leaders and replicas are spread evenly", AREA, f"{TEST}.testEvenDistribution", alone=True)
-async def _(world: World) -> None:
+@case("leaders and replicas are spread evenly", f"{TEST}.testEvenDistribution", alone=True)
+async def leaders_and_replicas_are_spread_evenly(world: World) -> None:
     brokers = await world.brokers(4)
     await only_mine(world, brokers)
     placed = await place(world, 8, 2)
@@ -67,8 +66,8 @@ async def _(world: World) -> None:
     expect("replicas on each", [4] * 4, [every[broker.id] for broker in brokers])
 
 
-@case("replicas of a partition are in different racks", AREA, f"{TEST}.testRackListWithMultipleRacks", alone=True)
-async def _(world: World) -> None:
+@case("replicas of a partition are in different racks", f"{TEST}.testRackListWithMultipleRacks", alone=True)
+async def replicas_of_partition_are_in_different_racks(world: World) -> None:
     rack_of = {}
     brokers = []
     for rack in ("a", "b", "c", "a", "b", "c"):
@@ -82,11 +81,10 @@ async def _(world: World) -> None:
 
 @case(
     "a fenced broker has replicas only when the others do not suffice",
-    AREA,
     f"{TEST}.testAvoidFencedReplicaIfPossibleOnSingleRack",
     alone=True,
 )
-async def _(world: World) -> None:
+async def fenced_broker_has_replicas_only_when_others_do_not_suffice(world: World) -> None:
     running = await world.brokers(3)
     fenced = await world.broker(fenced=True)
     await only_mine(world, [*running, fenced])
@@ -96,11 +94,10 @@ async def _(world: World) -> None:
 
 @case(
     "a fenced broker that is needed follows and is not in sync",
-    AREA,
     f"{TEST}.testPlacementOnFencedReplicaOnSingleRack",
     alone=True,
 )
-async def _(world: World) -> None:
+async def fenced_broker_that_is_needed_follows_and_is_not_in_sync(world: World) -> None:
     running = await world.brokers(2)
     fenced = await world.broker(fenced=True)
     await only_mine(world, [*running, fenced])
@@ -110,8 +107,8 @@ async def _(world: World) -> None:
     )
 
 
-@case("more replicas than brokers are refused", AREA, f"{TEST}.testNotEnoughBrokers", alone=True)
-async def _(world: World) -> None:
+@case("more replicas than brokers are refused", f"{TEST}.testNotEnoughBrokers", alone=True)
+async def more_replicas_than_brokers_are_refused(world: World) -> None:
     brokers = await world.brokers(2)
     await only_mine(world, brokers)
     message = (
@@ -121,8 +118,8 @@ async def _(world: World) -> None:
     await refuse(world, 1, 3, message)
 
 
-@case("a topic cannot be placed while all brokers are fenced", AREA, f"{TEST}.testAllBrokersFenced", alone=True)
-async def _(world: World) -> None:
+@case("a topic cannot be placed while all brokers are fenced", f"{TEST}.testAllBrokersFenced", alone=True)
+async def topic_cannot_be_placed_while_all_brokers_are_fenced(world: World) -> None:
     a = await world.broker()
     await only_mine(world, [a])
     await world.fence(a)
@@ -133,8 +130,8 @@ async def _(world: World) -> None:
     await refuse(world, 1, 1, message)
 
 
-@case("a broker with all directories cordoned has no new replicas", AREA, "KIP-1066", since=30, alone=True)
-async def _(world: World) -> None:
+@case("a broker with all directories cordoned has no new replicas", "KIP-1066", since=30, alone=True)
+async def broker_with_all_directories_cordoned_has_no_new_replicas(world: World) -> None:
     a, _cordoned = await world.broker(), await world.broker(cordoned=[0])
     await only_mine(world, [a])
     placed = await place(world, 4, 1)
@@ -146,8 +143,8 @@ async def _(world: World) -> None:
     await refuse(world, 1, 2, message)
 
 
-@case("a broker with a directory that is not cordoned has new replicas", AREA, "KIP-1066", since=30, alone=True)
-async def _(world: World) -> None:
+@case("a broker with a directory that is not cordoned has new replicas", "KIP-1066", since=30, alone=True)
+async def broker_with_directory_that_is_not_cordoned_has_new_replicas(world: World) -> None:
     a, half = await world.broker(), await world.broker(log_dirs=2, cordoned=[0])
     await only_mine(world, [a, half])
     placed = await place(world, 2, 2)
@@ -156,12 +153,11 @@ async def _(world: World) -> None:
 
 @case(
     "a broker in controlled shutdown has no new replicas",
-    AREA,
     "ClusterControlManager.usableBrokers",
     Rank.SHOULD,
     alone=True,
 )
-async def _(world: World) -> None:
+async def broker_in_controlled_shutdown_has_no_new_replicas(world: World) -> None:
     a, b = await world.brokers(2)
     await only_mine(world, [a, b])
     await world.topic([b, a], name="led")

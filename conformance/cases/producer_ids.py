@@ -8,44 +8,43 @@ from mockraft.conformance.records import record
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
-AREA = "producer ids"
 TEST = "ProducerIdControlManagerTest"
 BLOCK = 1000
 
 
-@case("a block of producer ids is 1000 long and written with its end", AREA, f"{TEST}.testGenerateProducerIds")
-async def _(world: World) -> None:
+@case("a block of producer ids is 1000 long and written with its end", f"{TEST}.testGenerateProducerIds")
+async def block_of_producer_ids_is_1000_long_and_written_with_its_end(world: World) -> None:
     a = await world.broker()
-    asked = {"brokerId": a.id, "brokerEpoch": a.epoch}
-    told = await world.ask("AllocateProducerIds", asked, answer={"errorCode": 0, "producerIdLen": BLOCK})
-    after = told["producerIdStart"] + BLOCK
+    request = {"brokerId": a.id, "brokerEpoch": a.epoch}
+    response = await world.send("AllocateProducerIds", request, answer={"errorCode": 0, "producerIdLen": BLOCK})
+    after = response["producerIdStart"] + BLOCK
     await world.wrote(record("ProducerIds", brokerId=a.id, brokerEpoch=a.epoch, nextProducerId=after))
 
 
-@case("blocks follow each other, whoever asks", AREA, f"{TEST}.testMonotonic", alone=True)
-async def _(world: World) -> None:
+@case("blocks follow each other, whoever asks", f"{TEST}.testMonotonic", alone=True)
+async def blocks_are_consecutive_across_brokers(world: World) -> None:
     starts = []
     for broker in await world.brokers(2):
-        asked = {"brokerId": broker.id, "brokerEpoch": broker.epoch}
-        starts.append((await world.ask("AllocateProducerIds", asked))["producerIdStart"])
+        request = {"brokerId": broker.id, "brokerEpoch": broker.epoch}
+        starts.append((await world.send("AllocateProducerIds", request))["producerIdStart"])
     expect("the second block", starts[0] + BLOCK, starts[1])
 
 
-@case("a fenced broker may have producer ids", AREA, f"{TEST}.testGenerateProducerIds")
-async def _(world: World) -> None:
+@case("a fenced broker may have producer ids", f"{TEST}.testGenerateProducerIds")
+async def fenced_broker_may_have_producer_ids(world: World) -> None:
     a = await world.broker(fenced=True)
-    await world.ask("AllocateProducerIds", {"brokerId": a.id, "brokerEpoch": a.epoch}, answer={"errorCode": 0})
+    await world.send("AllocateProducerIds", {"brokerId": a.id, "brokerEpoch": a.epoch}, answer={"errorCode": 0})
 
 
-@case("a broker of an old epoch gets no producer ids", AREA, f"{TEST}.testUnknownBrokerOrEpoch")
-async def _(world: World) -> None:
+@case("a broker of an old epoch gets no producer ids", f"{TEST}.testUnknownBrokerOrEpoch")
+async def broker_of_old_epoch_gets_no_producer_ids(world: World) -> None:
     a = await world.broker()
-    asked = {"brokerId": a.id, "brokerEpoch": a.epoch - 1}
-    await world.ask("AllocateProducerIds", asked, answer={"errorCode": codes.STALE_BROKER_EPOCH})
+    request = {"brokerId": a.id, "brokerEpoch": a.epoch - 1}
+    await world.send("AllocateProducerIds", request, answer={"errorCode": codes.STALE_BROKER_EPOCH})
     await world.wrote()
 
 
-@case("a broker that nobody registered gets no producer ids", AREA, f"{TEST}.testUnknownBrokerOrEpoch")
-async def _(world: World) -> None:
-    asked = {"brokerId": world.identities.broker_id(), "brokerEpoch": 0}
-    await world.ask("AllocateProducerIds", asked, answer={"errorCode": codes.STALE_BROKER_EPOCH})
+@case("a broker that nobody registered gets no producer ids", f"{TEST}.testUnknownBrokerOrEpoch")
+async def unregistered_broker_gets_no_producer_ids(world: World) -> None:
+    request = {"brokerId": world.identities.broker_id(), "brokerEpoch": 0}
+    await world.send("AllocateProducerIds", request, answer={"errorCode": codes.STALE_BROKER_EPOCH})

@@ -1,4 +1,4 @@
-"""DescribeQuorum and the voters of the quorum: what a leader tells and refuses. Nothing here changes the voters."""
+"""DescribeQuorum and the voters of the quorum: a leader's responses and errors. Nothing here changes the voters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from mockraft.conformance.target import METADATA_TOPIC
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
-AREA = "quorum"
 TEST = "KafkaRaftClientTest"
 CHANGE_TEST = "KafkaRaftClientReconfigTest"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -21,8 +20,8 @@ STRANGER = 123456789
 async def describe(
     world: World, topic: str = METADATA_TOPIC, partition: int = 0, *, answer: Any, version: int = 2
 ) -> Any:
-    asked = {"topics": [{"topicName": topic, "partitions": [{"partitionIndex": partition}]}]}
-    return await world.ask("DescribeQuorum", asked, answer=answer, version=version)
+    request = {"topics": [{"topicName": topic, "partitions": [{"partitionIndex": partition}]}]}
+    return await world.send("DescribeQuorum", request, answer=answer, version=version)
 
 
 def of_partition(**fields: Any) -> Tree:
@@ -30,77 +29,77 @@ def of_partition(**fields: Any) -> Tree:
 
 
 async def leader_epoch(world: World) -> int:
-    told = await describe(world, answer=of_partition(errorCode=0))
-    return int(told["topics"][0]["partitions"][0]["leaderEpoch"])
+    response = await describe(world, answer=of_partition(errorCode=0))
+    return int(response["topics"][0]["partitions"][0]["leaderEpoch"])
 
 
-@case("a leader tells its epoch, its voters and how far it is", AREA, f"{TEST}.testDescribeQuorumWithOnlyStaticVoters")
-async def _(world: World) -> None:
+@case("a leader tells its epoch, its voters and how far it is", f"{TEST}.testDescribeQuorumWithOnlyStaticVoters")
+async def leader_describes_epoch_voters_and_offsets(world: World) -> None:
     leader = world.target.leader_id
     answer = of_partition(
         errorCode=0, leaderId=leader, leaderEpoch=above(0), highWatermark=above(0), currentVoters=NOT_EMPTY
     )
     for version in (0, 1, 2):
-        told = await describe(world, answer=answer, version=version)
-        voters = [each["replicaId"] for each in told["topics"][0]["partitions"][0]["currentVoters"]]
+        response = await describe(world, answer=answer, version=version)
+        voters = [each["replicaId"] for each in response["topics"][0]["partitions"][0]["currentVoters"]]
         expect("whether the leader is a voter", True, leader in voters)
 
 
-@case("the nodes of the quorum are told from version 2 on", AREA, "KIP-853, DescribeQuorumResponse v2")
-async def _(world: World) -> None:
+@case("the nodes of the quorum are told from version 2 on", "KIP-853, DescribeQuorumResponse v2")
+async def nodes_are_described_from_version_2(world: World) -> None:
     for version, nodes in ((1, MISSING), (2, NOT_EMPTY)):
         await describe(world, answer={**of_partition(errorCode=0), "nodes": nodes}, version=version)
 
 
-@case("another topic has no quorum", AREA, "DescribeQuorumRequest", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("another topic has no quorum", "DescribeQuorumRequest", Rank.SHOULD)
+async def another_topic_has_no_quorum(world: World) -> None:
     partition = {"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}
     answer = {"errorCode": 0, "topics": [{"partitions": [partition]}]}
     await describe(world, "another", answer=answer)
     await describe(world, METADATA_TOPIC, 1, answer=answer)
 
 
-@case("a voter of another cluster is not removed", AREA, CHANGE_TEST)
-async def _(world: World) -> None:
+@case("a voter of another cluster is not removed", CHANGE_TEST)
+async def voter_of_another_cluster_is_not_removed(world: World) -> None:
     message = f'The given id "another" doesn\'t match the cluster id "{world.cluster_id}"'
     refused = {"errorCode": codes.INCONSISTENT_CLUSTER_ID, "errorMessage": like(f"{message}.*")}
-    await world.ask("RemoveRaftVoter", {"clusterId": "another", "voterId": 3}, answer=refused)
+    await world.send("RemoveRaftVoter", {"clusterId": "another", "voterId": 3}, answer=refused)
 
 
-@case("a voter that is none cannot be removed", AREA, f"{CHANGE_TEST}.testRemoveVoter")
-async def _(world: World) -> None:
-    told = await describe(world, answer=of_partition(errorCode=0))
-    own = told["topics"][0]["partitions"][0]["currentVoters"][0]["replicaDirectoryId"]
+@case("a voter that is none cannot be removed", f"{CHANGE_TEST}.testRemoveVoter")
+async def voter_that_is_none_cannot_be_removed(world: World) -> None:
+    response = await describe(world, answer=of_partition(errorCode=0))
+    own = response["topics"][0]["partitions"][0]["currentVoters"][0]["replicaDirectoryId"]
     stranger = {"clusterId": world.cluster_id, "voterId": STRANGER, "voterDirectoryId": world.uuid()}
     code = codes.UNSUPPORTED_VERSION if own == NO_ID else codes.VOTER_NOT_FOUND
-    await world.ask("RemoveRaftVoter", stranger, answer={"errorCode": code})
+    await world.send("RemoveRaftVoter", stranger, answer={"errorCode": code})
 
 
-@case("a voter of another cluster is not added", AREA, CHANGE_TEST)
-async def _(world: World) -> None:
+@case("a voter of another cluster is not added", CHANGE_TEST)
+async def voter_of_another_cluster_is_not_added(world: World) -> None:
     world.needs("AddRaftVoter")
-    asked = {"clusterId": "another", "voterId": 5, "voterDirectoryId": world.uuid(), "timeoutMs": 1000}
-    await world.ask("AddRaftVoter", asked, answer={"errorCode": codes.INCONSISTENT_CLUSTER_ID})
+    request = {"clusterId": "another", "voterId": 5, "voterDirectoryId": world.uuid(), "timeoutMs": 1000}
+    await world.send("AddRaftVoter", request, answer={"errorCode": codes.INCONSISTENT_CLUSTER_ID})
 
 
-@case("a voter without a directory is not added", AREA, CHANGE_TEST, Rank.SHOULD)
-async def _(world: World) -> None:
+@case("a voter without a directory is not added", CHANGE_TEST, Rank.SHOULD)
+async def voter_without_directory_is_not_added(world: World) -> None:
     world.needs("AddRaftVoter")
-    asked = {"clusterId": world.cluster_id, "voterId": 5, "voterDirectoryId": NO_ID, "timeoutMs": 1000}
-    await world.ask("AddRaftVoter", asked, answer={"errorCode": codes.INVALID_REQUEST})
+    request = {"clusterId": world.cluster_id, "voterId": 5, "voterDirectoryId": NO_ID, "timeoutMs": 1000}
+    await world.send("AddRaftVoter", request, answer={"errorCode": codes.INVALID_REQUEST})
 
 
-@case("a voter without the controllers' listener is not added", AREA, CHANGE_TEST, Rank.SHOULD)
-async def _(world: World) -> None:
+@case("a voter without the controllers' listener is not added", CHANGE_TEST, Rank.SHOULD)
+async def voter_without_controllers_listener_is_not_added(world: World) -> None:
     world.needs("AddRaftVoter")
-    asked = {
+    request = {
         "clusterId": world.cluster_id,
         "voterId": 5,
         "voterDirectoryId": world.uuid(),
         "timeoutMs": 1000,
         "listeners": [],
     }
-    await world.ask("AddRaftVoter", asked, answer={"errorCode": codes.INVALID_REQUEST})
+    await world.send("AddRaftVoter", request, answer={"errorCode": codes.INVALID_REQUEST})
 
 
 def vote(world: World, **fields: Any) -> Tree:
@@ -119,37 +118,37 @@ def vote(world: World, **fields: Any) -> Tree:
     }
 
 
-@case("a vote of another cluster is refused", AREA, f"{TEST}.testVoteRequestClusterIdValidation")
-async def _(world: World) -> None:
+@case("a vote of another cluster is refused", f"{TEST}.testVoteRequestClusterIdValidation")
+async def vote_of_another_cluster_is_refused(world: World) -> None:
     world.needs("Vote")
-    await world.ask(
+    await world.send(
         "Vote", {**vote(world), "clusterId": "another"}, answer={"errorCode": codes.INCONSISTENT_CLUSTER_ID}
     )
 
 
-@case("a vote in an old epoch is refused with the leader's", AREA, f"{TEST}.testHandleInvalidVoteRequestWithOlderEpoch")
-async def _(world: World) -> None:
+@case("a vote in an old epoch is refused with the leader's", f"{TEST}.testHandleInvalidVoteRequestWithOlderEpoch")
+async def vote_in_old_epoch_is_refused_with_leaders(world: World) -> None:
     world.needs("Vote")
     leader = {"leaderId": world.target.leader_id, "leaderEpoch": above(0), "voteGranted": False}
     answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": codes.FENCED_LEADER_EPOCH, **leader}]}]}
-    await world.ask("Vote", vote(world, replicaEpoch=0, lastOffsetEpoch=0), answer=answer)
+    await world.send("Vote", vote(world, replicaEpoch=0, lastOffsetEpoch=0), answer=answer)
 
 
-@case("a vote for another topic is refused as a whole", AREA, f"{TEST}.testInvalidVoteRequest")
-async def _(world: World) -> None:
+@case("a vote for another topic is refused as a whole", f"{TEST}.testInvalidVoteRequest")
+async def vote_for_another_topic_is_refused_as_whole(world: World) -> None:
     world.needs("Vote")
-    asked = vote(world)
-    asked["topics"][0]["topicName"] = "another"
-    await world.ask("Vote", asked, answer={"errorCode": codes.INVALID_REQUEST, "topics": []})
+    request = vote(world)
+    request["topics"][0]["topicName"] = "another"
+    await world.send("Vote", request, answer={"errorCode": codes.INVALID_REQUEST, "topics": []})
 
 
-@case("a leader gives no vote in its own epoch", AREA, f"{TEST}.testLeaderIgnoreVoteRequestOnSameEpoch")
-async def _(world: World) -> None:
+@case("a leader gives no vote in its own epoch", f"{TEST}.testLeaderIgnoreVoteRequestOnSameEpoch")
+async def leader_gives_no_vote_in_its_own_epoch(world: World) -> None:
     world.needs("Vote")
     epoch = await leader_epoch(world)
     partition = {"errorCode": 0, "leaderEpoch": epoch, "voteGranted": False}
     answer = {"errorCode": 0, "topics": [{"partitions": [partition]}]}
-    await world.ask("Vote", vote(world, replicaEpoch=epoch), answer=answer)
+    await world.send("Vote", vote(world, replicaEpoch=epoch), answer=answer)
 
 
 REFUSED_VOTES: list[tuple[str, Tree, Tree, int]] = [
@@ -162,13 +161,13 @@ REFUSED_VOTES: list[tuple[str, Tree, Tree, int]] = [
 
 
 def refuse_vote(what: str, top: Tree, fields: Tree, code: int) -> None:
-    @case(f"a vote {what} is refused", AREA, "KafkaRaftClient.handleVoteRequest", Rank.SHOULD)
-    async def _(world: World) -> None:
+    @case(f"a vote {what} is refused", "KafkaRaftClient.handleVoteRequest", Rank.SHOULD)
+    async def invalid_vote_is_refused(world: World) -> None:
         world.needs("Vote")
         epoch = await leader_epoch(world)
-        asked = {**vote(world, **{"replicaEpoch": epoch, **fields}), **top}
+        request = {**vote(world, **{"replicaEpoch": epoch, **fields}), **top}
         answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": code, "voteGranted": False}]}]}
-        await world.ask("Vote", asked, answer=answer)
+        await world.send("Vote", request, answer=answer)
 
 
 for refused_vote in REFUSED_VOTES:
@@ -185,43 +184,37 @@ def epoch_request(
 
 @case(
     "the begin or end of an epoch in another cluster is refused",
-    AREA,
     f"{TEST}.testBeginQuorumEpochRequestClusterIdValidation",
 )
-async def _(world: World) -> None:
+async def begin_or_end_of_epoch_in_another_cluster_is_refused(world: World) -> None:
     for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
         world.needs(api)
         answer = {"errorCode": codes.INCONSISTENT_CLUSTER_ID}
-        await world.ask(api, epoch_request(world, clusterId="another"), answer=answer)
+        await world.send(api, epoch_request(world, clusterId="another"), answer=answer)
 
 
-@case("the begin or end of an old epoch is refused", AREA, f"{TEST}.testEndQuorumIgnoredAsLeaderIfOlderEpoch")
-async def _(world: World) -> None:
+@case("the begin or end of an old epoch is refused", f"{TEST}.testEndQuorumIgnoredAsLeaderIfOlderEpoch")
+async def begin_or_end_of_old_epoch_is_refused(world: World) -> None:
     for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
         world.needs(api)
         answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": codes.FENCED_LEADER_EPOCH}]}]}
-        await world.ask(api, epoch_request(world), answer=answer)
+        await world.send(api, epoch_request(world), answer=answer)
 
 
-@case("the begin or end of an epoch of another topic is refused", AREA, f"{TEST}.testInvalidVoteRequest", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("the begin or end of an epoch of another topic is refused", f"{TEST}.testInvalidVoteRequest", Rank.SHOULD)
+async def begin_or_end_of_epoch_of_another_topic_is_refused(world: World) -> None:
     for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
         world.needs(api)
-        await world.ask(api, epoch_request(world, "another"), answer={"errorCode": codes.INVALID_REQUEST})
+        await world.send(api, epoch_request(world, "another"), answer={"errorCode": codes.INVALID_REQUEST})
 
 
-@case(
-    "the begin or end of an epoch of no leader is refused",
-    AREA,
-    "KafkaRaftClient.validateVoterOnlyRequest",
-    Rank.SHOULD,
-)
-async def _(world: World) -> None:
+@case("the begin or end of an epoch of no leader is refused", "KafkaRaftClient.validateVoterOnlyRequest", Rank.SHOULD)
+async def begin_or_end_of_epoch_of_no_leader_is_refused(world: World) -> None:
     epoch = await leader_epoch(world)
     for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
         world.needs(api)
         answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": codes.INVALID_REQUEST}]}]}
-        await world.ask(api, epoch_request(world, leader_id=-1, epoch=epoch), answer=answer)
+        await world.send(api, epoch_request(world, leader_id=-1, epoch=epoch), answer=answer)
 
 
 REFUSED_UPDATES: list[tuple[str, Tree, int]] = [
@@ -237,22 +230,22 @@ REFUSED_UPDATES: list[tuple[str, Tree, int]] = [
 
 
 def refuse_update(what: str, fields: Tree, code: int) -> None:
-    @case(f"a voter {what} is not updated", AREA, "KafkaRaftClient.handleUpdateVoterRequest", Rank.SHOULD)
-    async def _(world: World) -> None:
+    @case(f"a voter {what} is not updated", "KafkaRaftClient.handleUpdateVoterRequest", Rank.SHOULD)
+    async def invalid_voter_is_not_updated(world: World) -> None:
         world.needs("UpdateRaftVoter")
-        told = await describe(world, answer=of_partition(errorCode=0))
-        epoch = told["topics"][0]["partitions"][0]["leaderEpoch"]
-        asked = {
+        response = await describe(world, answer=of_partition(errorCode=0))
+        epoch = response["topics"][0]["partitions"][0]["leaderEpoch"]
+        request = {
             "clusterId": world.cluster_id,
             "currentLeaderEpoch": epoch,
             "voterId": STRANGER,
             "voterDirectoryId": world.uuid(),
-            "listeners": [{"name": told["nodes"][0]["listeners"][0]["name"], "host": "localhost", "port": 9093}],
+            "listeners": [{"name": response["nodes"][0]["listeners"][0]["name"], "host": "localhost", "port": 9093}],
             "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
             **fields,
         }
         leader = {"leaderId": world.target.leader_id, "leaderEpoch": epoch}
-        await world.ask("UpdateRaftVoter", asked, answer={"errorCode": code, "currentLeader": leader})
+        await world.send("UpdateRaftVoter", request, answer={"errorCode": code, "currentLeader": leader})
 
 
 for refused_update in REFUSED_UPDATES:

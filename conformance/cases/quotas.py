@@ -12,7 +12,6 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
-AREA = "quotas"
 TEST = "ClientQuotaControlManagerTest"
 USER, CLIENT, IP = "user", "client-id", "ip"
 PRODUCER, CONSUMER, PERCENTAGE = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
@@ -34,9 +33,9 @@ def entry(of: Entity, **changes: float | None) -> Tree:
 
 
 async def alter(world: World, *entries: Tree, answer: Any, **fields: Any) -> None:
-    """`answer` is what the entries get, in any order."""
-    asked = {"entries": list(entries), **fields}
-    await world.ask("AlterClientQuotas", asked, answer={"entries": InAnyOrder(answer)})
+    """`answer` is the expected result of the entries, in any order."""
+    request = {"entries": list(entries), **fields}
+    await world.send("AlterClientQuotas", request, answer={"entries": InAnyOrder(answer)})
 
 
 GOOD: Tree = {"errorCode": 0, "errorMessage": None}
@@ -46,8 +45,8 @@ def refused(message: Any = ANYTHING) -> Tree:
     return {"errorCode": codes.INVALID_REQUEST, "errorMessage": message}
 
 
-@case("a user's quotas are one record each", AREA, f"{TEST}.testAlterAndRemove")
-async def _(world: World) -> None:
+@case("a user's quotas are one record each", f"{TEST}.testAlterAndRemove")
+async def users_quotas_are_one_record_each(world: World) -> None:
     user: Entity = [(USER, world.name("ann"))]
     await alter(world, entry(user, **{PRODUCER: 1024.0, PERCENTAGE: 12.5}), answer=[{**GOOD, "entity": entity(user)}])
     same = {"entity": entity(user)}
@@ -58,8 +57,8 @@ async def _(world: World) -> None:
     )
 
 
-@case("a quota that is as it was is not written", AREA, f"{TEST}.testAlterAndRemove")
-async def _(world: World) -> None:
+@case("a quota that is as it was is not written", f"{TEST}.testAlterAndRemove")
+async def quota_that_is_as_it_was_is_not_written(world: World) -> None:
     user: Entity = [(USER, world.name("ann"))]
     await alter(world, entry(user, **{PRODUCER: 1.0}), answer=[GOOD])
     await world.records()
@@ -67,8 +66,8 @@ async def _(world: World) -> None:
     await world.wrote()
 
 
-@case("a quota that is removed is one record", AREA, f"{TEST}.testAlterAndRemove")
-async def _(world: World) -> None:
+@case("a quota that is removed is one record", f"{TEST}.testAlterAndRemove")
+async def quota_that_is_removed_is_one_record(world: World) -> None:
     user: Entity = [(USER, world.name("ann"))]
     await alter(world, entry(user, **{PRODUCER: 1.0}), answer=[GOOD])
     await world.records()
@@ -76,21 +75,21 @@ async def _(world: World) -> None:
     await world.wrote(record("ClientQuota", key=PRODUCER, remove=True))
 
 
-@case("a quota that was never there is removed without a record", AREA, f"{TEST}.testAlterAndRemove", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("a quota that was never there is removed without a record", f"{TEST}.testAlterAndRemove", Rank.SHOULD)
+async def quota_that_was_never_there_is_removed_without_record(world: World) -> None:
     user: Entity = [(USER, world.name("ann"))]
     await alter(world, entry(user, **{PRODUCER: None, "no.such": None}), answer=[GOOD])
     await world.wrote()
 
 
-@case("quotas that are only validated are not written", AREA, "QuorumController.alterClientQuotas")
-async def _(world: World) -> None:
+@case("quotas that are only validated are not written", "QuorumController.alterClientQuotas")
+async def quotas_that_are_only_validated_are_not_written(world: World) -> None:
     await alter(world, entry([(USER, world.name("ann"))], **{PRODUCER: 1.0}), validateOnly=True, answer=[GOOD])
     await world.wrote()
 
 
-@case("users, clients, pairs of them and addresses have quotas of their own", AREA, f"{TEST}.testEntityTypes")
-async def _(world: World) -> None:
+@case("users, clients, pairs of them and addresses have quotas of their own", f"{TEST}.testEntityTypes")
+async def users_clients_pairs_of_them_and_addresses_have_quotas_of_their_own(world: World) -> None:
     user, client = world.name("ann"), world.name("c")
     entities: list[Entity] = [
         [(USER, user)],
@@ -105,21 +104,21 @@ async def _(world: World) -> None:
     )
 
 
-@case("an address may have a rate of connections", AREA, f"{TEST}.testConfigKeysForEntityTypeWithIp", alone=True)
-async def _(world: World) -> None:
+@case("an address may have a rate of connections", f"{TEST}.testConfigKeysForEntityTypeWithIp", alone=True)
+async def address_may_have_rate_of_connections(world: World) -> None:
     for address in ("10.11.12.13", "fe80::1", "localhost"):
         await alter(world, entry([(IP, address)], **{CONNECTIONS: 9.0}), answer=[GOOD])
         await world.wrote(record("ClientQuota", key=CONNECTIONS, value=9.0))
 
 
-@case("what is no address has no rate of connections", AREA, f"{TEST}.testConfigKeysForUnresolvableIpEntity")
-async def _(world: World) -> None:
+@case("what is no address has no rate of connections", f"{TEST}.testConfigKeysForUnresolvableIpEntity")
+async def invalid_address_has_no_connection_rate(world: World) -> None:
     message = "no such host! is not a valid IP or resolvable host."
     await alter(world, entry([(IP, "no such host!")], **{CONNECTIONS: 9.0}), answer=[refused(message)])
 
 
-@case("good and bad entities are told apart", AREA, f"{TEST}.testAlterAndRemove")
-async def _(world: World) -> None:
+@case("good and bad entities are told apart", f"{TEST}.testAlterAndRemove")
+async def bad_entity_does_not_affect_good_ones(world: World) -> None:
     user: Entity = [(USER, world.name("ann"))]
     bad: Entity = [("group", world.name("g"))]
     answer = [{**GOOD, "entity": entity(user)}, {**refused(), "entity": entity(bad)}]
@@ -128,12 +127,9 @@ async def _(world: World) -> None:
 
 
 @case(
-    "an entity that is named twice is refused, and its first entry is written",
-    AREA,
-    "ClientQuotaControlManager",
-    Rank.QUIRK,
+    "an entity that is named twice is refused, and its first entry is written", "ClientQuotaControlManager", Rank.QUIRK
 )
-async def _(world: World) -> None:
+async def entity_that_is_named_twice_is_refused_and_its_first_entry_is_written(world: World) -> None:
     user: Entity = [(USER, world.name("ann"))]
     entries = [entry(user, **{PRODUCER: rate}) for rate in (1.0, 2.0)]
     await alter(world, *entries, answer=[refused(like(".*"))])
@@ -172,8 +168,8 @@ REFUSALS: list[tuple[str, Any, dict[str, float], Any]] = [
 
 
 def refuse(what: str, of: Entity, changes: dict[str, float], message: Any) -> None:
-    @case(f"{what} is refused", AREA, f"{TEST}.testConfigKeysError")
-    async def _(world: World) -> None:
+    @case(f"{what} is refused", f"{TEST}.testConfigKeysError")
+    async def invalid_quota_is_refused(world: World) -> None:
         changes_: dict[str, Any] = dict(changes)
         await alter(world, entry(of, **changes_), answer=[refused(message)], validateOnly=True)
 

@@ -12,7 +12,6 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, Broker, Topic, World, ids
 from mockraft.wire import error_codes as codes
 
-AREA = "reassignments"
 TEST = "ReplicationControlManagerTest"
 PARTS_TEST = "PartitionReassignmentReplicasTest"
 
@@ -20,34 +19,34 @@ PARTS_TEST = "PartitionReassignmentReplicasTest"
 async def move(
     world: World, topic: str, replicas: Sequence[Broker] | None, *, code: int = 0, partition: int = 0, **fields: Any
 ) -> None:
-    """Reassign partition 0 to these; None takes back what is under way."""
+    """Reassign partition 0 to these; None cancels the reassignment in progress."""
     wanted = None if replicas is None else ids(replicas)
-    asked = {
+    request = {
         "timeoutMs": TIMEOUT_MS,
         "topics": [{"name": topic, "partitions": [{"partitionIndex": partition, "replicas": wanted}]}],
         **{key: value for key, value in fields.items() if key != "errorMessage"},
     }
-    told: Tree = {"errorCode": code}
+    response: Tree = {"errorCode": code}
     if "errorMessage" in fields:
-        told["errorMessage"] = fields["errorMessage"]
-    answer = {"errorCode": 0, "responses": [{"name": topic, "partitions": [told]}]}
-    await world.ask("AlterPartitionReassignments", asked, answer=answer)
+        response["errorMessage"] = fields["errorMessage"]
+    answer = {"errorCode": 0, "responses": [{"name": topic, "partitions": [response]}]}
+    await world.send("AlterPartitionReassignments", request, answer=answer)
 
 
 async def listed(world: World, topic: Topic, *expected: Tree) -> None:
-    """Expect that these, and no others, of the topic's partition 0 are under way."""
-    asked = {"topics": [{"name": topic.name, "partitionIndexes": [0]}], "timeoutMs": TIMEOUT_MS}
+    """Expect that these reassignments, and no others, of the topic's partition 0 are in progress."""
+    request = {"topics": [{"name": topic.name, "partitionIndexes": [0]}], "timeoutMs": TIMEOUT_MS}
     topics = [{"name": topic.name, "partitions": list(expected)}] if expected else []
-    await world.ask("ListPartitionReassignments", asked, answer={"errorCode": 0, "topics": topics})
+    await world.send("ListPartitionReassignments", request, answer={"errorCode": 0, "topics": topics})
 
 
 def directories(world: World, *brokers: Broker) -> Tree:
-    """What a change of replicas says of their directories, each broker having one."""
+    """Return the expected directories of a change of replicas; each broker has one directory."""
     return {"directories": [broker.dirs[0] for broker in brokers]} if world.level >= 17 else {}
 
 
-@case("a move to another broker adds it and marks the old one", AREA, f"{TEST}.testReassignPartitions")
-async def _(world: World) -> None:
+@case("a move to another broker adds it and marks the old one", f"{TEST}.testReassignPartitions")
+async def move_to_another_broker_adds_it_and_marks_old_one(world: World) -> None:
     a, b, c = await world.brokers(3)
     topic = await world.topic([a, b])
     await move(world, topic.name, [c, a])
@@ -57,8 +56,8 @@ async def _(world: World) -> None:
     await listed(world, topic, {"partitionIndex": 0, **under_way})
 
 
-@case("a move is complete when the new replicas are in sync", AREA, f"{TEST}.testReassignPartitions")
-async def _(world: World) -> None:
+@case("a move is complete when the new replicas are in sync", f"{TEST}.testReassignPartitions")
+async def move_is_complete_when_new_replicas_are_in_sync(world: World) -> None:
     a, b, c = await world.brokers(3)
     topic = await world.topic([a, b])
     await move(world, topic.name, [a, c])
@@ -74,8 +73,8 @@ async def _(world: World) -> None:
     await listed(world, topic)
 
 
-@case("a leader that is moved away hears that another leads", AREA, f"{TEST}.testReassignPartitions")
-async def _(world: World) -> None:
+@case("a leader that is moved away hears that another leads", f"{TEST}.testReassignPartitions")
+async def leader_that_is_moved_away_hears_that_another_leads(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a])
     await move(world, topic.name, [b])
@@ -85,8 +84,8 @@ async def _(world: World) -> None:
     await world.wrote(partition_change(topic.id, **change, **directories(world, b)))
 
 
-@case("a move that only drops followers is complete at once", AREA, f"{PARTS_TEST}.testRemovals")
-async def _(world: World) -> None:
+@case("a move that only drops followers is complete at once", f"{PARTS_TEST}.testRemovals")
+async def move_that_only_drops_followers_is_complete_at_once(world: World) -> None:
     a, b, c = await world.brokers(3)
     topic = await world.topic([a, b, c])
     await move(world, topic.name, [a, c])
@@ -94,24 +93,24 @@ async def _(world: World) -> None:
     await world.wrote(partition_change(topic.id, **change, **directories(world, a, c)))
 
 
-@case("a move that only changes the order is complete at once", AREA, f"{PARTS_TEST}.testRearrangement")
-async def _(world: World) -> None:
+@case("a move that only changes the order is complete at once", f"{PARTS_TEST}.testRearrangement")
+async def move_that_only_changes_order_is_complete_at_once(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await move(world, topic.name, [b, a])
     await world.wrote(partition_change(topic.id, replicas=[b.id, a.id], **directories(world, b, a)))
 
 
-@case("a move to where the partition is does nothing", AREA, f"{PARTS_TEST}.testNoneAddedOrRemoved")
-async def _(world: World) -> None:
+@case("a move to where the partition is does nothing", f"{PARTS_TEST}.testNoneAddedOrRemoved")
+async def move_to_where_partition_is_does_nothing(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a, b])
     await move(world, topic.name, [a, b])
     await world.wrote()
 
 
-@case("a move that is taken back leaves what was", AREA, f"{TEST}.testCancelReassignPartitions")
-async def _(world: World) -> None:
+@case("a move that is taken back leaves what was", f"{TEST}.testCancelReassignPartitions")
+async def cancelled_reassignment_restores_the_replicas(world: World) -> None:
     a, b, c = await world.brokers(3)
     topic = await world.topic([a, b])
     await move(world, topic.name, [c, a])
@@ -122,18 +121,17 @@ async def _(world: World) -> None:
     await listed(world, topic)
 
 
-@case("nothing can be taken back where nothing moves", AREA, f"{TEST}.testCancelReassignPartitions")
-async def _(world: World) -> None:
+@case("nothing can be taken back where nothing moves", f"{TEST}.testCancelReassignPartitions")
+async def nothing_can_be_taken_back_where_nothing_moves(world: World) -> None:
     topic = await world.topic([await world.broker()])
     await move(world, topic.name, None, code=codes.NO_REASSIGNMENT_IN_PROGRESS)
 
 
 @case(
     "another move replaces the one under way",
-    AREA,
     f"{TEST}.testReassignPartitionsHandlesNewReassignmentThatRemovesPreviouslyAddingReplicas",
 )
-async def _(world: World) -> None:
+async def another_move_replaces_one_under_way(world: World) -> None:
     a, b, c, d = await world.brokers(4)
     topic = await world.topic([a, b])
     await move(world, topic.name, [a, c])
@@ -144,15 +142,15 @@ async def _(world: World) -> None:
     await listed(world, topic, under_way)
 
 
-@case("a move to a fenced broker is accepted", AREA, f"{TEST}.testReassignPartitions", Rank.QUIRK)
-async def _(world: World) -> None:
+@case("a move to a fenced broker is accepted", f"{TEST}.testReassignPartitions", Rank.QUIRK)
+async def move_to_fenced_broker_is_accepted(world: World) -> None:
     a, fenced = await world.broker(), await world.broker(fenced=True)
     topic = await world.topic([a])
     await move(world, topic.name, [fenced])
 
 
-@case("a fenced replica is moved away when the new one is in sync", AREA, f"{TEST}.testReassignPartitions")
-async def _(world: World) -> None:
+@case("a fenced replica is moved away when the new one is in sync", f"{TEST}.testReassignPartitions")
+async def fenced_replica_is_moved_away_when_new_one_is_in_sync(world: World) -> None:
     a, b, c = await world.brokers(3)
     topic = await world.topic([a, b])
     await world.fence(b)
@@ -161,15 +159,15 @@ async def _(world: World) -> None:
     await listed(world, topic)
 
 
-@case("a move to nobody is refused", AREA, f"{TEST}.testReassignPartitions")
-async def _(world: World) -> None:
+@case("a move to nobody is refused", f"{TEST}.testReassignPartitions")
+async def reassignment_to_no_replicas_is_refused(world: World) -> None:
     topic = await world.topic([await world.broker()])
     message = "The manual partition assignment includes an empty replica list."
     await move(world, topic.name, [], code=codes.INVALID_REPLICA_ASSIGNMENT, errorMessage=message)
 
 
-@case("a move to a broker that nobody registered is refused", AREA, f"{TEST}.testReassignPartitions")
-async def _(world: World) -> None:
+@case("a move to a broker that nobody registered is refused", f"{TEST}.testReassignPartitions")
+async def reassignment_to_unregistered_broker_is_refused(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     stranger = Broker(-7, 0, [], {})
@@ -177,8 +175,8 @@ async def _(world: World) -> None:
     await move(world, topic.name, [a, stranger], code=codes.INVALID_REPLICA_ASSIGNMENT, errorMessage=message)
 
 
-@case("a move to one broker twice is refused", AREA, f"{TEST}.testReassignPartitions")
-async def _(world: World) -> None:
+@case("a move to one broker twice is refused", f"{TEST}.testReassignPartitions")
+async def move_to_one_broker_twice_is_refused(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     message = f"The manual partition assignment includes the broker {a.id} more than once."
@@ -186,16 +184,16 @@ async def _(world: World) -> None:
     await world.wrote()
 
 
-@case("a move of a partition that is not there is refused", AREA, f"{TEST}.testReassignPartitions")
-async def _(world: World) -> None:
+@case("a move of a partition that is not there is refused", f"{TEST}.testReassignPartitions")
+async def move_of_partition_that_is_not_there_is_refused(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     await move(world, topic.name, [a], partition=5, code=codes.UNKNOWN_TOPIC_OR_PARTITION)
     await move(world, world.name("none"), [a], code=codes.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-@case("a move to more replicas is refused where their number is fixed", AREA, "KIP-860", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("a move to more replicas is refused where their number is fixed", "KIP-860", Rank.SHOULD)
+async def move_to_more_replicas_is_refused_where_their_number_is_fixed(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a])
     message = "The replication factor is changed from 1 to 2"
@@ -206,11 +204,10 @@ async def _(world: World) -> None:
 
 @case(
     "taking a move back where nobody of the old replicas is in sync is refused",
-    AREA,
     f"{TEST}.testCancelReassignPartitions",
     Rank.SHOULD,
 )
-async def _(world: World) -> None:
+async def cancelling_without_in_sync_old_replica_is_refused(world: World) -> None:
     a, b, c, d = await world.brokers(4)
     topic = await world.topic([a, b])
     await move(world, topic.name, [c, d])
@@ -219,19 +216,18 @@ async def _(world: World) -> None:
     await move(world, topic.name, None, code=codes.INVALID_REPLICA_ASSIGNMENT)
 
 
-@case("no reassignments are listed for no partitions", AREA, "ReplicationControlManager.listPartitionReassignments")
-async def _(world: World) -> None:
-    asked: Tree = {"topics": [], "timeoutMs": TIMEOUT_MS}
-    await world.ask("ListPartitionReassignments", asked, answer={"errorCode": 0, "errorMessage": None, "topics": []})
+@case("no reassignments are listed for no partitions", "ReplicationControlManager.listPartitionReassignments")
+async def no_reassignments_are_listed_for_no_partitions(world: World) -> None:
+    request: Tree = {"topics": [], "timeoutMs": TIMEOUT_MS}
+    await world.send("ListPartitionReassignments", request, answer={"errorCode": 0, "errorMessage": None, "topics": []})
 
 
 @case(
     "all reassignments are listed when none is named",
-    AREA,
     "ReplicationControlManager.listPartitionReassignments",
     alone=True,
 )
-async def _(world: World) -> None:
+async def all_reassignments_are_listed_when_none_is_named(world: World) -> None:
     a, b = await world.brokers(2)
     one, two = await world.topic([a], name="one"), await world.topic([b], name="two")
     await move(world, one.name, [b])
@@ -240,22 +236,17 @@ async def _(world: World) -> None:
         {"name": one.name, "partitions": [{"partitionIndex": 0}]},
         {"name": two.name, "partitions": [{"partitionIndex": 0}]},
     ]
-    asked = {"topics": None, "timeoutMs": TIMEOUT_MS}
-    await world.ask("ListPartitionReassignments", asked, answer={"errorCode": 0, "topics": InAnyOrder(mine)})
+    request = {"topics": None, "timeoutMs": TIMEOUT_MS}
+    await world.send("ListPartitionReassignments", request, answer={"errorCode": 0, "topics": InAnyOrder(mine)})
 
 
-@case(
-    "moves that were to be made in no time are refused",
-    AREA,
-    "QuorumController.alterPartitionReassignments",
-    Rank.SHOULD,
-)
-async def _(world: World) -> None:
+@case("moves that were to be made in no time are refused", "QuorumController.alterPartitionReassignments", Rank.SHOULD)
+async def moves_that_were_to_be_made_in_no_time_are_refused(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a])
-    asked = {
+    request = {
         "timeoutMs": 0,
         "topics": [{"name": topic.name, "partitions": [{"partitionIndex": 0, "replicas": [b.id]}]}],
     }
-    await world.ask("AlterPartitionReassignments", asked, answer={"errorCode": codes.REQUEST_TIMED_OUT})
+    await world.send("AlterPartitionReassignments", request, answer={"errorCode": codes.REQUEST_TIMED_OUT})
     await world.wrote()

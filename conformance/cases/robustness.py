@@ -1,4 +1,4 @@
-"""What makes Kafka's controller resign: asked only with --disruptive. The answer is the same, a failover may follow."""
+"""Requests that make Kafka's controller resign, run only with --disruptive. The response is the same; it may fail over."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from mockraft.conformance.case import Rank, case
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
-AREA = "robustness"
 BROKEN = {"errorCode": codes.UNKNOWN_SERVER_ERROR}
 LISTENERS: list[tuple[str, dict[str, Any]]] = [
     ("without a host", {"host": ""}),
@@ -19,15 +18,8 @@ LISTENERS: list[tuple[str, dict[str, Any]]] = [
 
 
 def refuse_listener(what: str, fields: dict[str, Any]) -> None:
-    @case(
-        f"a broker with a listener {what} is refused",
-        AREA,
-        "BrokerRegistration",
-        Rank.QUIRK,
-        disruptive=True,
-        alone=True,
-    )
-    async def _(world: World) -> None:
+    @case(f"a broker with a listener {what} is refused", "BrokerRegistration", Rank.QUIRK, disruptive=True, alone=True)
+    async def invalid_listener_is_refused(world: World) -> None:
         listener = {"name": "PLAINTEXT", "host": "localhost", "port": 9092, "securityProtocol": 0, **fields}
         await world.register(listeners=[listener], answer=BROKEN)
 
@@ -38,21 +30,20 @@ for row in LISTENERS:
 
 @case(
     "an operation on a config that nobody knows is refused",
-    AREA,
     "ConfigurationControlManager",
     Rank.QUIRK,
     disruptive=True,
     alone=True,
 )
-async def _(world: World) -> None:
+async def unknown_config_operation_is_refused(world: World) -> None:
     topic = await world.topic([await world.broker()])
     config = {"name": "flush.ms", "configOperation": 9, "value": "1"}
     resource = {"resourceType": 2, "resourceName": topic.name, "configs": [config]}
-    await world.ask("IncrementalAlterConfigs", {"resources": [resource]}, answer={"responses": [BROKEN]})
+    await world.send("IncrementalAlterConfigs", {"resources": [resource]}, answer={"responses": [BROKEN]})
 
 
-@case("a connection that goes away in the middle of a request harms nobody", AREA, "SocketServer")
-async def _(world: World) -> None:
+@case("a connection that goes away in the middle of a request harms nobody", "SocketServer")
+async def connection_lost_inside_a_request_has_no_effect_on_others(world: World) -> None:
     for size in (0, 3, 4, 9):
         _source, sink = await asyncio.open_connection(world.target.host, world.target.port)
         sink.write((b"\0\0\0\x40" + bytes(60))[:size])
@@ -61,8 +52,8 @@ async def _(world: World) -> None:
     await world.heartbeat(await world.register(), answer={"errorCode": 0, "isFenced": False})
 
 
-@case("forty connections at once are answered", AREA, "SocketServer", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("forty connections at once are answered", "SocketServer", Rank.SHOULD)
+async def forty_connections_at_once_are_answered(world: World) -> None:
     async def one() -> None:
         connection = await world.target.open()
         try:

@@ -13,7 +13,6 @@ from mockraft.conformance.requests import Tree, in_base64
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
-AREA = "scram"
 SOURCE = "ScramControlManager"
 LEVEL = 11
 SHA_256, SHA_512 = 1, 2
@@ -33,21 +32,21 @@ def upsertion(user: str, mechanism: int = SHA_256, iterations: int = 4096) -> Tr
 async def alter(
     world: World, *, set_: list[Tree] | None = None, gone: list[tuple[str, int]] | None = None, answer: list[Tree]
 ) -> None:
-    asked = {
+    request = {
         "upsertions": set_ or [],
         "deletions": [{"name": name, "mechanism": mechanism} for name, mechanism in gone or []],
     }
-    await world.ask("AlterUserScramCredentials", asked, answer={"results": InAnyOrder(answer)})
+    await world.send("AlterUserScramCredentials", request, answer={"results": InAnyOrder(answer)})
 
 
-def told(user: str, code: int = 0, **fields: Any) -> Tree:
+def result(user: str, code: int = 0, **fields: Any) -> Tree:
     return {"user": user, "errorCode": code, **fields}
 
 
-@case("a user's credential is written with its keys, not its password", AREA, SOURCE, since=LEVEL)
-async def _(world: World) -> None:
+@case("a user's credential is written with its keys, not its password", SOURCE, since=LEVEL)
+async def credential_is_written_with_keys_instead_of_password(world: World) -> None:
     user = world.name("alice")
-    await alter(world, set_=[upsertion(user)], answer=[told(user)])
+    await alter(world, set_=[upsertion(user)], answer=[result(user)])
     client_key = hmac.digest(PASSWORD, b"Client Key", "sha256")
     await world.wrote(
         record(
@@ -62,71 +61,71 @@ async def _(world: World) -> None:
     )
 
 
-@case("a credential of SHA-512 is made with SHA-512", AREA, SOURCE, since=LEVEL)
-async def _(world: World) -> None:
+@case("a credential of SHA-512 is made with SHA-512", SOURCE, since=LEVEL)
+async def credential_of_sha_512_is_made_with_sha_512(world: World) -> None:
     user = world.name("alice")
-    await alter(world, set_=[upsertion(user, SHA_512, 16384)], answer=[told(user)])
+    await alter(world, set_=[upsertion(user, SHA_512, 16384)], answer=[result(user)])
     server_key = in_base64(hmac.digest(PASSWORD, b"Server Key", "sha512"))
     await world.wrote(record("UserScramCredential", mechanism=SHA_512, iterations=16384, serverKey=server_key))
 
 
-@case("a credential that is set again is written again", AREA, SOURCE, Rank.SHOULD, since=LEVEL)
-async def _(world: World) -> None:
+@case("a credential that is set again is written again", SOURCE, Rank.SHOULD, since=LEVEL)
+async def credential_that_is_set_again_is_written_again(world: World) -> None:
     user = world.name("alice")
     for _ in range(2):
-        await alter(world, set_=[upsertion(user)], answer=[told(user)])
+        await alter(world, set_=[upsertion(user)], answer=[result(user)])
         await world.wrote(record("UserScramCredential"))
 
 
-@case("a user may have both mechanisms", AREA, SOURCE, since=LEVEL)
-async def _(world: World) -> None:
+@case("a user may have both mechanisms", SOURCE, since=LEVEL)
+async def user_may_have_both_mechanisms(world: World) -> None:
     user = world.name("alice")
-    await alter(world, set_=[upsertion(user)], answer=[told(user)])
-    await alter(world, set_=[upsertion(user, SHA_512)], answer=[told(user)])
-    await alter(world, gone=[(user, SHA_256)], answer=[told(user)])
-    await alter(world, gone=[(user, SHA_512)], answer=[told(user)])
+    await alter(world, set_=[upsertion(user)], answer=[result(user)])
+    await alter(world, set_=[upsertion(user, SHA_512)], answer=[result(user)])
+    await alter(world, gone=[(user, SHA_256)], answer=[result(user)])
+    await alter(world, gone=[(user, SHA_512)], answer=[result(user)])
 
 
-@case("a credential is removed with one record", AREA, SOURCE, since=LEVEL)
-async def _(world: World) -> None:
+@case("a credential is removed with one record", SOURCE, since=LEVEL)
+async def credential_is_removed_with_one_record(world: World) -> None:
     user = world.name("alice")
-    await alter(world, set_=[upsertion(user)], answer=[told(user)])
+    await alter(world, set_=[upsertion(user)], answer=[result(user)])
     await world.records()
-    await alter(world, gone=[(user, SHA_256)], answer=[told(user)])
+    await alter(world, gone=[(user, SHA_256)], answer=[result(user)])
     await world.wrote(record("RemoveUserScramCredential", name=user, mechanism=SHA_256))
 
 
-@case("a credential that is not there cannot be removed", AREA, SOURCE, since=LEVEL)
-async def _(world: World) -> None:
+@case("a credential that is not there cannot be removed", SOURCE, since=LEVEL)
+async def credential_that_is_not_there_cannot_be_removed(world: World) -> None:
     user = world.name("nobody")
     answer = [
-        told(user, codes.RESOURCE_NOT_FOUND, errorMessage="Attempt to delete a user credential that does not exist")
+        result(user, codes.RESOURCE_NOT_FOUND, errorMessage="Attempt to delete a user credential that does not exist")
     ]
     await alter(world, gone=[(user, SHA_256)], answer=answer)
     await world.wrote()
 
 
-@case("a user that is named twice is refused, others are not", AREA, SOURCE, since=LEVEL)
-async def _(world: World) -> None:
+@case("a user that is named twice is refused, others are not", SOURCE, since=LEVEL)
+async def user_that_is_named_twice_is_refused_others_are(world: World) -> None:
     twice, once = world.name("twice"), world.name("once")
     message = "A user credential cannot be altered twice in the same request"
-    answer = [told(twice, codes.DUPLICATE_RESOURCE, errorMessage=message), told(once)]
+    answer = [result(twice, codes.DUPLICATE_RESOURCE, errorMessage=message), result(once)]
     await alter(world, set_=[upsertion(twice), upsertion(twice, SHA_512), upsertion(once)], answer=answer)
     await world.wrote(record("UserScramCredential", name=once))
 
 
-@case("removal and setting of one user's credentials are refused together", AREA, SOURCE, since=LEVEL)
-async def _(world: World) -> None:
+@case("removal and setting of one user's credentials are refused together", SOURCE, since=LEVEL)
+async def removal_and_setting_of_one_users_credentials_are_refused_together(world: World) -> None:
     user = world.name("alice")
-    await alter(world, set_=[upsertion(user)], answer=[told(user)])
+    await alter(world, set_=[upsertion(user)], answer=[result(user)])
     await world.records()
-    answer = [told(user, codes.DUPLICATE_RESOURCE)]
+    answer = [result(user, codes.DUPLICATE_RESOURCE)]
     await alter(world, set_=[upsertion(user, SHA_512)], gone=[(user, SHA_256)], answer=answer)
     await world.wrote()
 
 
-@case("no changes are no trouble", AREA, SOURCE)
-async def _(world: World) -> None:
+@case("no changes are no trouble", SOURCE)
+async def no_changes_are_no_trouble(world: World) -> None:
     await alter(world, answer=[])
 
 
@@ -138,10 +137,10 @@ REFUSALS: list[tuple[str, Tree, int, str]] = [
 
 
 def refuse(what: str, fields: Tree, code: int, message: str) -> None:
-    @case(f"a credential with {what} is refused", AREA, SOURCE, since=LEVEL)
-    async def _(world: World) -> None:
+    @case(f"a credential with {what} is refused", SOURCE, since=LEVEL)
+    async def invalid_credential_is_refused(world: World) -> None:
         user = world.name("alice")
-        await alter(world, set_=[{**upsertion(user), **fields}], answer=[told(user, code, errorMessage=message)])
+        await alter(world, set_=[{**upsertion(user), **fields}], answer=[result(user, code, errorMessage=message)])
         await world.wrote()
 
 
@@ -149,22 +148,22 @@ for row in REFUSALS:
     refuse(*row)
 
 
-@case("a credential without a user is refused", AREA, SOURCE, since=LEVEL)
-async def _(world: World) -> None:
-    answer = [told("", codes.UNACCEPTABLE_CREDENTIAL, errorMessage="Username must not be empty")]
+@case("a credential without a user is refused", SOURCE, since=LEVEL)
+async def credential_without_user_is_refused(world: World) -> None:
+    answer = [result("", codes.UNACCEPTABLE_CREDENTIAL, errorMessage="Username must not be empty")]
     await alter(world, set_=[upsertion("")], answer=answer)
     await alter(world, gone=[("", SHA_256)], answer=answer)
 
 
-@case("credentials are not there before metadata.version 11", AREA, "MetadataVersion.isScramSupported", until=LEVEL - 1)
-async def _(world: World) -> None:
+@case("credentials are not there before metadata.version 11", "MetadataVersion.isScramSupported", until=LEVEL - 1)
+async def credentials_are_not_there_before_metadata_version_11(world: World) -> None:
     user = world.name("alice")
     message = "The current metadata.version does not support SCRAM"
-    await alter(world, set_=[upsertion(user)], answer=[told(user, codes.UNSUPPORTED_VERSION, errorMessage=message)])
+    await alter(world, set_=[upsertion(user)], answer=[result(user, codes.UNSUPPORTED_VERSION, errorMessage=message)])
     await world.wrote()
 
 
-@case("the description of credentials has no handler on a controller", AREA, "ControllerApis", Rank.QUIRK)
-async def _(world: World) -> None:
-    asked = {"users": [{"name": world.name("alice")}]}
-    await world.ask("DescribeUserScramCredentials", asked, answer={"errorCode": codes.UNKNOWN_SERVER_ERROR})
+@case("the description of credentials has no handler on a controller", "ControllerApis", Rank.QUIRK)
+async def description_of_credentials_has_no_handler_on_controller(world: World) -> None:
+    request = {"users": [{"name": world.name("alice")}]}
+    await world.send("DescribeUserScramCredentials", request, answer={"errorCode": codes.UNKNOWN_SERVER_ERROR})

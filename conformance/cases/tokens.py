@@ -13,31 +13,30 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
-AREA = "tokens"
 SOURCE = "ControllerApis.allowTokenRequests"
 REFUSED = {"errorCode": codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED}
 
 
-@case("a token is not given to who asks on a PLAINTEXT listener", AREA, SOURCE)
-async def _(world: World) -> None:
+@case("a token is not given to who asks on a PLAINTEXT listener", SOURCE)
+async def token_is_not_created_on_plaintext_listener(world: World) -> None:
     for version in (1, 2, 3):
-        await world.ask("CreateDelegationToken", {"maxLifetimeMs": -1}, answer=REFUSED, version=version)
+        await world.send("CreateDelegationToken", {"maxLifetimeMs": -1}, answer=REFUSED, version=version)
     await world.wrote()
 
 
-@case("a token is not renewed for who asks on a PLAINTEXT listener", AREA, SOURCE)
-async def _(world: World) -> None:
-    await world.ask("RenewDelegationToken", {"hmac": "AAAA", "renewPeriodMs": 1}, answer=REFUSED)
+@case("a token is not renewed for who asks on a PLAINTEXT listener", SOURCE)
+async def token_is_not_renewed_on_plaintext_listener(world: World) -> None:
+    await world.send("RenewDelegationToken", {"hmac": "AAAA", "renewPeriodMs": 1}, answer=REFUSED)
 
 
-@case("a token is not ended for who asks on a PLAINTEXT listener", AREA, SOURCE)
-async def _(world: World) -> None:
-    await world.ask("ExpireDelegationToken", {"hmac": "AAAA", "expiryTimePeriodMs": 1}, answer=REFUSED)
+@case("a token is not ended for who asks on a PLAINTEXT listener", SOURCE)
+async def token_is_not_expired_on_plaintext_listener(world: World) -> None:
+    await world.send("ExpireDelegationToken", {"hmac": "AAAA", "expiryTimePeriodMs": 1}, answer=REFUSED)
 
 
-@case("the description of tokens has no handler on a controller", AREA, "ControllerApis", Rank.QUIRK)
-async def _(world: World) -> None:
-    await world.ask("DescribeDelegationToken", {"owners": []}, answer={"errorCode": codes.UNKNOWN_SERVER_ERROR})
+@case("the description of tokens has no handler on a controller", "ControllerApis", Rank.QUIRK)
+async def description_of_tokens_has_no_handler_on_controller(world: World) -> None:
+    await world.send("DescribeDelegationToken", {"owners": []}, answer={"errorCode": codes.UNKNOWN_SERVER_ERROR})
 
 
 LEVEL = 14
@@ -49,29 +48,29 @@ PAUSE_S = 0.05
 
 
 async def create(world: World, *, answer: Tree, **fields: Any) -> Tree:
-    """A token that alice asks for through a broker; it is ended when the case is over."""
-    told = await forward(world, "CreateDelegationToken", {"maxLifetimeMs": LATEST, **fields}, 3, "alice")
-    if told["errorCode"] == codes.DELEGATION_TOKEN_AUTH_DISABLED:
+    """Create a token for alice through a broker; it is expired when the case is over."""
+    response = await forward(world, "CreateDelegationToken", {"maxLifetimeMs": LATEST, **fields}, 3, "alice")
+    if response["errorCode"] == codes.DELEGATION_TOKEN_AUTH_DISABLED:
         raise NotApplicableError("the controller has no delegation.token.secret.key")
-    expect("the answer to CreateDelegationToken", answer, told)
-    world.identities.tokens.add(told["tokenId"])
-    return told
+    expect("the answer to CreateDelegationToken", answer, response)
+    world.identities.tokens.add(response["tokenId"])
+    return response
 
 
 async def eventually(world: World, api: str, tree: Tree, user: str, answer: Tree) -> None:
-    """Ask until the answer is this: a controller finds tokens in what it has published, a moment after they were made."""
+    """Repeat the request until the response is as expected: a controller finds tokens in its last published image."""
     deadline = asyncio.get_running_loop().time() + PATIENCE_S
     while True:
-        told = await forward(world, api, tree, 2, user)
-        if difference(answer, told) is None or asyncio.get_running_loop().time() > deadline:
-            expect(f"the answer to {api}", answer, told)
+        response = await forward(world, api, tree, 2, user)
+        if difference(answer, response) is None or asyncio.get_running_loop().time() > deadline:
+            expect(f"the answer to {api}", answer, response)
             return
         await asyncio.sleep(PAUSE_S)
 
 
 async def end(world: World, token: Tree, user: str = "alice") -> None:
-    asked = {"hmac": token["hmac"], "expiryTimePeriodMs": -1}
-    await eventually(world, "ExpireDelegationToken", asked, user, {"errorCode": 0})
+    request = {"hmac": token["hmac"], "expiryTimePeriodMs": -1}
+    await eventually(world, "ExpireDelegationToken", request, user, {"errorCode": 0})
 
 
 GIVEN: Tree = {
@@ -83,45 +82,45 @@ GIVEN: Tree = {
 }
 
 
-@case("a token that is asked for through a broker is given and written", AREA, MANAGER, since=LEVEL)
-async def _(world: World) -> None:
+@case("a token that is asked for through a broker is given and written", MANAGER, since=LEVEL)
+async def token_that_is_asked_for_through_broker_is_given_and_written(world: World) -> None:
     renewers = [{"principalType": "User", "principalName": "bob"}]
     token = await create(
         world, renewers=renewers, answer={**GIVEN, "issueTimestampMs": above(0), "maxTimestampMs": above(0)}
     )
-    told = {"owner": "User:alice", "requester": "User:alice", "renewers": ["User:bob"], "tokenId": token["tokenId"]}
+    response = {"owner": "User:alice", "requester": "User:alice", "renewers": ["User:bob"], "tokenId": token["tokenId"]}
     times = {"issueTimestamp": token["issueTimestampMs"], "maxTimestamp": token["maxTimestampMs"]}
-    await world.wrote(record("DelegationToken", expirationTimestamp=token["expiryTimestampMs"], **told, **times))
+    await world.wrote(record("DelegationToken", expirationTimestamp=token["expiryTimestampMs"], **response, **times))
     await end(world, token)
 
 
-@case("a token may be given to another owner", AREA, "KIP-373", since=LEVEL)
-async def _(world: World) -> None:
+@case("a token may be given to another owner", "KIP-373", since=LEVEL)
+async def token_may_be_given_to_another_owner(world: World) -> None:
     owner = {"ownerPrincipalType": "User", "ownerPrincipalName": "carol"}
     answer = {**GIVEN, "principalName": "carol", "tokenRequesterPrincipalName": "alice"}
     await end(world, await create(world, **owner, answer=answer), "carol")
 
 
-@case("a token lives no longer than was asked for", AREA, MANAGER, since=LEVEL)
-async def _(world: World) -> None:
+@case("a token lives no longer than was asked for", MANAGER, since=LEVEL)
+async def token_lives_no_longer_than_was_asked(world: World) -> None:
     token = await create(world, maxLifetimeMs=HOUR_MS, answer=GIVEN)
     expect("its longest life", HOUR_MS, token["maxTimestampMs"] - token["issueTimestampMs"])
     expect("its first life", HOUR_MS, token["expiryTimestampMs"] - token["issueTimestampMs"])
     await end(world, token)
 
 
-@case("a token is renewed by its owner", AREA, MANAGER, since=LEVEL)
-async def _(world: World) -> None:
+@case("a token is renewed by its owner", MANAGER, since=LEVEL)
+async def token_is_renewed_by_its_owner(world: World) -> None:
     token = await create(world, answer=GIVEN)
     await world.records()
-    asked = {"hmac": token["hmac"], "renewPeriodMs": HOUR_MS}
-    await eventually(world, "RenewDelegationToken", asked, "alice", {"errorCode": 0, "expiryTimestampMs": above(0)})
+    request = {"hmac": token["hmac"], "renewPeriodMs": HOUR_MS}
+    await eventually(world, "RenewDelegationToken", request, "alice", {"errorCode": 0, "expiryTimestampMs": above(0)})
     await world.wrote(record("DelegationToken", tokenId=token["tokenId"], owner="User:alice"))
     await end(world, token)
 
 
-@case("a token is renewed and ended by nobody else", AREA, MANAGER, since=LEVEL)
-async def _(world: World) -> None:
+@case("a token is renewed and ended by nobody else", MANAGER, since=LEVEL)
+async def token_is_not_renewed_or_expired_by_others(world: World) -> None:
     token = await create(world, answer=GIVEN)
     mismatch = {"errorCode": codes.DELEGATION_TOKEN_OWNER_MISMATCH}
     await eventually(world, "RenewDelegationToken", {"hmac": token["hmac"], "renewPeriodMs": 1}, "mallory", mismatch)
@@ -131,30 +130,25 @@ async def _(world: World) -> None:
     await end(world, token)
 
 
-@case("a token that is ended is gone", AREA, MANAGER, since=LEVEL)
-async def _(world: World) -> None:
+@case("a token that is ended is gone", MANAGER, since=LEVEL)
+async def token_that_is_ended_is_gone(world: World) -> None:
     token = await create(world, answer=GIVEN)
     await world.records()
     await end(world, token)
     await world.wrote(record("RemoveDelegationToken", tokenId=token["tokenId"]))
     # A token that is gone and still published could be renewed by its owner, and would be back.
-    asked = {"hmac": token["hmac"], "renewPeriodMs": HOUR_MS}
-    await eventually(world, "RenewDelegationToken", asked, "mallory", {"errorCode": codes.DELEGATION_TOKEN_NOT_FOUND})
+    request = {"hmac": token["hmac"], "renewPeriodMs": HOUR_MS}
+    await eventually(world, "RenewDelegationToken", request, "mallory", {"errorCode": codes.DELEGATION_TOKEN_NOT_FOUND})
 
 
-@case("a token has renewers that are users", AREA, MANAGER, Rank.SHOULD, since=LEVEL)
-async def _(world: World) -> None:
+@case("a token has renewers that are users", MANAGER, Rank.SHOULD, since=LEVEL)
+async def token_has_renewers_that_are_users(world: World) -> None:
     renewers = [{"principalType": "Group", "principalName": "bob"}]
     await create(world, renewers=renewers, answer={"errorCode": codes.INVALID_PRINCIPAL_TYPE})
     await world.wrote()
 
 
-@case(
-    "tokens are not there before metadata.version 14",
-    AREA,
-    "MetadataVersion.isDelegationTokenSupported",
-    until=LEVEL - 1,
-)
-async def _(world: World) -> None:
+@case("tokens are not there before metadata.version 14", "MetadataVersion.isDelegationTokenSupported", until=LEVEL - 1)
+async def tokens_are_not_there_before_metadata_version_14(world: World) -> None:
     await create(world, answer={"errorCode": codes.UNSUPPORTED_VERSION})
     await world.wrote()

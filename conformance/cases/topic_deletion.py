@@ -11,40 +11,35 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, World
 from mockraft.wire import error_codes as codes
 
-AREA = "topic deletion"
 TEST = "ControllerApisTest"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 async def delete(world: World, *topics: Tree, answer: Any) -> None:
-    asked = {"topics": list(topics), "timeoutMs": TIMEOUT_MS}
-    await world.ask("DeleteTopics", asked, answer={"responses": InAnyOrder(answer)}, version=6)
+    request = {"topics": list(topics), "timeoutMs": TIMEOUT_MS}
+    await world.send("DeleteTopics", request, answer={"responses": InAnyOrder(answer)}, version=6)
 
 
 def by_id(topic_id: str) -> Tree:
     return {"name": None, "topicId": topic_id}
 
 
-@case("a topic is deleted by name with one record", AREA, f"{TEST}.testDeleteTopicsByName")
-async def _(world: World) -> None:
+@case("a topic is deleted by name with one record", f"{TEST}.testDeleteTopicsByName")
+async def topic_is_deleted_by_name_with_one_record(world: World) -> None:
     topic = await world.topic([await world.broker()])
     await delete(world, {"name": topic.name}, answer=[{"name": topic.name, "topicId": topic.id, "errorCode": 0}])
     await world.wrote(record("RemoveTopic", topicId=topic.id))
 
 
-@case("a topic is deleted by id with one record", AREA, f"{TEST}.testDeleteTopicsById")
-async def _(world: World) -> None:
+@case("a topic is deleted by id with one record", f"{TEST}.testDeleteTopicsById")
+async def topic_is_deleted_by_id_with_one_record(world: World) -> None:
     topic = await world.topic([await world.broker()])
     await delete(world, by_id(topic.id), answer=[{"name": topic.name, "topicId": topic.id, "errorCode": 0}])
     await world.wrote(record("RemoveTopic", topicId=topic.id))
 
 
-@case(
-    "a topic that was deleted may be created again under a new id",
-    AREA,
-    "ReplicationControlManagerTest.testDeleteTopics",
-)
-async def _(world: World) -> None:
+@case("a topic that was deleted may be created again under a new id", "ReplicationControlManagerTest.testDeleteTopics")
+async def topic_that_was_deleted_may_be_created_again_under_new_id(world: World) -> None:
     a = await world.broker()
     first = await world.topic([a])
     await delete(world, {"name": first.name}, answer=[{"errorCode": 0}])
@@ -52,39 +47,39 @@ async def _(world: World) -> None:
     expect("whether the id is another", True, second.id != first.id)
 
 
-@case("a deleted topic's configs are gone", AREA, "ReplicationControlManagerTest.testDeleteTopics")
-async def _(world: World) -> None:
+@case("a deleted topic's configs are gone", "ReplicationControlManagerTest.testDeleteTopics")
+async def deleted_topics_configs_are_gone(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a], flush_ms="4")
     await delete(world, {"name": topic.name}, answer=[{"errorCode": 0}])
-    asked = world.creatable("t", [a])
-    told = await world.ask("CreateTopics", {"topics": [asked], "timeoutMs": TIMEOUT_MS}, version=7)
-    (flush,) = [each for each in told["topics"][0]["configs"] if each["name"] == "flush.ms"]
+    request = world.creatable("t", [a])
+    response = await world.send("CreateTopics", {"topics": [request], "timeoutMs": TIMEOUT_MS}, version=7)
+    (flush,) = [each for each in response["topics"][0]["configs"] if each["name"] == "flush.ms"]
     expect("flush.ms", {"configSource": 5}, flush)
 
 
-@case("an unknown name is refused", AREA, f"{TEST}.testDeleteTopicsByName")
-async def _(world: World) -> None:
+@case("an unknown name is refused", f"{TEST}.testDeleteTopicsByName")
+async def unknown_name_is_refused(world: World) -> None:
     name = world.name("none")
     await delete(world, {"name": name}, answer=[{"name": name, "errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}])
     await world.wrote()
 
 
-@case("an unknown id is refused", AREA, f"{TEST}.testDeleteTopicsById")
-async def _(world: World) -> None:
+@case("an unknown id is refused", f"{TEST}.testDeleteTopicsById")
+async def unknown_id_is_refused(world: World) -> None:
     topic_id = world.uuid()
     answer = [{"name": None, "topicId": topic_id, "errorCode": codes.UNKNOWN_TOPIC_ID}]
     await delete(world, by_id(topic_id), answer=answer)
 
 
-@case("neither name nor id is refused", AREA, f"{TEST}.testInvalidDeleteTopicsRequest")
-async def _(world: World) -> None:
+@case("neither name nor id is refused", f"{TEST}.testInvalidDeleteTopicsRequest")
+async def neither_name_nor_id_is_refused(world: World) -> None:
     message = "Neither topic name nor id were specified."
     await delete(world, by_id(NO_ID), answer=[{"errorCode": codes.INVALID_REQUEST, "errorMessage": message}])
 
 
-@case("both name and id are refused", AREA, f"{TEST}.testInvalidDeleteTopicsRequest")
-async def _(world: World) -> None:
+@case("both name and id are refused", f"{TEST}.testInvalidDeleteTopicsRequest")
+async def both_name_and_id_are_refused(world: World) -> None:
     topic = await world.topic([await world.broker()])
     message = "You may not specify both topic name and topic id."
     answer = [{"errorCode": codes.INVALID_REQUEST, "errorMessage": message}]
@@ -92,23 +87,23 @@ async def _(world: World) -> None:
     await world.wrote()
 
 
-@case("a name given twice is refused", AREA, f"{TEST}.testInvalidDeleteTopicsRequest")
-async def _(world: World) -> None:
+@case("a name given twice is refused", f"{TEST}.testInvalidDeleteTopicsRequest")
+async def name_given_twice_is_refused(world: World) -> None:
     topic = await world.topic([await world.broker()])
     answer = [{"name": topic.name, "errorCode": codes.INVALID_REQUEST, "errorMessage": "Duplicate topic name."}]
     await delete(world, {"name": topic.name}, {"name": topic.name}, answer=answer)
     await world.wrote()
 
 
-@case("an id given twice is refused", AREA, f"{TEST}.testInvalidDeleteTopicsRequest")
-async def _(world: World) -> None:
+@case("an id given twice is refused", f"{TEST}.testInvalidDeleteTopicsRequest")
+async def id_given_twice_is_refused(world: World) -> None:
     topic = await world.topic([await world.broker()])
     answer = [{"topicId": topic.id, "errorCode": codes.INVALID_REQUEST, "errorMessage": "Duplicate topic id."}]
     await delete(world, by_id(topic.id), by_id(topic.id), answer=answer)
 
 
-@case("a topic given by name and by id is refused", AREA, f"{TEST}.testInvalidDeleteTopicsRequest", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("a topic given by name and by id is refused", f"{TEST}.testInvalidDeleteTopicsRequest", Rank.SHOULD)
+async def topic_given_by_name_and_by_id_is_refused(world: World) -> None:
     topic = await world.topic([await world.broker()])
     message = "The provided topic name maps to an ID that was already supplied."
     answer = [{"errorCode": codes.INVALID_REQUEST, "errorMessage": message}]
@@ -116,8 +111,8 @@ async def _(world: World) -> None:
     await world.wrote()
 
 
-@case("good and bad names are told apart", AREA, f"{TEST}.testDeleteTopicsByName")
-async def _(world: World) -> None:
+@case("good and bad names are told apart", f"{TEST}.testDeleteTopicsByName")
+async def bad_name_does_not_affect_good_ones(world: World) -> None:
     topic = await world.topic([await world.broker()])
     none = world.name("none")
     answer = [{"name": topic.name, "errorCode": 0}, {"name": none, "errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}]
@@ -125,21 +120,21 @@ async def _(world: World) -> None:
     await world.wrote(record("RemoveTopic", topicId=topic.id))
 
 
-@case("old versions delete by name", AREA, "DeleteTopicsRequest.json", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("old versions delete by name", "DeleteTopicsRequest.json", Rank.SHOULD)
+async def old_versions_delete_by_name(world: World) -> None:
     a = await world.broker()
     for version in (1, 5):
         topic = await world.topic([a], name=f"v{version}")
-        asked = {"topicNames": [topic.name], "timeoutMs": TIMEOUT_MS}
+        request = {"topicNames": [topic.name], "timeoutMs": TIMEOUT_MS}
         answer = {"responses": [{"name": topic.name, "errorCode": 0}]}
-        await world.ask("DeleteTopics", asked, answer=answer, version=version)
+        await world.send("DeleteTopics", request, answer=answer, version=version)
         await world.wrote(record("RemoveTopic", topicId=topic.id))
 
 
-@case("topics that were to be deleted in no time are refused", AREA, "QuorumController.deleteTopics", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("topics that were to be deleted in no time are refused", "QuorumController.deleteTopics", Rank.SHOULD)
+async def topics_that_were_to_be_deleted_in_no_time_are_refused(world: World) -> None:
     topic = await world.topic([await world.broker()])
-    asked = {"topics": [{"name": topic.name}], "timeoutMs": 0}
+    request = {"topics": [{"name": topic.name}], "timeoutMs": 0}
     answer = {"responses": [{"errorCode": codes.REQUEST_TIMED_OUT}]}
-    await world.ask("DeleteTopics", asked, answer=answer, version=6)
+    await world.send("DeleteTopics", request, answer=answer, version=6)
     await world.wrote()

@@ -1,4 +1,4 @@
-"""CreateTopics: what a topic may be, and what is written for it."""
+"""CreateTopics: valid and invalid topics, and the records written."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, World
 from mockraft.wire import error_codes as codes
 
-AREA = "topics"
 TEST = "ReplicationControlManagerTest"
 APIS_TEST = "ControllerApisTest"
 DEFAULTS = -1
 
 
 async def create(world: World, *topics: Tree, answer: Any, version: int = 7, **fields: Any) -> Any:
-    """CreateTopics with these; `answer` is of the topics in the answer."""
-    asked = {"topics": list(topics), "timeoutMs": TIMEOUT_MS, **fields}
-    return await world.ask("CreateTopics", asked, answer={"topics": answer}, version=version)
+    """Send CreateTopics with these; `answer` is expected of the topics in the response."""
+    request = {"topics": list(topics), "timeoutMs": TIMEOUT_MS, **fields}
+    return await world.send("CreateTopics", request, answer={"topics": answer}, version=version)
 
 
 def counted(name: str, partitions: int = DEFAULTS, replicas: int = DEFAULTS, **configs: str | None) -> Tree:
-    """A topic that Kafka places."""
+    """Return a topic that Kafka places."""
     return {
         "name": name,
         "numPartitions": partitions,
@@ -38,52 +37,48 @@ def refused(code: int, message: Any) -> Tree:
     return {"errorCode": code, "errorMessage": message}
 
 
-@case("a topic's records are the topic, its configs, then its partitions by index", AREA, f"{TEST}.testCreateTopics")
-async def _(world: World) -> None:
+@case("a topic's records are the topic, its configs, then its partitions by index", f"{TEST}.testCreateTopics")
+async def topics_records_are_topic_its_configs_then_its_partitions_by_index(world: World) -> None:
     a, b = await world.brokers(2)
-    asked = world.creatable("t", [a, b], [b, a], retention_ms="5")
-    told = await create(world, asked, answer=[{"errorCode": 0, "numPartitions": 2, "replicationFactor": 2}])
-    topic_id = told["topics"][0]["topicId"]
+    request = world.creatable("t", [a, b], [b, a], retention_ms="5")
+    description = await create(world, request, answer=[{"errorCode": 0, "numPartitions": 2, "replicationFactor": 2}])
+    topic_id = description["topics"][0]["topicId"]
     both = {"topicId": topic_id, "leaderEpoch": 0, "partitionEpoch": 0, "leaderRecoveryState": MISSING}
     await world.wrote(
-        record("Topic", name=asked["name"], topicId=topic_id),
-        record("Config", resourceType=2, resourceName=asked["name"], name="retention.ms", value="5"),
+        record("Topic", name=request["name"], topicId=topic_id),
+        record("Config", resourceType=2, resourceName=request["name"], name="retention.ms", value="5"),
         record("Partition", partitionId=0, replicas=[a.id, b.id], isr=[a.id, b.id], leader=a.id, **both),
         record("Partition", partitionId=1, replicas=[b.id, a.id], isr=[b.id, a.id], leader=b.id, **both),
     )
 
 
-@case("a replica on a broker with one directory is in that directory", AREA, "KIP-858", since=17)
-async def _(world: World) -> None:
+@case("a replica on a broker with one directory is in that directory", "KIP-858", since=17)
+async def replica_on_broker_with_one_directory_is_in_that_directory(world: World) -> None:
     a = await world.broker()
     await create(world, world.creatable("t", [a]), answer=[{"errorCode": 0}])
     await world.wrote(record("Topic"), record("Partition", directories=a.dirs))
 
 
-@case("a replica on a broker with several directories is unassigned", AREA, "KIP-858", since=17)
-async def _(world: World) -> None:
+@case("a replica on a broker with several directories is unassigned", "KIP-858", since=17)
+async def replica_on_broker_with_several_directories_is_unassigned(world: World) -> None:
     a, b = await world.broker(log_dirs=2), await world.broker()
     await create(world, world.creatable("t", [a, b]), answer=[{"errorCode": 0}])
     await world.wrote(record("Topic"), record("Partition", directories=["AAAAAAAAAAAAAAAAAAAAAQ", *b.dirs]))
 
 
-@case(
-    "a fenced replica is not in the ISR and does not lead",
-    AREA,
-    f"{TEST}.testManualPartitionAssignmentOnAllFencedBrokers",
-)
-async def _(world: World) -> None:
+@case("a fenced replica is not in the ISR and does not lead", f"{TEST}.testManualPartitionAssignmentOnAllFencedBrokers")
+async def fenced_replica_is_not_in_isr_and_does_not_lead(world: World) -> None:
     fenced, a = await world.broker(fenced=True), await world.broker()
     await create(world, world.creatable("t", [fenced, a]), answer=[{"errorCode": 0}])
     await world.wrote(record("Topic"), record("Partition", replicas=[fenced.id, a.id], isr=[a.id], leader=a.id))
 
 
-@case("assignments may come in any order of indexes", AREA, f"{TEST}.testCreateTopics", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("assignments may come in any order of indexes", f"{TEST}.testCreateTopics", Rank.SHOULD)
+async def assignments_may_come_in_any_order_of_indexes(world: World) -> None:
     a, b = await world.brokers(2)
-    asked = world.creatable("t", [a], [b])
-    asked["assignments"].reverse()
-    await create(world, asked, answer=[{"errorCode": 0}])
+    request = world.creatable("t", [a], [b])
+    request["assignments"].reverse()
+    await create(world, request, answer=[{"errorCode": 0}])
     await world.wrote(
         record("Topic"),
         record("Partition", partitionId=0, leader=a.id),
@@ -91,8 +86,8 @@ async def _(world: World) -> None:
     )
 
 
-@case("a topic that is only validated is not written", AREA, f"{TEST}.testCreateTopicsWithValidateOnlyFlag")
-async def _(world: World) -> None:
+@case("a topic that is only validated is not written", f"{TEST}.testCreateTopicsWithValidateOnlyFlag")
+async def topic_that_is_only_validated_is_not_written(world: World) -> None:
     a = await world.broker()
     answer = [{"errorCode": 0, "numPartitions": 1, "replicationFactor": 1}]
     await create(world, world.creatable("t", [a]), validateOnly=True, answer=answer)
@@ -100,31 +95,28 @@ async def _(world: World) -> None:
 
 
 @case(
-    "the configs of a new topic are told with where they come from",
-    AREA,
-    f"{TEST}.testCreateTopicsWithConfigs",
-    Rank.SHOULD,
+    "the configs of a new topic are told with where they come from", f"{TEST}.testCreateTopicsWithConfigs", Rank.SHOULD
 )
-async def _(world: World) -> None:
+async def configs_of_new_topic_are_returned_with_their_source(world: World) -> None:
     a = await world.broker()
-    told = await create(world, world.creatable("t", [a], flush_ms="4"), answer=[{"errorCode": 0}])
-    configs = {each["name"]: each for each in told["topics"][0]["configs"]}
+    description = await create(world, world.creatable("t", [a], flush_ms="4"), answer=[{"errorCode": 0}])
+    configs = {each["name"]: each for each in description["topics"][0]["configs"]}
     expect("the order of the configs", sorted(configs), list(configs))
     expect("flush.ms", {"value": "4", "configSource": 1}, configs["flush.ms"])
     expect("cleanup.policy", {"value": "delete", "configSource": 5}, configs["cleanup.policy"])
 
 
-@case("CreateTopics before version 5 says nothing about configs", AREA, "CreateTopicsResponse.json", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("CreateTopics before version 5 says nothing about configs", "CreateTopicsResponse.json", Rank.SHOULD)
+async def create_topics_before_version_5_returns_no_configs(world: World) -> None:
     a = await world.broker()
     for version in (2, 3, 4):
-        asked = world.creatable(f"t{version}", [a])
-        told = Only(name=asked["name"], errorCode=0, errorMessage=None)
-        await create(world, asked, version=version, answer=[told])
+        request = world.creatable(f"t{version}", [a])
+        description = Only(name=request["name"], errorCode=0, errorMessage=None)
+        await create(world, request, version=version, answer=[description])
 
 
-@case("a topic that exists is refused", AREA, f"{TEST}.testCreateTopics")
-async def _(world: World) -> None:
+@case("a topic that exists is refused", f"{TEST}.testCreateTopics")
+async def topic_that_exists_is_refused(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a])
     answer = [refused(codes.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")]
@@ -132,25 +124,23 @@ async def _(world: World) -> None:
     await world.wrote()
 
 
-@case("a topic that exists is refused before its counts are looked at", AREA, f"{TEST}.testCreateTopics", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("a topic that exists is refused before its counts are looked at", f"{TEST}.testCreateTopics", Rank.SHOULD)
+async def topic_that_exists_is_refused_before_its_counts_are_looked_at(world: World) -> None:
     topic = await world.topic([await world.broker()])
     await create(world, counted(topic.name, 0, 0), answer=[{"errorCode": codes.TOPIC_ALREADY_EXISTS}])
 
 
-@case(
-    "a name that collides with another but for dots and underscores is refused", AREA, f"{TEST}.testTopicNameCollision"
-)
-async def _(world: World) -> None:
+@case("a name that collides with another but for dots and underscores is refused", f"{TEST}.testTopicNameCollision")
+async def name_that_collides_with_another_but_for_dots_and_underscores_is_refused(world: World) -> None:
     a = await world.broker()
     topic = await world.topic([a], name="a.b")
-    asked = world.creatable("a_b", [a])
-    told = f"Topic '{asked['name']}' collides with existing topic: {topic.name}"
-    await create(world, asked, answer=[refused(codes.INVALID_TOPIC_EXCEPTION, told)])
+    request = world.creatable("a_b", [a])
+    description = f"Topic '{request['name']}' collides with existing topic: {topic.name}"
+    await create(world, request, answer=[refused(codes.INVALID_TOPIC_EXCEPTION, description)])
 
 
-@case("a good topic beside a bad one is created", AREA, f"{TEST}.testCreateTopics")
-async def _(world: World) -> None:
+@case("a good topic beside a bad one is created", f"{TEST}.testCreateTopics")
+async def good_topic_beside_bad_one_is_created(world: World) -> None:
     a = await world.broker()
     good, bad = world.creatable("good", [a]), counted(world.name("bad"), 0, 1)
     answer = InAnyOrder(
@@ -160,8 +150,8 @@ async def _(world: World) -> None:
     await world.wrote(record("Topic", name=good["name"]), record("Partition"))
 
 
-@case("a name that is asked for twice is refused, others are not", AREA, f"{APIS_TEST}.testCreateTopics")
-async def _(world: World) -> None:
+@case("a name that is asked for twice is refused, others are not", f"{APIS_TEST}.testCreateTopics")
+async def name_that_is_asked_for_twice_is_refused_others_are(world: World) -> None:
     a = await world.broker()
     twice, once = world.creatable("twice", [a]), world.creatable("once", [a])
     answer = InAnyOrder(
@@ -174,19 +164,19 @@ async def _(world: World) -> None:
     await world.wrote(record("Topic", name=once["name"]), record("Partition"))
 
 
-@case("the metadata topic cannot be created", AREA, f"{APIS_TEST}.testCreateTopics")
-async def _(world: World) -> None:
+@case("the metadata topic cannot be created", f"{APIS_TEST}.testCreateTopics")
+async def metadata_topic_cannot_be_created(world: World) -> None:
     message = "Creation of internal topic __cluster_metadata is prohibited."
     await create(world, counted("__cluster_metadata", 1, 1), answer=[refused(codes.INVALID_REQUEST, message)])
 
 
-@case("no topics are no trouble", AREA, f"{APIS_TEST}.testCreateTopics")
-async def _(world: World) -> None:
+@case("no topics are no trouble", f"{APIS_TEST}.testCreateTopics")
+async def no_topics_are_no_trouble(world: World) -> None:
     await create(world, answer=[])
 
 
-@case("topics that were to be created in no time are refused", AREA, "QuorumController.createTopics", Rank.SHOULD)
-async def _(world: World) -> None:
+@case("topics that were to be created in no time are refused", "QuorumController.createTopics", Rank.SHOULD)
+async def topics_that_were_to_be_created_in_no_time_are_refused(world: World) -> None:
     a = await world.broker()
     await create(world, world.creatable("t", [a]), timeoutMs=0, answer=[{"errorCode": codes.REQUEST_TIMED_OUT}])
     await world.wrote()
@@ -194,22 +184,21 @@ async def _(world: World) -> None:
 
 @case(
     "more than 10,000 partitions in a request are refused",
-    AREA,
     "ReplicationControlManager.validateTotalNumberOfPartitions",
     Rank.SHOULD,
 )
-async def _(world: World) -> None:
+async def more_than_10_000_partitions_in_request_are_refused(world: World) -> None:
     message = "Excessively large number of partitions per request."
-    asked = [counted(world.name("a"), 10_000, 1), counted(world.name("b"), 1, 1)]
-    await create(world, *asked, answer=[refused(codes.POLICY_VIOLATION, message)] * 2)
+    request = [counted(world.name("a"), 10_000, 1), counted(world.name("b"), 1, 1)]
+    await create(world, *request, answer=[refused(codes.POLICY_VIOLATION, message)] * 2)
 
 
-@case("more records than a batch takes are refused", AREA, "QuorumController, KIP-631", Rank.SHOULD, alone=True)
-async def _(world: World) -> None:
+@case("more records than a batch takes are refused", "QuorumController, KIP-631", Rank.SHOULD, alone=True)
+async def more_records_than_batch_takes_are_refused(world: World) -> None:
     a = await world.broker()
-    asked = world.creatable("t", *[[a]] * 10_000)
+    request = world.creatable("t", *[[a]] * 10_000)
     message = "Unable to perform excessively large batch operation."
-    await create(world, asked, answer=[refused(codes.POLICY_VIOLATION, message)])
+    await create(world, request, answer=[refused(codes.POLICY_VIOLATION, message)])
     await world.wrote()
 
 
@@ -265,25 +254,25 @@ CONFIGS: list[tuple[str, dict[str, str | None], Any]] = [
 ]  # fmt: skip
 
 
-def refuse_name(told: str, name: str, message: str) -> None:
-    @case(f"{told} is no topic name", AREA, f"{TEST}.testValidateNewTopicNames", Rank.SHOULD)
-    async def _(world: World) -> None:
+def refuse_name(description: str, name: str, message: str) -> None:
+    @case(f"{description} is no topic name", f"{TEST}.testValidateNewTopicNames", Rank.SHOULD)
+    async def invalid_topic_name_is_refused(world: World) -> None:
         await create(world, counted(name, 1, 1), answer=[refused(codes.INVALID_TOPIC_EXCEPTION, message)])
 
 
-def refuse_counts(told: str, partitions: int, replicas: int, code: int, message: str) -> None:
-    @case(f"a topic of {told} is refused", AREA, f"{TEST}.testCreateTopics")
-    async def _(world: World) -> None:
+def refuse_counts(description: str, partitions: int, replicas: int, code: int, message: str) -> None:
+    @case(f"a topic of {description} is refused", f"{TEST}.testCreateTopics")
+    async def invalid_counts_are_refused(world: World) -> None:
         await create(world, counted(world.name(), partitions, replicas), answer=[refused(code, message)])
         await world.wrote()
 
 
-def refuse_configs(told: str, configs: dict[str, str | None], message: Any) -> None:
-    @case(f"a topic with {told} is refused", AREA, f"{TEST}.testCreateTopicsWithConfigs", Rank.SHOULD)
-    async def _(world: World) -> None:
+def refuse_configs(description: str, configs: dict[str, str | None], message: Any) -> None:
+    @case(f"a topic with {description} is refused", f"{TEST}.testCreateTopicsWithConfigs", Rank.SHOULD)
+    async def invalid_config_is_refused(world: World) -> None:
         a = await world.broker()
-        asked = world.creatable("t", [a], **configs)
-        await create(world, asked, answer=[refused(codes.INVALID_CONFIG, message)])
+        request = world.creatable("t", [a], **configs)
+        await create(world, request, answer=[refused(codes.INVALID_CONFIG, message)])
         await world.wrote()
 
 
@@ -296,16 +285,16 @@ ASSIGNMENTS: list[tuple[str, Assignments, str]] = [
 ]  # fmt: skip
 
 
-def refuse_assignment(told: str, assignment: Assignments, message: str) -> None:
-    @case(f"a topic assigned {told} is refused", AREA, f"{TEST}.testValidateBadManualPartitionAssignments")
-    async def _(world: World) -> None:
+def refuse_assignment(description: str, assignment: Assignments, message: str) -> None:
+    @case(f"a topic assigned {description} is refused", f"{TEST}.testValidateBadManualPartitionAssignments")
+    async def invalid_assignment_is_refused(world: World) -> None:
         a, b = await world.brokers(2)
-        asked = world.creatable("t")
-        asked["assignments"] = [
+        request = world.creatable("t")
+        request["assignments"] = [
             {"partitionIndex": index, "brokerIds": ids} for index, ids in enumerate(assignment(a.id, b.id))
         ]
         answer = [refused(codes.INVALID_REPLICA_ASSIGNMENT, message.format(a=a.id))]
-        await create(world, asked, answer=answer)
+        await create(world, request, answer=answer)
         await world.wrote()
 
 
@@ -319,12 +308,8 @@ for assignment_row in ASSIGNMENTS:
     refuse_assignment(*assignment_row)
 
 
-@case(
-    "a topic assigned to fenced brokers only is refused",
-    AREA,
-    f"{TEST}.testManualPartitionAssignmentOnAllFencedBrokers",
-)
-async def _(world: World) -> None:
+@case("a topic assigned to fenced brokers only is refused", f"{TEST}.testManualPartitionAssignmentOnAllFencedBrokers")
+async def topic_assigned_to_fenced_brokers_only_is_refused(world: World) -> None:
     fenced = await world.broker(fenced=True)
     message = (
         "All brokers specified in the manual partition assignment for partition 0 are fenced or in controlled shutdown."
@@ -332,8 +317,8 @@ async def _(world: World) -> None:
     await create(world, world.creatable("t", [fenced]), answer=[refused(codes.INVALID_REPLICA_ASSIGNMENT, message)])
 
 
-@case("a topic with an assignment and counts is refused", AREA, f"{TEST}.testCreateTopics")
-async def _(world: World) -> None:
+@case("a topic with an assignment and counts is refused", f"{TEST}.testCreateTopics")
+async def topic_with_assignment_and_counts_is_refused(world: World) -> None:
     a = await world.broker()
     by_count = {**world.creatable("t", [a]), "numPartitions": 1}
     message = "A manual partition assignment was specified, but numPartitions was not set to -1."
@@ -343,19 +328,19 @@ async def _(world: World) -> None:
     await create(world, by_factor, answer=[refused(codes.INVALID_REQUEST, message)])
 
 
-@case("a topic with a partition assigned twice is refused", AREA, f"{TEST}.testCreateTopics")
-async def _(world: World) -> None:
+@case("a topic with a partition assigned twice is refused", f"{TEST}.testCreateTopics")
+async def topic_with_partition_assigned_twice_is_refused(world: World) -> None:
     a = await world.broker()
-    asked = world.creatable("t", [a], [a])
-    asked["assignments"][1]["partitionIndex"] = 0
+    request = world.creatable("t", [a], [a])
+    request["assignments"][1]["partitionIndex"] = 0
     message = "Found multiple manual partition assignments for partition 0"
-    await create(world, asked, answer=[refused(codes.INVALID_REPLICA_ASSIGNMENT, message)])
+    await create(world, request, answer=[refused(codes.INVALID_REPLICA_ASSIGNMENT, message)])
 
 
-@case("a topic with a gap between its partitions is refused", AREA, f"{TEST}.testCreateTopics")
-async def _(world: World) -> None:
+@case("a topic with a gap between its partitions is refused", f"{TEST}.testCreateTopics")
+async def topic_with_gap_between_its_partitions_is_refused(world: World) -> None:
     a = await world.broker()
-    asked = world.creatable("t", [a], [a])
-    asked["assignments"][1]["partitionIndex"] = 2
+    request = world.creatable("t", [a], [a])
+    request["assignments"][1]["partitionIndex"] = 2
     message = "partitions should be a consecutive 0-based integer sequence"
-    await create(world, asked, answer=[refused(codes.INVALID_REPLICA_ASSIGNMENT, message)])
+    await create(world, request, answer=[refused(codes.INVALID_REPLICA_ASSIGNMENT, message)])

@@ -1,4 +1,4 @@
-"""ACLs made, described and deleted; without an authorizer each is refused."""
+"""ACLs created, described and deleted; without an authorizer each request is refused."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ DENY, ALLOW = 2, 3
 
 
 def create_acls(draw: Draw) -> Step:
-    """One or a few, some of them twice."""
+    """Create one or a few, some of them twice."""
     made = [_acl(draw) for _ in range(draw.one(1, 1, 2, 4))]
     if draw.maybe(0.1):
         made.append(dict(made[0]))
@@ -50,12 +50,12 @@ def _filter(draw: Draw) -> dict[str, Any]:
 
 
 def delete_acls(draw: Draw) -> Step:
-    """What some filters find."""
+    """Delete the ACLs that some filters match."""
     return Step("DeleteAcls", 0, {"filters": [_filter(draw) for _ in range(draw.one(1, 1, 2))]})
 
 
 def describe_acls(draw: Draw) -> Step:
-    """What a filter finds."""
+    """Describe the ACLs that a filter matches."""
     return Step("DescribeAcls", 0, _filter(draw))
 
 

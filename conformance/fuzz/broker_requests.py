@@ -1,4 +1,4 @@
-"""What brokers say of themselves: registrations, heartbeats, directories, ids; and the controllers' own kind."""
+"""Requests of brokers and controllers: registrations, heartbeats, directories, producer ids, voters, descriptions."""
 
 import hashlib
 from collections.abc import Callable
@@ -12,17 +12,17 @@ RESERVED = [uuids.text_of(bytes(15) + bytes([number])) for number in (0, 1, 2, 9
 
 
 def directories(broker_id: int) -> list[str]:
-    """All the directories that a broker may have."""
+    """Return all directories that a broker may have."""
     return [f"$dir:{broker_id}:{number}" for number in range(1, 1 + broker_id % 3 + 1)]
 
 
 def incarnation(broker_id: int, number: int) -> str:
-    """An incarnation id."""
+    """Return an incarnation id."""
     return uuids.text_of(hashlib.md5(f"{broker_id} {number}".encode()).digest())
 
 
 def register(draw: Draw) -> Step:
-    """A new broker, a restarted one, or one that tells its registration anew."""
+    """Register a new broker, a restarted one, or one that repeats its registration."""
     absent = [each for each in range(1, 7) if each not in draw.model.brokers]
     broker_id = draw.chance.choice(absent) if absent and draw.maybe(0.7) else draw.broker_id()
     broker = draw.model.brokers.get(broker_id)
@@ -51,7 +51,7 @@ def register(draw: Draw) -> Step:
 
 
 def heartbeat(draw: Draw) -> Step | None:
-    """A broker's heartbeat: joins, goes on, is fenced, stops, loses directories, cordons some."""
+    """Send a broker's heartbeat: it starts, stays, is fenced, shuts down, loses or cordons directories."""
     found = draw.registered()
     if found is None:
         return None
@@ -74,12 +74,12 @@ def heartbeat(draw: Draw) -> Step | None:
 
 
 def unregister(draw: Draw) -> Step:
-    """A broker is taken out."""
+    """Unregister a broker."""
     return Step("UnregisterBroker", 0, {"brokerId": draw.broker_id()})
 
 
 def assign_directories(draw: Draw) -> Step | None:
-    """A broker says in which directories replicas are."""
+    """Assign a broker's replicas to directories."""
     found = draw.registered()
     if found is None:
         return None
@@ -90,7 +90,7 @@ def assign_directories(draw: Draw) -> Step | None:
         for number, partition in partitions.items()
         if broker_id in partition.replicas
     ]
-    told: dict[str, dict[str, list[int]]] = {}
+    assigned: dict[str, dict[str, list[int]]] = {}
     for _ in range(draw.one(1, 1, 2, 3, 5)):
         if held and draw.maybe(0.9):
             topic, number = draw.chance.choice(held)
@@ -100,7 +100,7 @@ def assign_directories(draw: Draw) -> Step | None:
             return None
         known = list(broker.log_dirs) or directories(broker_id)
         directory = draw.chance.choice(known) if draw.maybe(0.85) else draw.one("$dir:9:9", *RESERVED)
-        numbers = told.setdefault(directory, {}).setdefault(topic, [])
+        numbers = assigned.setdefault(directory, {}).setdefault(topic, [])
         if number not in numbers:
             numbers.append(number)
     tree = [
@@ -111,14 +111,14 @@ def assign_directories(draw: Draw) -> Step | None:
                 for topic, numbers in topics.items()
             ],
         }
-        for directory, topics in told.items()
+        for directory, topics in assigned.items()
     ]
     body = {"brokerId": broker_id, "brokerEpoch": f"$epoch:{broker_id}", "directories": tree}
     return Step("AssignReplicasToDirs", 0, body)
 
 
 def allocate_producer_ids(draw: Draw) -> Step | None:
-    """A broker asks for a block of producer ids."""
+    """Request a block of producer ids for a broker."""
     found = draw.registered()
     if found is None:
         return None
@@ -126,7 +126,7 @@ def allocate_producer_ids(draw: Draw) -> Step | None:
 
 
 def register_controller(draw: Draw) -> Step:
-    """Another controller registers; nothing says that it is a voter."""
+    """Register another controller, which need not be a voter."""
     number = draw.one(3001, 3002)
     body = {
         "controllerId": number,
@@ -142,30 +142,30 @@ def register_controller(draw: Draw) -> Step:
 
 
 def remove_voter(draw: Draw) -> Step:
-    """A voter that is not there."""
+    """Update or remove a voter that does not exist."""
     body = {"clusterId": draw.one("$cluster", None), "voterId": 7, "voterDirectoryId": incarnation(7, 1)}
     return Step("RemoveRaftVoter", 0, body)
 
 
 def describe_cluster(draw: Draw) -> Step:
-    """Who is there."""
+    """Describe the cluster."""
     body = {"endpointType": draw.one(2, 2, 1), "includeFencedBrokers": draw.maybe(0.5)}
     return Step("DescribeCluster", 0, body)
 
 
 def describe_quorum(_: Draw) -> Step:
-    """Who leads."""
+    """Describe the quorum."""
     return Step("DescribeQuorum", 0, {"topics": [{"topicName": "__cluster_metadata", "partitions": [
         {"partitionIndex": 0}]}]})  # fmt: skip
 
 
 def api_versions(draw: Draw) -> Step:
-    """What there is."""
+    """Request the supported APIs."""
     return Step("ApiVersions", 0, {"clientSoftwareName": "fuzz", "clientSoftwareVersion": draw.one("1", "1.0-a")})
 
 
 def sasl_handshake(draw: Draw) -> Step:
-    """A login where there is none."""
+    """Start authentication on a listener without SASL."""
     return Step("SaslHandshake", 0, {"mechanism": draw.one("PLAIN", "SCRAM-SHA-256", "")})
 
 

@@ -1,4 +1,4 @@
-"""Whether two outcomes are the same, in what both controllers promise."""
+"""Comparison of two outcomes, in everything that both controllers promise."""
 
 import json
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ _HASHED = {
     "RemoveAccessControlEntryRecord": ("id",),
     "ConfigRecord": ("resourceType", "resourceName"),
 }
-"""Records that come from a hash map whose order each process draws, and what says whose they are."""
+"""Records from a hash map whose order differs between processes, and the field that identifies them."""
 
 
 class Difference(NamedTuple):
-    """Where two controllers differ after a step: a path into answer or records, and what each says there."""
+    """A difference after a step: a path into response or records, and the two values there."""
 
     api: str
     path: str
@@ -27,12 +27,12 @@ class Difference(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What a smaller sequence must show as well: the API, and the path without its indexes."""
+        """The kind of the difference, kept while shrinking: the API, and the path without its indexes."""
         return f"{self.api} {''.join(each for each in self.path if not each.isdigit())}"
 
 
 def difference(step: Step, one: Outcome, other: Outcome, model: Model) -> Difference | None:
-    """The first place in which the outcomes of the step differ."""
+    """Return the first difference between the outcomes of the step."""
     left, right = (_normal(step, outcome, model) for outcome in (one, other))
     for path, ours, theirs in _unlike(left, right, ""):
         return Difference(step.api, path.lstrip("."), ours, theirs)
@@ -53,7 +53,7 @@ def _normal(step: Step, outcome: Outcome, model: Model) -> dict[str, Any]:
 
 
 def _sorted(tree: Any) -> Any:
-    """Lists of objects in an order of their own: Kafka takes many of them from hash maps."""
+    """Sort lists of objects: Kafka takes many of them from hash maps."""
     if isinstance(tree, dict):
         return {key: _sorted(value) for key, value in tree.items()}
     if isinstance(tree, list):
@@ -63,7 +63,7 @@ def _sorted(tree: Any) -> Any:
 
 
 def _records(step: Step, records: list[list[Any]]) -> list[Any]:
-    """Neighbours in an order that each controller draws are put in order of their place."""
+    """Sort neighbouring records whose order each controller draws at random."""
     ordered: list[Any] = []
     run: list[list[Any]] = []
     for record in [*records, None]:

@@ -1,4 +1,4 @@
-"""What requests are made of: parts of the world drawn by chance."""
+"""Random parts of the world, from which requests are made."""
 
 import random
 from typing import Any
@@ -10,7 +10,7 @@ TOPICS = ("t0", "t1", "t2", "t3", "t.4", "t_4", "T5")
 
 
 class Draw:
-    """Parts of the world of `model`. `features` are those that both controllers support, name to (min, max)."""
+    """Draws parts of the world of `model`. `features` are those that both controllers support, name to (min, max)."""
 
     def __init__(self, chance: random.Random, model: Model, features: dict[str, tuple[int, int]]) -> None:
         self.chance = chance
@@ -18,38 +18,38 @@ class Draw:
         self.features = features
 
     def one(self, *of: Any) -> Any:
-        """One of these."""
+        """Draw one of these."""
         return self.chance.choice(of)
 
     def maybe(self, probability: float) -> bool:
-        """True, this often."""
+        """Draw True with this probability."""
         return self.chance.random() < probability
 
     def broker_id(self) -> int:
-        """Any broker, registered or not."""
+        """Draw any broker id, registered or not."""
         return self.chance.choice(BROKERS)
 
     def registered(self) -> tuple[int, BrokerState] | None:
-        """A registered broker."""
+        """Draw a registered broker."""
         if not self.model.brokers:
             return None
         return self.chance.choice(list(self.model.brokers.items()))
 
     def some_brokers(self, at_least: int = 1, at_most: int = 3) -> list[int]:
-        """Different brokers, most often registered ones."""
+        """Draw different brokers, most often registered ones."""
         known = list(self.model.brokers)
         if len(known) < at_most or self.maybe(0.05):
             known = list(BROKERS)
         return self.chance.sample(known, self.chance.randint(at_least, min(at_most, len(known))))
 
     def topic(self) -> str:
-        """The name of a topic, most often of one that is there."""
+        """Draw a topic name, most often of an existing topic."""
         if self.model.topics and self.maybe(0.95):
             return self.chance.choice(list(self.model.topics))
         return self.chance.choice(TOPICS)
 
     def partition(self) -> tuple[str, int, PartitionState] | None:
-        """A partition that is there."""
+        """Draw an existing partition."""
         topics = [name for name, partitions in self.model.topics.items() if partitions]
         if not topics:
             return None
@@ -58,7 +58,7 @@ class Draw:
         return name, number, self.model.topics[name][number]
 
     def some_partitions(self) -> dict[str, list[int]]:
-        """Partitions by topic, one or a few."""
+        """Draw partitions by topic, one or a few."""
         found: dict[str, list[int]] = {}
         for _ in range(self.one(1, 1, 2, 4)):
             place = self.partition()

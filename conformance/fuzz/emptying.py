@@ -1,4 +1,4 @@
-"""Takes away what a run made, by the side's own log, so that the next one begins in an empty world."""
+"""Removes everything that a run created, according to the side's own log, so that the next run starts empty."""
 
 import time
 from typing import Any
@@ -26,7 +26,7 @@ Configs = dict[tuple[int, str], dict[str, str]]
 
 
 def empty(side: Side, supported: Levels, features: dict[str, int], settings: Configs) -> None:
-    """No topics, brokers, quotas and credentials; `features` and configs (`settings`) as they were at first."""
+    """Remove topics, brokers, quotas and credentials; reset `features` and configs (`settings`)."""
     deadline = time.monotonic() + EMPTY_S
     while left := _left_after(side, supported, features, settings):
         # A controller that resigned refuses everything until it leads again.
@@ -40,24 +40,24 @@ def _left_after(side: Side, supported: Levels, features: dict[str, int], setting
     model = side.model
     if names := list(model.topics):
         states = [DeleteTopicState(name=name) for name in names]
-        side.ask(DeleteTopicsRequest(topics=states, timeout_ms=TIMEOUT_MS), 6)
+        side.request(DeleteTopicsRequest(topics=states, timeout_ms=TIMEOUT_MS), 6)
     for broker_id in list(model.brokers):
-        side.ask(UnregisterBrokerRequest(broker_id=broker_id), 0)
+        side.request(UnregisterBrokerRequest(broker_id=broker_id), 0)
     for node_id in model.controllers - {side.node_id}:
-        side.ask(_registration(node_id, supported), 0)
+        side.request(_registration(node_id, supported), 0)
     _restore_features(side, features)
     _restore_configs(side, settings)
     if entries := [_without(entity, keys) for entity, keys in model.quotas.values() if keys]:
-        side.ask(quotas.AlterClientQuotasRequest(entries=entries), 1)
+        side.request(quotas.AlterClientQuotasRequest(entries=entries), 1)
     for user, mechanism in sorted(model.credentials):
         deletion = scram.ScramCredentialDeletion(name=user, mechanism=mechanism)
-        side.ask(scram.AlterUserScramCredentialsRequest(deletions=[deletion]), 0)
+        side.request(scram.AlterUserScramCredentialsRequest(deletions=[deletion]), 0)
     everything = DeleteAclsFilter(
         resource_type_filter=ANY, pattern_type_filter=ANY, operation=ANY, permission_type=ANY,
         resource_name_filter=None, principal_filter=None, host_filter=None,
     )  # fmt: skip
     if model.acls:
-        side.ask(DeleteAclsRequest(filters=[everything]), 3)
+        side.request(DeleteAclsRequest(filters=[everything]), 3)
     side.new_records()
     left = [*model.topics, *model.acls, *map(str, model.brokers), *(user for user, _ in model.credentials)]
     return left + [
@@ -83,7 +83,7 @@ def _restore_features(side: Side, features: dict[str, int]) -> None:
         if now != then:
             kind = UPGRADE if then > now else UNSAFE_DOWNGRADE
             update = FeatureUpdateKey(feature=name, max_version_level=then, upgrade_type=kind)
-            side.ask(UpdateFeaturesRequest(feature_updates=[update], timeout_ms=TIMEOUT_MS), 2)
+            side.request(UpdateFeaturesRequest(feature_updates=[update], timeout_ms=TIMEOUT_MS), 2)
 
 
 def _restore_configs(side: Side, settings: Configs) -> None:
@@ -104,7 +104,7 @@ def _restore_configs(side: Side, settings: Configs) -> None:
         if changes:
             resources.append(configs.AlterConfigsResource(resource_type=kind, resource_name=name, configs=changes))
     if resources:
-        side.ask(configs.IncrementalAlterConfigsRequest(resources=resources), 1)
+        side.request(configs.IncrementalAlterConfigsRequest(resources=resources), 1)
 
 
 def _without(entity: list[dict[str, Any]], keys: set[str]) -> quotas.EntryData:

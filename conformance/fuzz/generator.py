@@ -1,4 +1,4 @@
-"""Draws steps: most of them requests that make sense in the world as it is, some of them slightly wrong."""
+"""Draws steps: mostly requests that make sense in the world as it is, some of them slightly invalid."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ DRAWS: list[Drawing] = [
 
 
 class Generator:
-    """Steps for a world that is like `model`, of the APIs and versions in `versions`; of `draws`, if any, alone."""
+    """Draws steps for the world of `model`, of the APIs and versions in `versions`; only of `draws`, if any."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Generator:
         self._draws = [entry for entry in draws or DRAWS if entry[1] in versions]
 
     def step(self) -> Step:
-        """The next step."""
+        """Draw the next step."""
         while True:
             ((_, api, draw),) = self.chance.choices(self._draws, [weight for weight, _, _ in self._draws])
             step = draw(self.draw)

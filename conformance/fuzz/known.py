@@ -1,4 +1,4 @@
-"""Requests that are not sent: what both do is known to differ, or Kafka's controller would not be there after it.
+"""Requests that are not sent: the controllers are known to differ, or Kafka's controller would not survive them.
 
 Each rule names its entry in `known_differences.toml`.
 """
@@ -17,7 +17,7 @@ _RESOURCE_TYPES = (2, 4, 8, 16, 32)
 
 
 class Known(NamedTuple):
-    """The entry in the list, the APIs it is about, and whether a request's body is of its kind in a world."""
+    """A rule: the entry in the list, its APIs, and a predicate on a request's body in a world."""
 
     entry: str
     apis: frozenset[str]
@@ -25,7 +25,7 @@ class Known(NamedTuple):
 
 
 def is_known(step: Step, model: Model) -> bool:
-    """Whether the step, or what takes it back, is left out."""
+    """Return True if the step, or its cleanup, is left out."""
     if step.is_chance and any(not each.fenced and each.in_controlled_shutdown for each in model.brokers.values()):
         return True  # whether it is refused depends on whether such a broker is drawn
     return any(
@@ -34,7 +34,7 @@ def is_known(step: Step, model: Model) -> bool:
 
 
 def breaks(model: Model) -> bool:
-    """Whether the world is one in which Kafka's controller resigns sooner or later ("last-known-leader")."""
+    """Return True in a world in which Kafka's controller resigns sooner or later ("last-known-leader")."""
     partitions = (partition for topic in model.topics.values() for partition in topic.values())
     return any(not {*partition.last_known_elr} <= {*partition.replicas} for partition in partitions)
 
@@ -173,4 +173,4 @@ KNOWN = (
     _known("", "AlterClientQuotas", _limits_mutations),
     _known("", "UpdateFeatures", _moves_the_cluster),
 )
-"""What is left out. An empty entry: nothing differs, but the fuzz itself could not go on, or compares what is given."""
+"""Rules for requests to leave out. Empty entry: no difference, but the fuzz could not go on or compare."""

@@ -1,4 +1,4 @@
-"""What the metadata log says, as far as the generator asks: built from records in the names that both sides share."""
+"""The state that the metadata log describes, as far as the generator needs it, built from records in shared names."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,13 +37,13 @@ class PartitionState:
 
     @property
     def is_reassigning(self) -> bool:
-        """Whether replicas are being added or removed."""
+        """True while replicas are being added or removed."""
         return bool(self.adding or self.removing)
 
 
 @dataclass
 class Model:
-    """Brokers by id, partitions by topic and number, and the names of what else was made."""
+    """Brokers by id, partitions by topic and number, and the names of everything else."""
 
     record_count: int = 0
     brokers: dict[int, BrokerState] = field(default_factory=dict)
@@ -57,14 +57,14 @@ class Model:
     _names: dict[str, str] = field(default_factory=dict)
 
     def record_index(self, kind: str, broker_id: int) -> int | None:
-        """The record whose offset is the broker's "epoch", or at which it was "registered"."""
+        """Return the index of the record whose offset is the broker's "epoch", or at which it was "registered"."""
         broker = self.brokers.get(broker_id)
         if broker is None:
             return None
         return broker.epoch_index if kind == "epoch" else broker.registered_index
 
     def partition_number(self, kind: str, place: str) -> int:
-        """The "leaderEpoch" or "partitionEpoch" of "TOPIC:PARTITION"; 0 where there is none."""
+        """Return the "leaderEpoch" or "partitionEpoch" of "TOPIC:PARTITION"; 0 if there is none."""
         topic, _, number = place.rpartition(":")
         partition = self.topics.get(topic, {}).get(int(number))
         if partition is None:
@@ -72,7 +72,7 @@ class Model:
         return partition.leader_epoch if kind == "leaderEpoch" else partition.partition_epoch
 
     def take(self, name: str, record: Tree) -> None:
-        """Take in the next record."""
+        """Apply the next record."""
         apply = _APPLY.get(name)
         if apply is not None:
             apply(self, record)

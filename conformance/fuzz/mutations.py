@@ -1,4 +1,4 @@
-"""Requests made slightly wrong: one or two places of the JSON changed as their field in Kafka's spec allows."""
+"""Slightly invalid requests: one or two values of the JSON changed within the type of their field in Kafka's spec."""
 
 import copy
 import random
@@ -16,7 +16,7 @@ _STRANGE_IDS = ("A" * 22, "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "$
 
 
 def mutated(api: str, version: int, body: Tree, chance: random.Random) -> Tree:
-    """A copy of `body` with something wrong in it, though it can still be written in that version."""
+    """Return a changed copy of `body` that can still be written in that version."""
     tree = copy.deepcopy(body)
     spec = schema(f"{api}Request").root
     for _ in range(1 + (chance.random() < MORE_THAN_ONCE)):

@@ -28,7 +28,7 @@ _INT64 = 1 << 63
 
 
 class Names:
-    """What is learned from one controller's log and answers; `model` is the world that its log tells.
+    """Names learned from one controller's log and responses; `model` is the world that its log describes.
 
     `salt` makes log directories new, `hmacs` are those of its delegation tokens in order.
     """
@@ -48,7 +48,7 @@ class Names:
         self._producer_id_base = self._next_producer_id = 0
 
     def begin(self) -> None:
-        """What is numbered is numbered from here: records, topics, tokens, producer ids."""
+        """Restart the numbering of records, topics, tokens and producer ids."""
         self.hmacs.clear()
         for each in (self._offsets, self._ids, self._topic_ids, self._drawn):
             each.clear()
@@ -56,7 +56,7 @@ class Names:
         self._producer_id_base = self._next_producer_id
 
     def take(self, record: Any, version: int, offset: int) -> list[Any] | None:
-        """Learn from the log's next record; it in shared names as [name, version, JSON], None for one of time alone."""
+        """Learn from the log's next record; return it in shared names as [name, version, JSON], None to ignore it."""
         name = type(record).__name__
         if name == "NoOpRecord":
             return None
@@ -74,7 +74,7 @@ class Names:
         return [name, version, tree]
 
     def request_of(self, step: Step, correlation_id: int) -> bytes:
-        """The step's request as bytes, with this controller's own ids, epochs and offsets."""
+        """Encode the step's request, with this controller's own ids, epochs and offsets."""
         body = replaced(step.body, self._resolved)
         message = from_json(request_class(step.api), body, step.version)
         data = write_request(message, step.version, correlation_id, "fuzz")
@@ -88,7 +88,7 @@ class Names:
         return write_request(envelope, 0, correlation_id, "fuzz")
 
     def named(self, tree: Any, key: str = "") -> Any:
-        """JSON with this side's own ids, epochs and times replaced by what both sides call them."""
+        """Return the JSON with this side's own ids, epochs and times replaced by shared names."""
         if isinstance(tree, dict):
             return {name: self.named(value, name) for name, value in tree.items()}
         if isinstance(tree, list):
@@ -145,7 +145,7 @@ class Names:
         return (self.model.partition_number(kind, name or "") + number + _INT64) % (2 * _INT64) - _INT64
 
     def _directory(self, symbol: str) -> str:
-        """A log directory's id: new in each run, and in the same order among others in each."""
+        """Return a log directory's id: new in each run, with the same order among others in each."""
         order = hashlib.md5(symbol.encode()).digest()[:4]
         text = uuids.text_of(order + hashlib.md5(f"{self.salt} {symbol}".encode()).digest()[:12])
         self._ids[text] = symbol

@@ -1,4 +1,4 @@
-"""Partitions led, moved and elected."""
+"""ISR changes, elections and reassignments."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from mockraft.conformance.fuzz.steps import Step
 
 
 def alter_partition(draw: Draw) -> Step | None:
-    """A leader proposes ISRs of partitions that it leads."""
+    """Propose ISRs of partitions as their leader."""
     led: dict[int, list[tuple[str, int, PartitionState]]] = {}
     for topic, partitions in draw.model.topics.items():
         for number, partition in partitions.items():
@@ -51,21 +51,21 @@ def _proposal(draw: Draw, topic: str, number: int, partition: PartitionState) ->
 
 
 def elect(draw: Draw) -> Step | None:
-    """Leaders are elected, preferred or unclean, of some partitions or all."""
+    """Elect leaders, preferred or unclean, of some partitions or all."""
     places = draw.some_partitions()
     if not places:
         return None
-    asked = [{"topic": topic, "partitions": numbers} for topic, numbers in places.items()]
+    request = [{"topic": topic, "partitions": numbers} for topic, numbers in places.items()]
     body = {
         "electionType": draw.one(0, 1),
-        "topicPartitions": None if draw.maybe(0.2) else asked,
+        "topicPartitions": None if draw.maybe(0.2) else request,
         "timeoutMs": 60_000,
     }
     return Step("ElectLeaders", 0, body)
 
 
 def reassign(draw: Draw) -> Step | None:
-    """Partitions are sent to some brokers, or called back."""
+    """Reassign partitions, or cancel reassignments."""
     places = draw.some_partitions()
     if not places:
         return None
@@ -85,7 +85,7 @@ def reassign(draw: Draw) -> Step | None:
 
 
 def list_reassignments(draw: Draw) -> Step:
-    """What is under way."""
+    """List reassignments."""
     places = [{"name": topic, "partitionIndexes": numbers} for topic, numbers in draw.some_partitions().items()]
     return Step("ListPartitionReassignments", 0, {"timeoutMs": 60_000, "topics": None if draw.maybe(0.5) else places})
 

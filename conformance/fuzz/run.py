@@ -1,4 +1,4 @@
-"""The fuzz itself: episodes of steps on two controllers, and the smallest sequence that shows a difference."""
+"""The fuzz loop: episodes of steps on two controllers, and the smallest sequence that shows a difference."""
 
 import contextlib
 import copy
@@ -22,7 +22,7 @@ EPISODE_STEPS = 250
 LEADERSHIP = "leadership"
 READ_ONLY = ("Describe", "List", "ApiVersions")
 PUBLISHED_S = 0.05
-"""Kafka's controller looks for tokens, and lets its authorizer look for ACLs, in an image that is a moment older."""
+"""Kafka's controller looks up tokens, and its authorizer looks up ACLs, in an image that lags behind the log."""
 START_S = 20
 CONTROLLERS_REGISTER = 15
 SETTLE_S = 2.0
@@ -30,9 +30,9 @@ SETTLE_POLL_S = 0.01
 
 
 class Finding(NamedTuple):
-    """A difference: the seed of its episode, the step at which it showed, and a small sequence that shows it again.
+    """A difference: the seed of its episode, the step that showed it, and a short sequence that shows it again.
 
-    The seed is None where the steps were given.
+    The seed is None if the steps were given.
     """
 
     seed: int | None
@@ -43,19 +43,19 @@ class Finding(NamedTuple):
 
 @dataclass
 class Report:
-    """What a run did."""
+    """Result of a run."""
 
     steps: int = 0
     finding: Finding | None = None
 
 
 class Pair:
-    """Two controllers that are given the same."""
+    """Two controllers that receive the same requests."""
 
     def __init__(self, one: Side, other: Side) -> None:
         self.one, self.other = one, other
         self.runs = 0
-        offers = [side.ask(ApiVersionsRequest(client_software_name="fuzz", client_software_version="1"), 4)
+        offers = [side.request(ApiVersionsRequest(client_software_name="fuzz", client_software_version="1"), 4)
                   for side in (one, other)]  # fmt: skip
         apis = [{each.api_key: (each.min_version, each.max_version) for each in offer.api_keys} for offer in offers]
         self.versions = {
@@ -75,24 +75,24 @@ class Pair:
 
     @property
     def model(self) -> Model:
-        """The world as the first one's log tells it."""
+        """The world as the first side's log describes it."""
         return self.one.model
 
     def begin(self, seed: int) -> None:
-        """An empty world again, with directories of its own."""
+        """Reset to an empty world with new directories."""
         self.runs += 1
         for side, (features, settings) in zip((self.one, self.other), self.beginning, strict=True):
             empty(side, self.features, features, settings)
             side.salt = f"{seed} {self.runs}"
 
     def end(self) -> None:
-        """Leave nothing behind, as far as a controller lets it."""
+        """Remove everything, as far as a controller allows it."""
         for side, (features, settings) in zip((self.one, self.other), self.beginning, strict=True):
             with contextlib.suppress(RuntimeError, OSError):
                 empty(side, self.features, features, settings)
 
     def take(self, step: Step) -> Difference | None:
-        """Send the step to both and take what was written into the model; the first difference there is."""
+        """Send the step to both and apply the records to the model; return the first difference, if any."""
         sides = (self.one, self.other)
         for each in (step, *step.cleanup):
             terms = [side.control_batches for side in sides]
@@ -114,7 +114,7 @@ class Pair:
         return None
 
     def _settled(self, step: Step, found: Difference) -> Difference | None:
-        """The difference that stays: what a controller describes may be what it knew a moment ago."""
+        """Return the lasting difference: a controller may describe an image that lags behind the log."""
         deadline = time.monotonic() + SETTLE_S
         again: Difference | None = found
         while again is not None and time.monotonic() < deadline:
@@ -127,15 +127,15 @@ class Pair:
 
 
 def learn_voters(side: Side) -> None:
-    """The directory ids of the quorum's voters are the side's own."""
+    """Learn the directory ids of the quorum's voters, which are the side's own."""
     topic = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
-    voters = side.ask(DescribeQuorumRequest(topics=[topic]), 2).topics[0].partitions[0].current_voters
+    voters = side.request(DescribeQuorumRequest(topics=[topic]), 2).topics[0].partitions[0].current_voters
     for voter in voters:
         side.own_texts[uuids.text_of(voter.replica_directory_id)] = f"directory of {voter.replica_id}"
 
 
 def wait_for_registration(side: Side) -> None:
-    """Kafka's controller registers itself some time after it answers, from metadata.version 3.7-IV0 on."""
+    """Wait until Kafka's controller has registered itself, some time after it responds, from 3.7-IV0 on."""
     deadline = time.monotonic() + START_S
     while True:
         side.new_records()
@@ -148,19 +148,19 @@ def wait_for_registration(side: Side) -> None:
         time.sleep(SETTLE_POLL_S)
 
 
-def fuzz(pair: Pair, seed: int, steps: int, told: Callable[[int], None] = lambda _: None) -> Report:
-    """Episodes with seeds `seed`, `seed` + 1, … until `steps` are done or two outcomes differ."""
+def fuzz(pair: Pair, seed: int, steps: int, on_steps: Callable[[int], None] = lambda _: None) -> Report:
+    """Run episodes with seeds `seed`, `seed` + 1, … until `steps` are done or two outcomes differ."""
     report = Report()
     while report.steps < steps and report.finding is None:
         taken, report.finding = episode(pair, seed, min(EPISODE_STEPS, steps - report.steps))
         report.steps += taken
         seed += 1
-        told(report.steps)
+        on_steps(report.steps)
     return report
 
 
 def episode(pair: Pair, seed: int, steps: int) -> tuple[int, Finding | None]:
-    """At most `steps` steps, and the difference that they show, made small."""
+    """Run at most `steps` steps; return the shrunk difference that they show."""
     pair.begin(seed)
     generator = Generator(seed, pair.model, pair.versions, pair.features)
     taken: list[Step] = []
@@ -178,7 +178,7 @@ def episode(pair: Pair, seed: int, steps: int) -> tuple[int, Finding | None]:
 
 
 def replay(pair: Pair, seed: int, steps: Sequence[Step]) -> tuple[int, Difference] | None:
-    """The first difference when these steps are taken in an empty world, and its step."""
+    """Run these steps in an empty world; return the number of the step that differs and the difference."""
     pair.begin(seed)
     for number, step in enumerate(steps):
         found = pair.take(step)
@@ -188,7 +188,7 @@ def replay(pair: Pair, seed: int, steps: Sequence[Step]) -> tuple[int, Differenc
 
 
 def shrink(pair: Pair, seed: int, steps: list[Step], found: Difference) -> tuple[Difference, list[Step]]:
-    """Ever smaller parts are left out as long as a difference of the same kind stays."""
+    """Leave out ever smaller parts as long as a difference of the same kind stays."""
     size = len(steps) // 2
     while size:
         start = 0

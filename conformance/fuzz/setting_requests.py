@@ -43,7 +43,7 @@ QUOTA_KEYS = {
 
 
 def resource(draw: Draw) -> tuple[int, str]:
-    """A config resource, type and name."""
+    """Draw a config resource, type and name."""
     kind = draw.one(2, 2, 2, 4, 4, 4, 16, 32)
     if kind == 2:
         return kind, draw.topic()
@@ -59,7 +59,7 @@ def _value(draw: Draw, kind: int, key: str) -> str:
 
 
 def incremental(draw: Draw) -> Step:
-    """Some configs of some resources are set, deleted, appended to."""
+    """Set, delete, append to or subtract from some configs of some resources."""
     resources: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for _ in range(draw.one(1, 1, 1, 2)):
         kind, name = resource(draw)
@@ -73,7 +73,7 @@ def incremental(draw: Draw) -> Step:
 
 
 def replace_configs(draw: Draw) -> Step:
-    """All configs of some resources are replaced."""
+    """Replace all configs of some resources."""
     resources = {}
     for _ in range(draw.one(1, 1, 2)):
         kind, name = resource(draw)
@@ -84,7 +84,7 @@ def replace_configs(draw: Draw) -> Step:
 
 
 def describe_configs(draw: Draw) -> Step:
-    """What is configured."""
+    """Describe configs."""
     kind, name = resource(draw)
     keys = None if draw.maybe(0.3) else draw.chance.sample(list(OTHER_VALUES[kind]), 2)
     described = {"resourceType": kind, "resourceName": name, "configurationKeys": keys}
@@ -92,7 +92,7 @@ def describe_configs(draw: Draw) -> Step:
 
 
 def update_features(draw: Draw) -> Step:
-    """Features go up and down; metadata.version only in words, as it would not come back."""
+    """Upgrade and downgrade features; metadata.version only by validation, as it could not be reset."""
     updates = []
     names = [name for name in draw.features if name not in {"metadata.version", "kraft.version"}]
     validate_only = draw.maybe(0.25)
@@ -114,7 +114,7 @@ def _update(draw: Draw, name: str, level: int) -> dict[str, Any]:
 
 
 def alter_quotas(draw: Draw) -> Step:
-    """Quotas of users, clients and addresses."""
+    """Alter quotas of users, clients and addresses."""
     entries = []
     for _ in range(draw.one(1, 1, 2)):
         kinds: tuple[str, ...] = draw.one(("user",), ("client-id",), ("user", "client-id"), ("ip",))
@@ -128,7 +128,7 @@ def alter_quotas(draw: Draw) -> Step:
 
 
 def alter_credentials(draw: Draw) -> Step:
-    """SCRAM credentials."""
+    """Alter SCRAM credentials."""
     users = draw.chance.sample(USERS, draw.one(1, 1, 2))
     deletions, upsertions = [], []
     for user in users:
@@ -149,7 +149,7 @@ def alter_credentials(draw: Draw) -> Step:
 
 
 def create_token(draw: Draw) -> Step:
-    """A delegation token."""
+    """Create a delegation token."""
     renewers = [{"principalType": "User", "principalName": name} for name in draw.chance.sample(USERS, draw.one(0, 1))]
     owner = draw.one(None, None, "bob")
     body = {
@@ -162,24 +162,24 @@ def create_token(draw: Draw) -> Step:
 
 
 def renew_token(draw: Draw) -> Step:
-    """A token, perhaps one that is gone, is renewed."""
+    """Renew a token, perhaps an expired one."""
     body = {"hmac": f"$hmac:{draw.chance.randrange(4)}", "renewPeriodMs": draw.one(-1, 600_000)}
     return Step("RenewDelegationToken", 0, body)
 
 
 def expire_token(draw: Draw) -> Step:
-    """A token ends, now or later."""
+    """Expire a token, now or later."""
     body = {"hmac": f"$hmac:{draw.chance.randrange(4)}", "expiryTimePeriodMs": draw.one(-1, 600_000)}
     return Step("ExpireDelegationToken", 0, body)
 
 
 def describe_tokens(_: Draw) -> Step:
-    """What no controller answers."""
+    """Describe tokens, which no controller supports."""
     return Step("DescribeDelegationToken", 0, {"owners": None})
 
 
 def describe_credentials(_: Draw) -> Step:
-    """What no controller answers."""
+    """Describe credentials, which no controller supports."""
     return Step("DescribeUserScramCredentials", 0, {"users": [{"name": "ann"}]})
 
 

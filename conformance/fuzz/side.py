@@ -1,4 +1,4 @@
-"""One controller under the fuzz: a connection, and its log as far as it was read."""
+"""One controller under the fuzz: a connection, and the log as far as it was read."""
 
 import contextlib
 import socket
@@ -17,14 +17,14 @@ METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 
 class Outcome(NamedTuple):
-    """What a request led to, in names that both sides share: the answer, and the records written for it."""
+    """The effect of a request, in shared names: the response, and the records written for it."""
 
     answer: Any
     records: list[list[Any]]
 
 
 class Side(Names):
-    """A controller at `bootstrap` (host:port). Only one `Side` may write to it meanwhile."""
+    """A controller at `bootstrap` (host:port). Only one `Side` may write to it at a time."""
 
     def __init__(self, name: str, bootstrap: str, cluster_id: str, timeout_s: float = 10) -> None:
         host, _, port = bootstrap.rpartition(":")
@@ -44,23 +44,23 @@ class Side(Names):
         """Close the connection."""
         self._connection.close()
 
-    def ask(self, message: Any, version: int) -> Any:
-        """The answer to one request, as a message; ConnectionError when the connection was closed instead."""
+    def request(self, message: Any, version: int) -> Any:
+        """Send one message and return its response. Raises ConnectionError if the connection is closed instead."""
         self._correlation_id += 1
         self._connection.sendall(write_request(message, version, self._correlation_id, "fuzz"))
         return self._read(message.api_key, version)
 
     def send(self, step: Step) -> None:
-        """Send a step's request, and a Fetch behind it."""
+        """Send a step's request, followed by a Fetch."""
         self._correlation_id += 1
         data = self.request_of(step, self._correlation_id)
         self._correlation_id += 1
         fetch = write_request(self._fetch_request(), 17, self._correlation_id, "fuzz")
-        with contextlib.suppress(ConnectionError):  # what it did to the other half is told when the answer is read
+        with contextlib.suppress(ConnectionError):  # a closed connection is reported when the response is read
             self._connection.sendall(data + fetch)
 
     def receive(self, step: Step) -> Outcome:
-        """What the request that was sent led to."""
+        """Return the outcome of the request that was sent."""
         cls = request_class(step.api)
         try:
             if step.principal is None:
@@ -78,11 +78,11 @@ class Side(Names):
         return Outcome(self.named(tree), records)
 
     def new_records(self) -> list[list[Any]]:
-        """Records written since the last reading, [name, version, JSON], without those that only time makes."""
+        """Read the records written since the last call, [name, version, JSON], without those caused by time only."""
         found: list[list[Any]] = []
         while True:
             try:
-                records, is_end = self._partition(self.ask(self._fetch_request(), 17))
+                records, is_end = self._partition(self.request(self._fetch_request(), 17))
             except ConnectionResetError:  # what was sent behind a request that is refused so comes late
                 self._connect()
                 continue
@@ -105,7 +105,7 @@ class Side(Names):
         return read_response(self._waiting.pop(0), key, version)
 
     def _opened(self, envelope: Any, key: int, version: int) -> Tree:
-        """The response in an envelope, or the envelope's error."""
+        """Return the response in an envelope, or the envelope's error."""
         if envelope.error_code or envelope.response_data is None:
             return {"envelopeErrorCode": envelope.error_code}
         return to_json(read_response(envelope.response_data, key, version), version)
@@ -125,7 +125,7 @@ class Side(Names):
         return self._partition(response)[0]
 
     def _partition(self, response: Any) -> tuple[list[list[Any]], bool]:
-        """Records of a Fetch answer, and whether they reach the end."""
+        """Return the records of a Fetch response, and True if they reach the end."""
         if response.error_code or not response.responses:
             raise RuntimeError(f"{self.name} refuses to be read: error {response.error_code}")
         partition = response.responses[0].partitions[0]
@@ -145,6 +145,6 @@ class Side(Names):
                 continue
             for offset, (_, value) in enumerate(batch.records, batch.base_offset):
                 record, version = metadata_log_frame.decode(value or b"")
-                told = self.take(record, version, offset)
-                if told is not None:
-                    yield told
+                named = self.take(record, version, offset)
+                if named is not None:
+                    yield named

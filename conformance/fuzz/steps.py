@@ -1,9 +1,9 @@
-"""A step: one request in readable JSON, with symbols where each controller has ids, epochs and offsets of its own.
+"""A step: one request in readable JSON, with symbols for each controller's own ids, epochs and offsets.
 
-Symbols are strings that begin with "$", and may end in +n or -n where they stand for a number:
+Symbols are strings that begin with "$", and may end in +n or -n if they stand for a number:
 
     $cluster                        the cluster id
-    $topic:NAME                     id of the topic of that name; of no topic when there is none
+    $topic:NAME                     id of the topic of that name; of no topic if there is none
     $epoch:ID                       the broker's epoch
     $registered:ID                  offset of the broker's last RegisterBrokerRecord
     $end                            offset of the last record read so far
@@ -27,10 +27,10 @@ Tree = dict[str, Any]
 
 @dataclass
 class Step:
-    """One request as JSON (Kafka's names). `principal`: it comes in an Envelope, from this principal.
+    """One request as JSON (Kafka's names). `principal`: it is sent in an Envelope, from this principal.
 
-    `is_chance`: where replicas are placed is drawn by each controller, so only the shape of it is compared; and the
-    `cleanup` (requests that take it away again) follows at once, as part of the step.
+    `is_chance`: each controller draws the replica placement, so only its shape is compared; the `cleanup` (requests
+    that remove the effect) follows at once, as part of the step.
     """
 
     api: str
@@ -41,7 +41,7 @@ class Step:
     cleanup: list["Step"] = field(default_factory=list)
 
     def to_json(self) -> Tree:
-        """What is needed to send it again, without what is default."""
+        """Return the step as JSON, without default values."""
         tree: Tree = {"api": self.api, "version": self.version, "body": self.body}
         if self.principal is not None:
             tree["principal"] = self.principal
@@ -53,7 +53,7 @@ class Step:
 
     @classmethod
     def from_json(cls, tree: Tree) -> "Step":
-        """The step that `to_json` told."""
+        """Build the step from the output of `to_json`."""
         cleanup = [cls.from_json(each) for each in tree.get("cleanup", [])]
         return cls(
             tree["api"], tree["version"], tree["body"], tree.get("principal"), tree.get("isChance", False), cleanup
@@ -61,22 +61,22 @@ class Step:
 
 
 def api_key(api: str) -> int:
-    """The number of an API by Kafka's name of its request, as "CreateTopics"."""
+    """Return the API key by Kafka's name of the API, such as "CreateTopics"."""
     return schema(f"{api}Request").api_key
 
 
 def api_name(key: int) -> str:
-    """The name by which `Step` calls an API."""
+    """Return the API's name in a `Step`."""
     return messages.request(key).__name__.removesuffix("Request")
 
 
 def request_class(api: str) -> Any:
-    """The message class, with a constructor."""
+    """Return the request class."""
     return messages.request(api_key(api))
 
 
 def fitted(api: str, version: int, body: Tree) -> Tree:
-    """`body` with the fields that the version has: defaults where it says nothing, less what the version lacks."""
+    """Return `body` with exactly the fields of the version: missing ones get their default."""
     cls = request_class(api)
     return _fitted(cls, schema(f"{api}Request").root, version, body)
 
@@ -117,7 +117,7 @@ def _default(cls: type, each: FieldSpec) -> Any:
 
 
 def replaced(tree: Any, replace: Callable[[str], Any]) -> Any:
-    """The tree with every string as `replace` gives it."""
+    """Return the tree with `replace` applied to every string."""
     if isinstance(tree, dict):
         return {key: replaced(value, replace) for key, value in tree.items()}
     if isinstance(tree, list):
@@ -126,7 +126,7 @@ def replaced(tree: Any, replace: Callable[[str], Any]) -> Any:
 
 
 def places(tree: Any, spec: StructSpec, version: int) -> Iterator[tuple[Any, Any, FieldSpec]]:
-    """Every place of the tree: (container, key, field), the elements of an array by their index."""
+    """Yield every place of the tree: (container, key, field), the elements of an array by their index."""
     for each in spec.fields:
         if each.json_name not in tree:
             continue

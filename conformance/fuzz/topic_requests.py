@@ -1,4 +1,4 @@
-"""Topics made, grown and deleted."""
+"""Topics created, extended and deleted."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ ODD_NAMES = ("", ".", "..", "a b", "x" * 249, "x" * 250, "__cluster_metadata", "
 
 
 def create_topics(draw: Draw) -> Step:
-    """Topics with the replicas that are asked for, the only kind that stays."""
+    """Create topics with the given replicas, the only kind that is kept."""
     topics = []
     for _ in range(draw.one(1, 1, 1, 2, 3)):
         name = draw.chance.choice(TOPICS) if draw.maybe(0.9) else draw.chance.choice(ODD_NAMES)
@@ -32,7 +32,7 @@ def create_topics(draw: Draw) -> Step:
 
 
 def place_topics(draw: Draw) -> Step:
-    """A topic whose replicas the controller places: it is deleted again at once."""
+    """Create a topic whose replicas the controller places; delete it again at once."""
     name = draw.one("placed", "placed.too")
     topic = {
         "name": name,
@@ -46,7 +46,7 @@ def place_topics(draw: Draw) -> Step:
 
 
 def delete_topics(draw: Draw) -> Step:
-    """Topics go, by name or id."""
+    """Delete topics by name or id."""
     names = {draw.topic() for _ in range(draw.one(1, 1, 2))}
     topics: list[dict[str, Any]] = [
         {"name": None, "topicId": f"$topic:{name}"} if draw.maybe(0.5) else {"name": name, "topicId": "A" * 22}
@@ -56,7 +56,7 @@ def delete_topics(draw: Draw) -> Step:
 
 
 def create_partitions(draw: Draw) -> Step:
-    """More partitions, with the replicas that are asked for."""
+    """Add partitions with the given replicas."""
     topics = []
     for name in sorted({draw.topic() for _ in range(draw.one(1, 1, 2))}):
         partitions = draw.model.topics.get(name, {})
@@ -69,7 +69,7 @@ def create_partitions(draw: Draw) -> Step:
 
 
 def place_partitions(draw: Draw) -> Step | None:
-    """More partitions, placed by the controller; the topic is deleted at once."""
+    """Add partitions placed by the controller; delete the topic at once."""
     names = list(draw.model.topics)
     if not names:
         return None
@@ -87,7 +87,7 @@ def _configs(draw: Draw) -> list[dict[str, Any]]:
 
 
 def with_cleanup(step: Step) -> Step:
-    """What is placed by the controllers' own chance is compared by its shape, and deleted at once."""
+    """Compare by shape only what the controllers place at random, and delete it at once."""
     if step.api in {"CreateTopics", "CreatePartitions"}:
         names = [each["name"] for each in step.body["topics"] if not each["assignments"]]
         if names:

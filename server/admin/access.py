@@ -1,4 +1,4 @@
-"""What an operation asks of the application: the double, and one of its nodes."""
+"""Dependencies of operations: the double, and one of its nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Stopping = Annotated[asyncio.Event, Depends(_stopping)]
 
 async def _node(
     double: TheDouble,
-    node: Annotated[int | None, Query(description="A node of the quorum; of all when it is left out.", ge=0)] = None,
+    node: Annotated[int | None, Query(description="A node of the quorum; default: all nodes.", ge=0)] = None,
 ) -> int | None:
     if node is not None and node not in double.journals:
         about = f"there is no node {node}; there are {', '.join(map(str, double.journals))}"

@@ -18,13 +18,13 @@ from mockraft.server.admin.settings import AdminSettings
 from mockraft.server.double import Double
 from starlette.staticfiles import StaticFiles
 
-PAGE = Path(__file__).parent / "page"
+PAGE = Path(__file__).resolve().parent / "page"  # StaticFiles refuses symlinks, which an editable install has
 ROUTERS = tuple(each.router for each in (system, stubs, faults, verification, requests, state, recordings))
 
-ABOUT = """Script, watch and ask a running mockraft controller, or quorum, from any language.
+ABOUT = """Control and inspect a running mockraft controller, or quorum, from any language.
 
 The JSON of stubs, faults and matches is that of Python's `to_json` and of stub files. Names are Kafka's, in camelCase.
-Errors are problems (RFC 9457, `application/problem+json`) whose `errors` name the field. `GET`s have an ETag.
+Errors are problems (RFC 9457, `application/problem+json`) whose `errors` name the fields. `GET`s have an ETag.
 """
 
 
@@ -34,9 +34,9 @@ def create_app(
     stopping: asyncio.Event | None = None,
     recorder: Recorder | None = None,
 ) -> FastAPI:
-    """The application; serve it in the event loop of the double. Streams end once `stopping` is set.
+    """Return the application; serve it in the double's event loop. Streams end once `stopping` is set.
 
-    Without a `recorder`, `/v1/recordings` answers that there is none.
+    Without a `recorder`, `/v1/recordings` answers 409.
     """
     settings = settings or AdminSettings()
     app = FastAPI(

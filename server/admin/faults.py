@@ -1,4 +1,4 @@
-"""Faults by name, switched on and off by hand or by a plan."""
+"""Operations on faults, which are switched by hand or by a plan."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mockraft.server.admin.json_bodies import Model, StrictRoute, compact, json_
 from mockraft.server.admin.problems import ProblemError, field_named
 from mockraft.server.double import Double
 from mockraft.server.stubs.faults.fault import Fault
+from mockraft.wire.names import did_you_mean
 from pydantic import Field
 
 router = APIRouter(route_class=StrictRoute, tags=["faults"])
@@ -27,13 +28,13 @@ class Faults(Model):
 
 
 class FaultChange(Model):
-    """What to change of a fault; the rest stays."""
+    """Changes of a fault; omitted fields stay as they are."""
 
     enabled: bool | None = None
     name: str | None = None
     toxicity: float | None = Field(default=None, ge=0, le=1)
     match: dict[str, Any] | None = None
-    params: dict[str, Any] | None = Field(default=None, description="Those that change.")
+    params: dict[str, Any] | None = Field(default=None, description="The parameters to change.")
 
 
 class Parameter(Model):
@@ -52,13 +53,13 @@ class Kind(Model):
 
     name: str
     summary: str
-    preset: bool = Field(description="Whether the controller does it, rather than the bytes of its connections.")
-    reaction: str = Field(default="", description="What a real broker was seen to do; of presets.")
+    preset: bool = Field(description="True for a preset of the controller, false for a toxic of connections' bytes.")
+    reaction: str = Field(default="", description="Observed reaction of a real broker; for presets.")
     parameters: list[Parameter]
 
 
 class Kinds(Model):
-    """Every kind of fault that there is."""
+    """All kinds of faults."""
 
     kinds: list[Kind]
 
@@ -81,20 +82,20 @@ class StepNow(Step):
 
 
 class Plan(Model):
-    """Faults by time, from now on."""
+    """A timed plan of faults, starting now."""
 
     plan: list[Step]
 
 
 class PlanNow(Model):
-    """The plan that runs."""
+    """The current plan."""
 
     plan: list[StepNow]
 
 
 @contextlib.contextmanager
 def _switching() -> Iterator[None]:
-    """Make a 422 of what is wrong, and a 409 of what cannot be as things stand."""
+    """Turn a ValueError into a 422, and what conflicts with the current state into a 409."""
     try:
         with field_named():
             yield
@@ -104,25 +105,25 @@ def _switching() -> Iterator[None]:
 
 @router.get("/v1/faults/kinds", response_model=Kinds)
 async def list_kinds(request: Request, double: TheDouble) -> Response:
-    """What kinds of faults there are, and what each may be told."""
+    """List the kinds of faults and their parameters."""
     return json_response(request, {"kinds": [kind.to_json() for kind in double.script.faults.kinds.values()]})
 
 
 @router.get("/v1/faults", response_model=Faults)
 async def list_faults(request: Request, double: TheDouble) -> Response:
-    """The faults, switched on or off, and how often they fired."""
+    """List the faults, switched on or off, and how often they took effect."""
     return json_response(request, {"faults": [fault.to_json() for fault in double.script.faults.all]})
 
 
 @router.get("/v1/faults/unfired", response_model=Faults)
 async def list_unfired_faults(request: Request, double: TheDouble) -> Response:
-    """The faults that never met anything so far."""
+    """List the faults that never took effect so far."""
     return json_response(request, {"faults": [fault.to_json() for fault in double.script.faults.unfired()]})
 
 
 @router.post("/v1/faults", status_code=201, response_model=FaultBody)
 async def add_fault(body: FaultBody, double: TheDouble) -> Response:
-    """Add a fault, switched on unless `enabled` says otherwise."""
+    """Add a fault, switched on unless `enabled` is false."""
     faults = double.script.faults
     if any(fault.id == body.root.get("id") for fault in faults.all):
         raise ProblemError(409, f"there is a fault {body.root['id']!r} already", pointer="#/id")
@@ -132,19 +133,19 @@ async def add_fault(body: FaultBody, double: TheDouble) -> Response:
 
 @router.delete("/v1/faults", status_code=204)
 async def remove_all_faults(double: TheDouble) -> None:
-    """Switch every fault off and forget it, and the plan."""
+    """Switch off and remove every fault, and the plan."""
     double.script.faults.reset()
 
 
 @router.get("/v1/faults/{faultId}", response_model=FaultBody)
 async def get_fault(fault_id: FaultId, double: TheDouble) -> Response:
-    """One fault."""
+    """Return one fault."""
     return _one(_known(double, fault_id))
 
 
 @router.patch("/v1/faults/{faultId}", response_model=FaultBody)
 async def change_fault(fault_id: FaultId, body: FaultChange, double: TheDouble) -> Response:
-    """Switch a fault on or off, or change what it does."""
+    """Switch a fault on or off, or change its fields."""
     _known(double, fault_id)
     with _switching():
         return _one(double.script.faults.change_json(fault_id, body.model_dump(by_alias=True, exclude_none=True)))
@@ -152,19 +153,19 @@ async def change_fault(fault_id: FaultId, body: FaultChange, double: TheDouble) 
 
 @router.delete("/v1/faults/{faultId}", status_code=204)
 async def remove_fault(fault_id: FaultId, double: TheDouble) -> None:
-    """Switch a fault off and forget it."""
+    """Switch off and remove a fault."""
     double.script.faults.remove(_known(double, fault_id).id)
 
 
 @router.get("/v1/plan", response_model=PlanNow)
 async def get_plan(request: Request, double: TheDouble) -> Response:
-    """The plan's steps, and where each is."""
+    """Return the plan's steps, each with its state."""
     return json_response(request, {"plan": double.script.faults.plan_json()})
 
 
 @router.post("/v1/plan", status_code=201, response_model=PlanNow)
 async def run_plan(body: Plan, double: TheDouble) -> Response:
-    """Switch faults by a plan from now on, by the controller's clock; it replaces the one there is."""
+    """Switch faults by a plan from now on, by the controller's clock; it replaces the current plan."""
     with _switching():
         double.script.faults.run([step.model_dump(by_alias=True, exclude_none=True) for step in body.plan])
     return Response(compact({"plan": double.script.faults.plan_json()}), 201, media_type="application/json")
@@ -172,7 +173,7 @@ async def run_plan(body: Plan, double: TheDouble) -> Response:
 
 @router.delete("/v1/plan", status_code=204)
 async def stop_plan(double: TheDouble) -> None:
-    """End the plan; what it switched on is switched off."""
+    """End the plan and switch off its faults."""
     double.script.faults.stop_plan()
 
 
@@ -180,7 +181,8 @@ def _known(double: Double, fault_id: str) -> Fault:
     try:
         return double.script.faults.get(fault_id)
     except KeyError as error:
-        raise ProblemError(404, f"there is no fault {fault_id!r}", parameter="faultId") from error
+        hint = did_you_mean(fault_id, (fault.id for fault in double.script.faults.all))
+        raise ProblemError(404, f"there is no fault {fault_id!r}; {hint}", parameter="faultId") from error
 
 
 def _one(fault: Fault, status: int = 200) -> Response:

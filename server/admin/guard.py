@@ -1,4 +1,4 @@
-"""What every request passes before it reaches an operation: who asks, from where, and with how much."""
+"""Checks of every request before it reaches an operation: its origin, its token and its size."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ HEADERS = (
     (b"cache-control", b"no-cache"),
     (b"content-security-policy", b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'"),
 )
-"""On every answer: the page's own folder gives the page too, and no other site may frame it."""
+"""Headers of every answer: the page's own folder also serves the page, and no other site may frame it."""
 
 
 class Guard:
-    """ASGI middleware: refuses strangers' names and origins, missing tokens, long and slow bodies.
+    """ASGI middleware: refuse foreign host names and origins, missing tokens, long and slow bodies.
 
-    A browser that was lured here by another site's name (DNS rebinding) says that name in Host; one that another
-    site's script drives says that site in Origin. Without a token both are refused; with one, names are free, for the
-    token is what a stranger lacks.
+    A browser that was directed here by another site's DNS name (DNS rebinding) sends that name in Host; another site's
+    script sends its site in Origin. Without a token both are refused; with a token any name is allowed, because other
+    sites do not have the token.
     """
 
     def __init__(self, app: ASGIApp, settings: AdminSettings) -> None:
@@ -64,21 +64,23 @@ class Guard:
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         token = self.settings.token
         if token is None and not (is_private_name(name) or name == self.settings.host):
-            raise ProblemError(403, f"Host {name!r} is a public name, which anybody may point here: use 127.0.0.1")
+            raise ProblemError(
+                403, f"Host {name!r} is a public DNS name, which may point here from any site: use 127.0.0.1"
+            )
         if scope["method"] not in SAFE_METHODS:
             origin = headers.get("origin")
             if origin is not None and origin != f"{scope['scheme']}://{host}":
-                raise ProblemError(403, f"another site, {origin}, may not write here")
+                raise ProblemError(403, f"requests from another site, {origin}, are refused")
         path = scope["path"]
         if token is None or path in OPEN_PATHS or path.startswith(PAGE_PREFIX):
             return
         scheme, _, said = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(said.strip().encode(), token.encode()):
-            about = "say `Authorization: Bearer TOKEN` with the token of --admin-token-file"
+            about = "send `Authorization: Bearer TOKEN` with the token of --admin-token-file"
             raise ProblemError(401, about, headers={"www-authenticate": "Bearer"})
 
     async def _with_body(self, scope: Scope, headers: RequestHeaders, receive: Receive) -> Receive:
-        """Read the whole body, within its limits, and give what hands it on."""
+        """Read the whole body, within its limits, and return a function that passes it on."""
         if "content-length" not in headers and "transfer-encoding" not in headers:
             return receive
         limit = self.settings.state_bytes_max if scope["path"] == STATE_FILE else self.settings.body_bytes_max
@@ -91,7 +93,7 @@ class Guard:
             async with asyncio.timeout(self.settings.body_timeout_s):
                 body = await _read(receive, limit)
         except TimeoutError:
-            about = f"the body did not come within {self.settings.body_timeout_s:g} s"
+            about = f"the body did not arrive within {self.settings.body_timeout_s:g} s"
             raise ProblemError(408, about, headers={"connection": "close"}) from None
         if body:
             _check_type(scope["path"], headers.get("content-type", ""))
@@ -112,7 +114,7 @@ async def _read(receive: Receive, limit: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise ProblemError(400, "the connection ended within the body")
+            raise ProblemError(400, "the connection ended before the end of the body")
         body += message.get("body", b"")
         if len(body) > limit:
             raise _too_long(limit)

@@ -1,4 +1,4 @@
-"""JSON in and out: strict about what comes in, cheap about what goes out."""
+"""JSON bodies: strict when read, cheap when written."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from pydantic.alias_generators import to_camel
 
 
 class Model(BaseModel):
-    """A body in camelCase, in which no unknown field may stand."""
+    """Base of bodies in camelCase, without unknown fields."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
 
 
 class _StrictRequest(Request):
-    """A request whose body must be JSON as the RFC has it: UTF-8, no NaN, no half characters, not too deep."""
+    """A request whose body must be JSON by the RFC: UTF-8, no NaN, no lone surrogates, bounded depth."""
 
     async def json(self) -> Any:
-        """The body's tree. ProblemError."""
+        """Return the body's tree. Raise ProblemError."""
         if not hasattr(self, "_tree"):
             self._tree = read_json(await self.body())
         return self._tree
 
 
 class StrictRoute(APIRoute):
-    """A route that reads its body by `read_json`."""
+    """A route that reads its body with `read_json`."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """What serves a request of this route."""
+        """Return the handler of this route's requests."""
         handler = super().get_route_handler()
 
         async def serve(request: Request) -> Response:
@@ -46,13 +46,13 @@ class StrictRoute(APIRoute):
 
 
 def read_json(body: bytes) -> Any:
-    """The tree of a JSON text. ProblemError 400."""
+    """Return the tree of a JSON text. Raise ProblemError 400."""
     try:
         tree = json.loads(body.decode(), parse_constant=_no_constant)
         if b"\\u" in body:
             json.dumps(tree, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise ProblemError(400, "the body is not JSON: half of a surrogate pair stands alone", pointer="#") from None
+        raise ProblemError(400, "the body is not JSON: lone surrogate", pointer="#") from None
     except RecursionError:
         raise ProblemError(400, "the body is nested too deep", pointer="#") from None
     except ValueError as error:
@@ -65,18 +65,18 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def compact(tree: Any) -> str:
-    """A tree as JSON text without spaces."""
+    """Return a tree as JSON text without spaces."""
     return json.dumps(tree, separators=(",", ":"), ensure_ascii=False)
 
 
 def json_response(request: Request | None, tree: Any) -> Response:
-    """An answer that costs a client who has it already, and says so by If-None-Match, next to nothing to read."""
+    """A response that is not sent again to a client that has it and sends If-None-Match."""
     body = compact(tree).encode()
     return tagged(request, hashlib.blake2b(body, digest_size=9).hexdigest(), body)
 
 
 def tagged(request: Request | None, tag: str, body: bytes | None) -> Response:
-    """`body` with an ETag, or 304 for who has it."""
+    """Return `body` with an ETag, or 304 if the client has it."""
     etag = f'W/"{tag}"'
     if request and etag in [each.strip() for each in request.headers.get("if-none-match", "").split(",")]:
         return Response(status_code=304, headers={"etag": etag})
@@ -84,7 +84,7 @@ def tagged(request: Request | None, tag: str, body: bytes | None) -> Response:
 
 
 async def in_turns(texts: Iterable[str], turn: int = 200) -> AsyncIterator[bytes]:
-    """Texts as chunks of a body; between them the controller gets its turn."""
+    """Yield texts as chunks of a body; between them the controller runs."""
     pending: Iterator[str] = iter(texts)
     while chunk := "".join(islice(pending, turn)):
         yield chunk.encode()

@@ -1,4 +1,4 @@
-"""Metric families out of what is counted and looked up, for the registry of a double."""
+"""Builders of Prometheus metric families from counts and lookups."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 T = TypeVar("T")
 
 Samples = Iterable[tuple[Sequence[str], float]]
-"""Values by those of the labels."""
+"""Values by their labels."""
 
 
 def counter(name: str, about: str, labels: Sequence[str], samples: Samples) -> Metric:
-    """What only grows; Prometheus shows it as `<name>_total`."""
+    """Return a counter; Prometheus shows it as `<name>_total`."""
     metric = CounterMetricFamily(name, about, labels=labels)
     for values, count in samples:
         metric.add_metric(values, count)
@@ -23,7 +23,7 @@ def counter(name: str, about: str, labels: Sequence[str], samples: Samples) -> M
 
 
 def gauge(name: str, about: str, labels: Sequence[str], samples: Samples) -> Metric:
-    """What goes up and down."""
+    """Return a gauge."""
     metric = GaugeMetricFamily(name, about, labels=labels)
     for values, value in samples:
         metric.add_metric(values, value)
@@ -31,22 +31,22 @@ def gauge(name: str, about: str, labels: Sequence[str], samples: Samples) -> Met
 
 
 def counters(nodes: Mapping[str, T], *wanted: tuple[str, str, Callable[[T], float]]) -> Iterator[Metric]:
-    """Counters (name, what it is, how to look it up) of every node."""
+    """Yield counters (name, description, how to look it up) of every node."""
     for name, about, value in wanted:
         yield counter(name, about, ("node",), [((node,), value(each)) for node, each in nodes.items()])
 
 
 def gauges(nodes: Mapping[str, T], *wanted: tuple[str, str, Callable[[T], float]]) -> Iterator[Metric]:
-    """Gauges, given likewise."""
+    """Yield gauges, given likewise."""
     for name, about, value in wanted:
         yield gauge(name, about, ("node",), [((node,), value(each)) for node, each in nodes.items()])
 
 
 def latencies(counts: Mapping[str, RequestCounts]) -> Metric:
-    """The histogram of all nodes and APIs, in seconds."""
+    """Return the latency histogram of all nodes and APIs, in seconds."""
     metric = HistogramMetricFamily(
         "mockraft_request_latency_seconds",
-        "From a request to its answer by the controller's clock; a Fetch waits for records.",
+        "Time from a request to its answer, by the controller's clock; a Fetch waits for records.",
         labels=("node", "api"),
     )
     bounds = [*(f"{ms / 1000:g}" for ms in BUCKETS_MS), "+Inf"]

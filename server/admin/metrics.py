@@ -1,7 +1,7 @@
-"""A double's metrics for Prometheus: what a controller of Kafka tells by JMX, under its names, and what a test asks.
+"""Prometheus metrics of a double: those of Kafka's controller, under its JMX names, and mockraft's own.
 
-A registry of its own for every double; all but the counts of requests is looked up when it is scraped.
-Source of the names: ControllerMetadataMetrics, QuorumControllerMetrics and KafkaRaftMetrics, snake_cased.
+Every double has its own registry; everything but the counts of requests is looked up on a scrape.
+Source of the names: ControllerMetadataMetrics, QuorumControllerMetrics and KafkaRaftMetrics, in snake_case.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FENCED, _CONTROLLED_SHUTDOWN, _ACTIVE = 10, 20, 30
 
 
 class Metrics:
-    """The metrics of a double; use it in the thread of its event loop, and make it when the double starts."""
+    """The metrics of a double; use it in the thread of its event loop, and create it when the double starts."""
 
     def __init__(self, double: Double) -> None:
         self.double = double
@@ -39,15 +39,15 @@ class Metrics:
             self._counts_of(journal)
 
     def text(self) -> bytes:
-        """The metrics in Prometheus' text format, whose type is `CONTENT_TYPE`."""
+        """Return the metrics in Prometheus' text format, whose type is `CONTENT_TYPE`."""
         return generate_latest(self._registry)
 
     def describe(self) -> list[Metric]:
-        """Nothing: the registry shall not ask for values before there are any."""
+        """Return nothing, so that registering does not collect values before there are any."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """The values now; the registry asks for them."""
+        """Return the current values, for the registry."""
         nodes = {str(node_id): running for node_id, running in sorted(self.double.nodes().items())}
         yield from self._requests({node: running.node.journal for node, running in nodes.items()})
         yield from _listeners(nodes)
@@ -56,7 +56,7 @@ class Metrics:
         yield from self._script()
 
     def _counts_of(self, journal: Journal) -> RequestCounts:
-        """A node that was restarted may have a new journal."""
+        """Follow the journals of restarted nodes."""
         counts = self._counts.get(journal)
         if counts is None:
             counts = self._counts[journal] = RequestCounts(journal)
@@ -68,7 +68,7 @@ class Metrics:
             each.settle()
         yield counter(
             "mockraft_requests",
-            "Requests, by API, version and the first error of the answer; UNANSWERED where there was none.",
+            "Requests, by API, version and the first error of the answer; UNANSWERED without an answer.",
             ("node", "api", "version", "error"),
             (
                 ((node, api, str(version), error), count)
@@ -81,14 +81,14 @@ class Metrics:
             counts,
             ("mockraft_received_bytes", "Bytes of requests, lengths included.", lambda each: each.received_bytes),
             ("mockraft_sent_bytes", "Bytes of answers, lengths included.", lambda each: each.sent_bytes),
-            ("mockraft_unexpected_requests", "Requests that a strict script did not expect.", lambda e: e.unexpected),
+            ("mockraft_unexpected_requests", "Requests that strict stubs did not expect.", lambda e: e.unexpected),
         )
 
     def _brokers(self) -> Iterator[Metric]:
         brokers = self.double.state.brokers() if self.double.nodes() else []
         yield gauge(
             "kafka_controller_broker_registration_state",
-            "How a broker is registered: 10 fenced, 20 in controlled shutdown, 30 active.",
+            "State of a broker's registration: 10 fenced, 20 in controlled shutdown, 30 active.",
             ("broker",),
             [((str(broker.broker_id),), _registration_state(broker)) for broker in brokers],
         )
@@ -100,7 +100,7 @@ class Metrics:
         )
 
     def _script(self) -> Iterator[Metric]:
-        stubs = self.double.script.rack.stubs
+        stubs = self.double.script.stubs.stubs
         yield counter(
             "mockraft_stub_requests",
             "Requests that a stub served.",
@@ -110,7 +110,7 @@ class Metrics:
         faults = self.double.script.faults.all
         yield counter(
             "mockraft_fault_fired",
-            "How often a fault met something.",
+            "How often a fault took effect.",
             ("fault", "kind"),
             [((fault.id, fault.kind.name), fault.fired) for fault in faults],
         )
@@ -120,7 +120,7 @@ def _listeners(nodes: dict[str, RunningController]) -> Iterator[Metric]:
     journals = {node: running.node.journal for node, running in nodes.items()}
     yield counter(
         "mockraft_closed_connections",
-        "Connections that ended, by reason.",
+        "Closed connections, by reason.",
         ("node", "reason"),
         (
             ((node, reason), count)
@@ -130,8 +130,16 @@ def _listeners(nodes: dict[str, RunningController]) -> Iterator[Metric]:
     )
     yield from counters(
         journals,
-        ("mockraft_failures", "Handlers and periodic work of mockraft that broke.", lambda journal: journal.failures),
-        ("mockraft_journal_dropped_entries", "Entries forgotten, as the bounds want.", lambda journal: journal.dropped),
+        (
+            "mockraft_failures",
+            "Failures of mockraft's own handlers and periodic work.",
+            lambda journal: journal.failures,
+        ),
+        (
+            "mockraft_journal_dropped_entries",
+            "Entries dropped because the journal was full.",
+            lambda journal: journal.dropped,
+        ),
     )
     yield from gauges(
         journals,
@@ -146,7 +154,7 @@ def _listeners(nodes: dict[str, RunningController]) -> Iterator[Metric]:
 
 
 def _controllers(controllers: dict[str, Controller]) -> Iterator[Metric]:
-    """What each node knows; a standby's image is as old as what it has fetched."""
+    """Yield the state of each node; a standby's image is as old as its fetches."""
     name = "kafka_controller"
     yield from gauges(
         controllers,
@@ -170,12 +178,12 @@ def _controllers(controllers: dict[str, Controller]) -> Iterator[Metric]:
         ),
         (
             f"{name}_offline_partition_count",
-            "Partitions that nobody leads.",
+            "Partitions without a leader.",
             lambda c: len(c.image.topics.index.leaderless()),
         ),
         (
             f"{name}_preferred_replica_imbalance_count",
-            "Partitions that another than their first replica leads.",
+            "Partitions whose leader is not the preferred replica.",
             lambda c: len(c.image.topics.index.imbalanced()),
         ),
         (
@@ -190,11 +198,11 @@ def _controllers(controllers: dict[str, Controller]) -> Iterator[Metric]:
         ),
         ("kafka_raft_current_epoch", "Epoch of the quorum.", lambda c: c.raft.epoch),
         ("kafka_raft_current_leader", "Node id of the leader, -1 without one.", _leader),
-        ("kafka_raft_high_watermark", "End of what is committed.", lambda c: c.log.high_watermark),
-        ("kafka_raft_log_end_offset", "End of the metadata log.", lambda c: c.log.end_offset),
+        ("kafka_raft_high_watermark", "Offset after the last committed record.", lambda c: c.log.high_watermark),
+        ("kafka_raft_log_end_offset", "Offset after the last record of the metadata log.", lambda c: c.log.end_offset),
         ("kafka_raft_number_of_voters", "Voters.", lambda c: len(c.raft.voters.nodes)),
     )
-    about = "Brokers that were fenced because they were not heard of, since this controller became active."
+    about = "Brokers fenced because their session timed out, since this controller became active."
     yield from counters(controllers, ("mockraft_broker_sessions_timed_out", about, _sessions_timed_out))
 
 

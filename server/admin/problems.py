@@ -1,4 +1,4 @@
-"""What the admin API answers when it refuses: RFC 9457 problems that name the field."""
+"""Errors of the admin API: RFC 9457 problems that name the field."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 MEDIA_TYPE = "application/problem+json"
 
 _TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
-"""RFC 9110's words, where older Pythons have others."""
+"""Titles of RFC 9110, which older Pythons do not have."""
 
 
 _PATH = re.compile(r"(\w+(?:\[\d+\]|\.\w+)*)(=|: )")
 
 
 class FieldError(BaseModel):
-    """One thing that is wrong, and where."""
+    """One error and its place."""
 
     model_config = ConfigDict(extra="forbid")
 
-    detail: str = Field(description="What is wrong with it, and what to write instead.")
+    detail: str = Field(description="The error, and how to correct it.")
     pointer: str | None = Field(
         default=None, description="JSON pointer into the body that was sent.", examples=["#/match/api"]
     )
@@ -41,11 +41,11 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    type: str = Field(default="about:blank", description="Always about:blank: the status says the kind.")
+    type: str = Field(default="about:blank", description="Always about:blank: the status identifies the kind.")
     title: str = Field(description="The status in words.", examples=["Unprocessable Content"])
     status: int = Field(description="The HTTP status.", examples=[422])
-    detail: str = Field(description="What is wrong, and what to do.")
-    errors: list[FieldError] = Field(default=[], description="Each field that is wrong.")
+    detail: str = Field(description="The error, and how to correct it.")
+    errors: list[FieldError] = Field(default=[], description="The invalid fields.")
 
 
 class ProblemError(HTTPException):
@@ -70,7 +70,7 @@ class ProblemError(HTTPException):
 def problem_response(
     status: int, detail: str, errors: Sequence[FieldError] = (), headers: dict[str, str] | None = None
 ) -> JSONResponse:
-    """The answer for a problem."""
+    """Return the response for a problem."""
     problem = Problem(
         title=_TITLES.get(status) or HTTPStatus(status).phrase, status=status, detail=detail, errors=list(errors)
     )
@@ -78,14 +78,14 @@ def problem_response(
 
 
 def pointer_of(path: str | None, prefix: Sequence[str | int] = ()) -> str:
-    """A JSON pointer for a field's path as mockraft's errors write it (`actions[0].delayOn.ms`)."""
+    """Return a JSON pointer for a field's path in mockraft's errors (`actions[0].delayOn.ms`)."""
     parts = [part for part in re.split(r"\.|\[|\]", path or "") if part]
     return "#" + "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in (*prefix, *parts))
 
 
 @contextlib.contextmanager
 def field_named(*prefix: str | int) -> Iterator[None]:
-    """Make a 422 of the ValueError of whatever reads a body; its `field`, or how its text begins, says where."""
+    """Turn a ValueError of a reader into a 422; its `field`, or the beginning of its text, gives the place."""
     try:
         yield
     except ValueError as error:
@@ -94,7 +94,7 @@ def field_named(*prefix: str | int) -> Iterator[None]:
 
 
 def _path_in(text: str) -> str:
-    """The path that an error's text begins with: of `plan[0]: fault.kind='x': …` it is plan[0].fault.kind."""
+    """Return the path that an error's text begins with: of `plan[0]: fault.kind='x': …` it is plan[0].fault.kind."""
     path = ""
     while found := _PATH.match(text):
         path, text = f"{path}.{found[1]}", text[found.end() :]
@@ -108,21 +108,21 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     for status, description in (
         (400, "The body is not JSON."),
         (401, "The bearer token is missing or wrong."),
-        (403, "Another site asks, or under a name that is not this machine's."),
-        (404, "There is no such thing."),
-        (408, "The body did not come in time."),
-        (409, "As things stand, this cannot be done."),
+        (403, "The request comes from another site, or its Host is not this machine."),
+        (404, "Not found."),
+        (408, "The body did not arrive in time."),
+        (409, "The current state does not allow it."),
         (413, "The body is too long."),
-        (415, "The body is not of a type that is read here."),
-        (422, "A field is wrong: `errors` says which."),
-        (503, "Every node of the quorum is killed: nobody can be asked."),
+        (415, "The content type of the body is not supported."),
+        (422, "A field is invalid: `errors` names it."),
+        (503, "Every node of the quorum is killed: there is no state to read."),
     )
 }
-"""What every operation may answer, for the OpenAPI document."""
+"""Responses of every operation in the OpenAPI document."""
 
 
 def answer_problems(app: FastAPI) -> None:
-    """Have every error of the app answered as a problem."""
+    """Answer every error of the app with a problem."""
 
     @app.exception_handler(StarletteHTTPException)
     async def refused(_: Request, error: StarletteHTTPException) -> JSONResponse:
@@ -142,7 +142,7 @@ def answer_problems(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def broke(_: Request, error: Exception) -> JSONResponse:
-        return problem_response(500, f"mockraft is broken here: {type(error).__name__}: {error}")
+        return problem_response(500, f"internal error: {type(error).__name__}: {error}")
 
 
 def _field_error(error: dict[str, Any]) -> FieldError:

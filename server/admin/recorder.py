@@ -1,4 +1,4 @@
-"""What records another controller's answers as stubs; the admin API is given one by whoever starts it."""
+"""Interface of the recorder of another controller's answers; the admin API gets one from its starter."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mockraft.server.journal import Exchange
 
 @dataclass(frozen=True, slots=True)
 class StubChoice:
-    """Which exchanges become stubs, and what the stubs match; as the options of `mockraft record`.
+    """Selection of exchanges that become stubs, and of the fields they match; the options of `mockraft record`.
 
-    `filters` are names of APIs, with ! in front of those to leave out; `only` and `ignore` names of request fields.
+    `filters` are names of APIs, with a leading ! to exclude one; `only` and `ignore` are names of request fields.
     """
 
     filters: Sequence[str] = ()
@@ -35,7 +35,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class RecordedStubs:
-    """The stubs as JSON, and what none was made of."""
+    """The stubs as JSON, and the exchanges that were skipped."""
 
     stubs: list[dict[str, Any]]
     left_out: list[LeftOut]
@@ -43,7 +43,7 @@ class RecordedStubs:
 
 @dataclass(slots=True)
 class RecordingView:
-    """A recording as it stands: where it listens for whom, and what it has heard."""
+    """A recording: its listener, its upstream, and the recorded exchanges."""
 
     id: str
     upstream: str
@@ -59,28 +59,28 @@ class RecordingView:
 
 
 class Recorder(Protocol):
-    """Runs recordings in the event loop of the admin API. KeyError for an id that there is not."""
+    """Runs recordings in the event loop of the admin API. Raises KeyError for an unknown id."""
 
     async def start(self, upstream: str, listen: str, choice: StubChoice) -> RecordingView:
-        """Begin one. ValueError whose text begins with the field; RuntimeError, OSError when it cannot be had."""
+        """Start a recording. Raise ValueError that begins with the field, RuntimeError or OSError."""
 
     def recordings(self) -> list[RecordingView]:
-        """All of them, the oldest first."""
+        """Return all recordings, the oldest first."""
 
     def recording(self, recording_id: str) -> RecordingView:
-        """One of them."""
+        """Return a recording."""
 
     async def stubs(self, recording_id: str) -> RecordedStubs:
-        """The stubs of what was heard so far."""
+        """Return the stubs of the exchanges recorded so far."""
 
     async def stop(self, recording_id: str) -> None:
-        """Close its listeners and connections; what it heard stays. Nothing when it was stopped already."""
+        """Close its listeners and connections; recorded exchanges stay. No effect if it is stopped."""
 
     async def remove(self, recording_id: str) -> None:
-        """Stop it, and forget it."""
+        """Stop and remove a recording."""
 
     async def stubs_of(self, exchanges: Sequence[Exchange], choice: StubChoice) -> RecordedStubs:
-        """The stubs of exchanges of a journal. ValueError as for `start`."""
+        """Return the stubs of a journal's exchanges. Raise ValueError as `start` does."""
 
     async def close(self) -> None:
         """Remove all recordings."""

@@ -1,4 +1,4 @@
-"""Recordings: what another controller answers, or this one has answered, as stubs."""
+"""Operations on recordings: stubs made from the answers of another controller, or of this one."""
 
 from __future__ import annotations
 
@@ -22,59 +22,59 @@ from pydantic import Field, StrictBool
 router = APIRouter(route_class=StrictRoute, tags=["recordings"])
 
 ENTRIES_MAX = 10_000
-"""Of so many entries of the journal, the newest, stubs are made at once."""
+"""Number of newest journal entries that stubs are made of at once."""
 
 LISTEN = "127.0.0.1:0"
 
 
 class Choice(Model):
-    """What becomes a stub, and what the stubs match; the options of `mockraft record`."""
+    """Selection of exchanges that become stubs, and of the fields they match; the options of `mockraft record`."""
 
-    filters: list[str] = Field(default=[], description="Only these APIs; with ! in front all but them.")
+    filters: list[str] = Field(default=[], description="Only these APIs; a leading ! excludes one.")
     only: list[str] = Field(default=[], description="Match only these fields of requests.")
     ignore: list[str] = Field(default=[], description="Do not match these fields.")
     any_version: StrictBool = Field(default=False, description="Match requests of every version.")
     any_client: StrictBool = Field(default=False, description="Match requests of every client id.")
     repeats_as_scenarios: StrictBool = Field(
         default=True,
-        description="Different answers to the same request become a scenario; else only the last one is kept.",
+        description="Make a scenario of different answers to the same request; if false, keep the last one.",
     )
 
     def choice(self) -> StubChoice:
-        """As the recorder takes it."""
+        """Return the options for the recorder."""
         return StubChoice(**{name: getattr(self, name) for name in Choice.model_fields})
 
 
 class RecordingStart(Choice):
-    """What to record."""
+    """The options of a recording."""
 
     upstream: str = Field(
-        description="HOST:PORT of the controller that answers; several with commas.", examples=["127.0.0.1:9093"]
+        description="HOST:PORT of the upstream controller; several with commas.", examples=["127.0.0.1:9093"]
     )
     listen: str = Field(default=LISTEN, description="Address and port for brokers; port 0 takes any free one.")
 
 
 class JournalChoice(Choice):
-    """Which of the requests that this controller has answered."""
+    """Selection of answered requests."""
 
-    match: MatchBody | None = Field(default=None, description="What they are like; any when it is left out.")
+    match: MatchBody | None = Field(default=None, description="Conditions on the requests; default: any.")
     since: int = Field(default=0, ge=0, description="Only requests with a greater id.")
 
 
 class Recording(Model):
-    """A recording as it stands."""
+    """A recording."""
 
     id: str = Field(examples=["recording-1"])
     upstream: str = Field(description="Who answers.")
     bootstrap: str = Field(description="Brokers' controller.quorum.bootstrap.servers while it runs.")
-    running: bool = Field(description="Whether it listens.")
+    running: bool = Field(description="True while it listens.")
     connections: int
     requests: int
     answers: int
     by_api: dict[str, int] = Field(description="Requests by the API's name.")
-    bytes: int = Field(description="What is held of it.")
-    ended: str | None = Field(description="Why it keeps no more, while traffic goes on; null when it does.")
-    events: list[str] = Field(description="What else happened, the newest last.")
+    bytes: int = Field(description="Size of the recorded exchanges.")
+    ended: str | None = Field(description="Why it no longer records while traffic continues; null while it does.")
+    events: list[str] = Field(description="Other events, the newest last.")
 
 
 class Recordings(Model):
@@ -92,11 +92,11 @@ class LeftOut(Model):
 
 
 class Recorded(Model):
-    """Stubs, in the order in which their requests were first made, as `/v1/stubs/import` takes them."""
+    """Stubs, in the order in which their requests were first sent, as `/v1/stubs/import` takes them."""
 
     stubs: list[StubBody]
     left_out: list[LeftOut]
-    loaded: bool = Field(description="Whether they were added to this controller's stubs.")
+    loaded: bool = Field(description="True if they were added to this controller's stubs.")
 
 
 async def _recorder(request: Request) -> Recorder:
@@ -114,7 +114,7 @@ Load = Annotated[bool, Query(description="Also add the stubs to this controller'
 
 @router.post("/v1/recordings", status_code=201)
 async def start_recording(body: RecordingStart, recorder: TheRecorder) -> Recording:
-    """Listen in an upstream controller's place, and keep what is said; brokers connect to `bootstrap`."""
+    """Listen in place of an upstream controller, and record its answers; brokers connect to `bootstrap`."""
     try:
         with field_named():
             return _shown(await recorder.start(body.upstream, body.listen, body.choice()))
@@ -124,20 +124,20 @@ async def start_recording(body: RecordingStart, recorder: TheRecorder) -> Record
 
 @router.get("/v1/recordings")
 async def list_recordings(request: Request) -> Recordings:
-    """The recordings, with their counts."""
+    """List the recordings, with their counts."""
     recorder: Recorder | None = request.app.state.recorder
     return Recordings(recordings=[_shown(each) for each in (recorder.recordings() if recorder else ())])
 
 
 @router.delete("/v1/recordings", status_code=204)
 async def remove_all_recordings(recorder: TheRecorder) -> None:
-    """Stop and forget every recording."""
+    """Stop and remove all recordings."""
     await recorder.close()
 
 
 @router.post("/v1/recordings/journal")
 async def record_journal(body: JournalChoice, recorder: TheRecorder, double: TheDouble, load: Load = False) -> Recorded:
-    """The stubs of what this controller has answered."""
+    """Return stubs of this controller's answers."""
     with field_named("match"):
         match = Match.from_json(body.match.root if body.match else {})
     entries = merged(double.journals.values(), body.since)
@@ -149,14 +149,14 @@ async def record_journal(body: JournalChoice, recorder: TheRecorder, double: The
 
 @router.get("/v1/recordings/{recordingId}")
 async def get_recording(recording_id: RecordingId, recorder: TheRecorder) -> Recording:
-    """One recording with its counts."""
+    """Return a recording with its counts."""
     with _known():
         return _shown(recorder.recording(recording_id))
 
 
 @router.get("/v1/recordings/{recordingId}/stubs")
 async def get_recorded_stubs(recording_id: RecordingId, recorder: TheRecorder, double: TheDouble) -> Recorded:
-    """The stubs of what was recorded so far; it goes on."""
+    """Return the stubs of the exchanges recorded so far; the recording continues."""
     with _known():
         return _recorded(await recorder.stubs(recording_id), double, False)
 
@@ -165,7 +165,7 @@ async def get_recorded_stubs(recording_id: RecordingId, recorder: TheRecorder, d
 async def stop_recording(
     recording_id: RecordingId, recorder: TheRecorder, double: TheDouble, load: Load = False
 ) -> Recorded:
-    """Stop listening; gives the stubs. Who is connected there is disconnected."""
+    """Stop listening and return the stubs. Connected brokers are disconnected."""
     with _known():
         await recorder.stop(recording_id)
         return _recorded(await recorder.stubs(recording_id), double, load)
@@ -173,7 +173,7 @@ async def stop_recording(
 
 @router.delete("/v1/recordings/{recordingId}", status_code=204)
 async def remove_recording(recording_id: RecordingId, recorder: TheRecorder) -> None:
-    """Stop a recording and forget it; stubs that were loaded stay."""
+    """Stop and remove a recording; loaded stubs stay."""
     with _known():
         await recorder.remove(recording_id)
 
@@ -195,6 +195,6 @@ def _recorded(found: RecordedStubs, double: Double, load: bool) -> Recorded:
     if load:
         with field_named("stubs"):
             stubs = [Stub.from_json(each) for each in trees]
-        trees = [double.script.rack.add(stub).to_json() for stub in stubs]
+        trees = [double.script.stubs.add(stub).to_json() for stub in stubs]
     left_out = [LeftOut(**asdict(each)) for each in found.left_out]
     return Recorded(stubs=[StubBody(each) for each in trees], left_out=left_out, loaded=load)

@@ -1,4 +1,4 @@
-"""Counts of a journal's exchanges for the metrics: a dictionary entry a request, looked into when asked for."""
+"""Counts of a journal's exchanges for the metrics: one dictionary update per request, evaluated on a scrape."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from mockraft.server.journal import Entry, Exchange, Journal
 from mockraft.wire import api_keys, error_codes
 
 BUCKETS_MS = (1, 5, 10, 25, 50, 100, 250, 500, 1000, 5000)
-"""Upper bounds of the histogram of latencies; 0 ms, within one step of the clock, is in the first."""
+"""Upper bounds of the latency histogram; 0 ms, within one step of the clock, is in the first."""
 
 LARGE_FRAME_BYTES = 256
 KINDS_MAX = 2048
 
 UNANSWERED = "UNANSWERED"
-"""Stands for the error where there is no answer, or none that can be read."""
+"""Label in place of an error if there is no readable answer."""
 
 _WITH_RECORDS = (api_keys.FETCH, api_keys.FETCH_SNAPSHOT)
 
 
 class RequestCounts:
-    """What a journal was told since this began to listen, and what it held then.
+    """Counts of a journal's entries, those that it held before included.
 
-    Most answers of an API are alike but for their correlation id, so they are counted by their bytes, and each kind of
-    them is decoded for its error once, when `settle` is called.
+    Most answers of an API differ only in their correlation id, so they are counted by their bytes, and each distinct
+    answer is decoded for its error once, when `settle` is called.
     """
 
     def __init__(self, journal: Journal) -> None:
         self.requests: Counter[tuple[str, int, str]] = Counter()
-        """By API, version and error."""
+        """Number by API, version and error."""
         self.latencies: dict[str, list[int]] = {}
-        """By API: how many took at most each of `BUCKETS_MS`, and how many longer."""
+        """Number by API that took at most each of `BUCKETS_MS`, and that took longer."""
         self.elapsed_ms: Counter[str] = Counter()
         self.received_bytes = self.sent_bytes = self.unexpected = 0
         self._kinds: dict[tuple[Any, ...], list[Any]] = {}

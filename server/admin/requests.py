@@ -1,4 +1,4 @@
-"""Requests as the journal has them: a list, one of them, a stream, a file."""
+"""Operations on the journal's requests: list, one request, a stream, files."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ STREAM_TURN_S = 0.1
 STREAM_EVENT_REQUESTS_MAX = 1_000
 STREAM_PING_S = 15.0
 SEARCH_TURN = 25
-"""Requests that are decoded before the controller gets its turn."""
+"""Number of requests that are decoded before the controller runs again."""
 
 RUN = secrets.token_hex(4)
-"""In ETags made of ids, for another process counts them anew."""
+"""Prefix of ETags made of ids, because another process starts its ids anew."""
 
 Test = Callable[[Exchange], bool]
 
@@ -40,11 +40,11 @@ _by_id = operator.attrgetter("id")
 
 async def _wanted(
     api: Annotated[list[str] | None, Query(description="Names of APIs.", examples=[["BrokerHeartbeat"]])] = None,
-    client_id: Annotated[str | None, Query(alias="clientId", description="How the client calls itself.")] = None,
+    client_id: Annotated[str | None, Query(alias="clientId", description="The client id.")] = None,
     broker_id: Annotated[int | None, Query(alias="brokerId", description="Who asked.")] = None,
     connection: Annotated[int | None, Query(description="Number of the connection.")] = None,
 ) -> Test | None:
-    """What the query asks for; None for everything."""
+    """Return the match of the query; None for everything."""
     tests: list[Test] = []
     if api:
         names = {name.lower() for name in api}
@@ -61,20 +61,20 @@ async def _wanted(
 Wanted = Annotated[Test | None, Depends(_wanted)]
 Since = Annotated[int | None, Query(description="Only requests with a greater id.", ge=0)]
 Limit = Annotated[
-    int, Query(description="The newest so many; with `since` the oldest so many after it.", ge=1, le=LIMIT_MAX)
+    int, Query(description="Maximum number: the newest, or with `since` the oldest after it.", ge=1, le=LIMIT_MAX)
 ]
-Search = Annotated[str, Query(description="Only requests in whose JSON, bodies included, this text stands.")]
+Search = Annotated[str, Query(description="Only requests whose JSON, bodies included, contains this text.")]
 RequestId = Annotated[int, Path(alias="requestId", description="Id of the request.", ge=1)]
 
 
 def held(double: Double, test: Test | None = None, since: int | None = None, node: int | None = None) -> list[Exchange]:
-    """The exchanges that are held, of one node or of all, oldest first."""
+    """Return the exchanges that are held, of one node or of all, oldest first."""
     found = [j.find(test, since or 0) for node_id, j in double.journals.items() if node in (None, node_id)]
     return found[0] if len(found) == 1 else list(heapq.merge(*found, key=_by_id))
 
 
 def dropped(double: Double) -> int:
-    """How many entries were forgotten, of all nodes."""
+    """Return the number of entries that all nodes have dropped."""
     return sum(journal.dropped for journal in double.journals.values())
 
 
@@ -98,9 +98,9 @@ async def list_requests(
     since: Since = None,
     limit: Limit = 100,
     q: Search = "",
-    summary: Annotated[bool, Query(description="Without the decoded bodies, which cost time.")] = True,
+    summary: Annotated[bool, Query(description="Omit the decoded bodies, which cost time.")] = True,
 ) -> Response:
-    """The requests that were answered, oldest first. Cheap to ask again: by `since`, or by the ETag."""
+    """List answered requests, oldest first. To poll cheaply, send `since` or the ETag."""
     exchanges = held(double, wanted, since, node)
     if q:
         exchanges = await _searched(exchanges, q)
@@ -132,7 +132,7 @@ def _chain(head: str, texts: Iterable[str], foot: str) -> Iterator[str]:
 
 @router.delete("/v1/requests", status_code=204)
 async def forget_requests(double: TheDouble) -> None:
-    """Forget the requests, and the counts of them."""
+    """Clear the requests and their counts."""
     for journal in double.journals.values():
         journal.clear()
 
@@ -145,10 +145,10 @@ async def forget_requests(double: TheDouble) -> None:
 async def stream_requests(
     double: TheDouble, stopping: Stopping, node: OneNode, wanted: Wanted, since: Since = None
 ) -> StreamingResponse:
-    """Requests as they come, as server-sent events: ten times a second at most, an event `requests` each.
+    """Stream new requests as server-sent events: at most ten `requests` events a second.
 
-    Its data is `{"requests": [summaries], "dropped": n}`, its id the `since` to go on from. Begins after `since`; when
-    that is left out, now.
+    The data is `{"requests": [summaries], "dropped": n}`, the id the `since` to continue from. Starts after `since`;
+    by default with the next request.
     """
     if since is None:
         since = _mark(double)
@@ -186,12 +186,12 @@ async def _events(
 
 @router.get("/v1/requests/{requestId}", response_model=RequestDetail)
 async def get_request(request_id: RequestId, double: TheDouble) -> Response:
-    """One request with its bodies."""
+    """Return one request with its bodies."""
     for exchange in held(double, since=request_id - 1)[:1]:
         if exchange.id == request_id:
             return Response(compact(exchange.to_json()), media_type="application/json")
     raise ProblemError(
-        404, f"request {request_id} is not held: it never was, or it was forgotten", parameter="requestId"
+        404, f"request {request_id} is not in the journal: it never was, or it was dropped", parameter="requestId"
     )
 
 
@@ -201,7 +201,7 @@ async def get_request(request_id: RequestId, double: TheDouble) -> Response:
     responses={200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}}},
 )
 async def requests_as_json_lines(double: TheDouble, node: OneNode) -> StreamingResponse:
-    """Everything in the journal, closed connections too, a JSON text a line."""
+    """Return everything in the journal, closed connections included, as one JSON text per line."""
     journals = [journal for node_id, journal in double.journals.items() if node in (None, node_id)]
     lines = (line + "\n" for journal in journals for line in journal.json_lines())
     return StreamingResponse(in_turns(lines, SEARCH_TURN), media_type="application/jsonl")
@@ -213,7 +213,7 @@ async def requests_as_json_lines(double: TheDouble, node: OneNode) -> StreamingR
     responses={200: {"content": {PCAPNG: {"schema": {"type": "string", "format": "binary"}}}}},
 )
 async def requests_as_capture(double: TheDouble, node: OneNode) -> Response:
-    """The requests and answers in the journal as a capture, for Wireshark."""
+    """Return the requests and answers in the journal as a capture, for Wireshark."""
     journals = {node_id: journal for node_id, journal in double.journals.items() if node in (None, node_id)}
     entries = list(merged(journals.values()))
     servers = {node_id: journal.address for node_id, journal in journals.items()}

@@ -1,4 +1,4 @@
-"""The admin API on a socket, in the event loop of the controller that it asks."""
+"""The admin API on a socket, in the event loop of its controller."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mockraft.server.double import Double
 from mockraft.server.tcp import bind
 
 GRACE_S = 1
-"""How long answers that are under way may take once the API stops."""
+"""Time for answers in progress once the API stops."""
 
 
 class AdminServer:
-    """The admin API as it listens; made by `start`, ended by `stop`."""
+    """A listening admin API; made by `start`, ended by `stop`."""
 
     def __init__(
         self,
@@ -35,13 +35,13 @@ class AdminServer:
 
     @property
     def url(self) -> str:
-        """Where it is, without a slash at the end; of a wildcard address the loopback."""
+        """Its URL without a trailing slash; the loopback address for a wildcard."""
         host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(self.settings.host, self.settings.host)
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
     @classmethod
     async def start(cls, double: Double, settings: AdminSettings, recorder: Recorder | None = None) -> AdminServer:
-        """Listen, in the running event loop; `recorder` is closed with it. OSError when the address cannot be had."""
+        """Listen in the running event loop; `recorder` is closed with it. Raise OSError if the address is taken."""
         stopping = asyncio.Event()
         bound = bind(settings.host, settings.port)
         try:
@@ -68,7 +68,7 @@ class AdminServer:
         return cls(server, stopping, settings, bound.getsockname()[1], recorder)
 
     async def stop(self) -> None:
-        """Close the listener; what is being answered gets a moment, streams end."""
+        """Close the listener; answers in progress get some time, streams end."""
         self._stopping.set()
         ending = asyncio.ensure_future(self._server.shutdown())
         await asyncio.wait([ending], timeout=GRACE_S)

@@ -1,4 +1,4 @@
-"""Who may use the admin API, and how much of it at once."""
+"""Access and limits of the admin API."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AdminSettings:
-    """How the admin API listens; sizes in bytes.
+    """Address, token and limits of the admin API; sizes in bytes.
 
-    `token` is the bearer token that every request but health, the page and the OpenAPI document must show. ValueError
-    when others than this machine could reach it without one, unless `insecure` says that this is meant.
+    `token` is the bearer token that every request must have, except health, the page and the OpenAPI document. Raises
+    ValueError if other machines could reach it without a token, unless `insecure`.
     """
 
     host: str = "127.0.0.1"
@@ -27,11 +27,11 @@ class AdminSettings:
         if self.token is not None and (not self.token or not self.token.isascii() or not self.token.isprintable()):
             raise ValueError("the admin token must be printable ASCII, and not empty")
         if self.token is None and not self.insecure and not is_loopback(self.host):
-            raise ValueError(f"{self.host} can be reached by others: give a token, or say that this is meant")
+            raise ValueError(f"{self.host} can be reached by other machines: give a token, or allow it explicitly")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens on `host`."""
+    """Return True if only this machine can reach a listener on `host`."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -42,9 +42,9 @@ PRIVATE_SUFFIXES = (".localhost", ".internal", ".local", ".test")
 
 
 def is_private_name(host: str) -> bool:
-    """Whether a Host header's name cannot be one that a stranger's DNS made point here (DNS rebinding).
+    """Return True if a Host header's name cannot be a public DNS name that points here (DNS rebinding).
 
-    Addresses, names without a dot (containers, hosts file) and names under the suffixes that public DNS lacks.
+    These are addresses, names without a dot (containers, hosts file) and names under suffixes that public DNS lacks.
     """
     name = host.rstrip(".").lower()
     try:

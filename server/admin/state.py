@@ -1,4 +1,4 @@
-"""What the controller knows, and commands that change it as a broker or an operator would."""
+"""Operations on the controller's state, and commands that change it as a broker or an operator would."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ BrokerId = Annotated[int, Path(alias="brokerId", description="Id of the broker."
 class LogDirId(Model):
     """A log directory."""
 
-    id: str = Field(description="The directory's id, as the broker's view has it.")
+    id: str = Field(description="The directory's id, as in the broker's view.")
 
 
 class Election(Model):
-    """A partition, and who shall lead it."""
+    """A partition, and the replica to elect."""
 
     topic: str
     partition: int = Field(ge=0, le=2**31 - 1)
-    leader: int | None = Field(default=None, description="A replica; the preferred one when it is left out.")
-    unclean: bool = Field(default=False, description="Also one that is not in sync; the ISR is that one alone then.")
+    leader: int | None = Field(default=None, description="A replica; default: the preferred one.")
+    unclean: bool = Field(
+        default=False, description="Allow a replica that is not in sync; it becomes the only one in the ISR."
+    )
 
 
 class NodeId(Model):
@@ -56,7 +58,7 @@ class Records(Model):
 
 
 class NewRecord(Model):
-    """A metadata record in Kafka's own JSON form; the version that fits is taken when none is said."""
+    """A metadata record in Kafka's own JSON form; without a version, the fitting one is taken."""
 
     type: str = Field(examples=["ConfigRecord"])
     version: int | None = None
@@ -73,7 +75,7 @@ class NewRecords(Model):
 
 @contextlib.contextmanager
 def _commanding() -> Iterator[None]:
-    """Make a 409 of what a command cannot do as things stand."""
+    """Turn a command that the current state does not allow into a 409."""
     try:
         yield
     except (ValueError, RuntimeError) as error:
@@ -82,45 +84,45 @@ def _commanding() -> Iterator[None]:
 
 @router.get("/v1/state", response_model=views.State)
 async def whole_state(request: Request, double: TheDouble) -> Response:
-    """All that the controller knows, but for the log."""
+    """Return the whole state except the log."""
     return json_response(request, double.state.to_json())
 
 
 @router.get("/v1/quorum", response_model=views.Quorum)
 async def quorum(request: Request, double: TheDouble) -> Response:
-    """Who leads, who votes, who follows."""
+    """Return the leader, the voters and the observers."""
     return json_response(request, double.state.quorum().to_json())
 
 
 @router.post("/v1/quorum/elect", status_code=204)
 async def elect_controller(body: NodeId, double: TheDouble) -> None:
-    """Have a node of the quorum stand for election now."""
+    """Make a node of the quorum a candidate now."""
     with _commanding():
         double.state.elect_controller(body.node)
 
 
 @router.post("/v1/quorum/resign", status_code=204)
 async def resign(double: TheDouble) -> None:
-    """Have the active controller give up its epoch."""
+    """Make the active controller resign."""
     with _commanding():
         double.state.resign()
 
 
 @router.get("/v1/brokers", response_model=views.Brokers)
 async def brokers(request: Request, double: TheDouble) -> Response:
-    """The registered brokers, by id."""
+    """List the registered brokers, by id."""
     return json_response(request, {"brokers": [each.to_json() for each in double.state.brokers()]})
 
 
 @router.get("/v1/brokers/{brokerId}", response_model=views.Broker)
 async def broker(broker_id: BrokerId, double: TheDouble) -> Response:
-    """One of them."""
+    """Return a registered broker."""
     return _broker(double, broker_id)
 
 
 @router.post("/v1/brokers/{brokerId}/fence", response_model=views.Broker)
 async def fence(broker_id: BrokerId, double: TheDouble) -> Response:
-    """Fence a broker; its next heartbeat that does not ask to be fenced unfences it again."""
+    """Fence a broker; its next heartbeat without `wantFence` unfences it again."""
     return _commanded(double, broker_id, lambda: double.state.fence(broker_id))
 
 
@@ -132,19 +134,19 @@ async def unfence(broker_id: BrokerId, double: TheDouble) -> Response:
 
 @router.post("/v1/brokers/{brokerId}/expire-session", response_model=views.Broker)
 async def expire_session(broker_id: BrokerId, double: TheDouble) -> Response:
-    """Have a broker's session be over now: it is fenced, until its next heartbeat."""
+    """Expire a broker's session: it is fenced until its next heartbeat."""
     return _commanded(double, broker_id, lambda: double.state.expire_session(broker_id))
 
 
 @router.post("/v1/brokers/{brokerId}/fail-log-dir", response_model=views.Broker)
 async def fail_log_dir(broker_id: BrokerId, body: LogDirId, double: TheDouble) -> Response:
-    """Take a log directory as offline, as when the broker says so."""
+    """Mark a log directory as offline, as if the broker had reported it."""
     return _commanded(double, broker_id, lambda: double.state.fail_log_dir(broker_id, body.id))
 
 
 @router.post("/v1/brokers/{brokerId}/unregister", status_code=204)
 async def unregister(broker_id: BrokerId, double: TheDouble) -> None:
-    """Forget a broker, as UnregisterBroker does."""
+    """Unregister a broker, as UnregisterBroker does."""
     _broker(double, broker_id)
     with _commanding():
         double.state.unregister(broker_id)
@@ -152,13 +154,13 @@ async def unregister(broker_id: BrokerId, double: TheDouble) -> None:
 
 @router.get("/v1/topics", response_model=views.Topics)
 async def topics(request: Request, double: TheDouble) -> Response:
-    """The topics with their partitions, by name."""
+    """List the topics with their partitions, by name."""
     return json_response(request, {"topics": [each.to_json() for each in double.state.topics()]})
 
 
 @router.post("/v1/elections", response_model=views.Partition)
 async def elect(body: Election, double: TheDouble) -> Response:
-    """Make a replica the leader of a partition; gives the partition as it is then."""
+    """Elect a replica of a partition; return the partition after that."""
     with _commanding():
         found = double.state.elect(body.topic, body.partition, body.leader, unclean=body.unclean)
     return Response(compact(found.to_json()), media_type="application/json")
@@ -170,7 +172,7 @@ async def records(
     from_offset: Annotated[int, Query(alias="from", description="A negative one counts from the end.")] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
 ) -> StreamingResponse:
-    """Records of the metadata log, control records too, as Kafka's JSON; what a snapshot replaced is gone."""
+    """Return records of the metadata log that no snapshot has replaced, control records included, as Kafka's JSON."""
     found = double.state.metadata_log(from_offset, limit)
     end = double.state.quorum().log_end_offset
     first = found[0].offset if found else max(0, min(from_offset, end))
@@ -186,7 +188,7 @@ async def records(
 
 @router.post("/v1/records", status_code=201, response_model=Records)
 async def append(body: NewRecords, double: TheDouble) -> Response:
-    """Write metadata records as one batch: all of them, or none when one does not follow from the state."""
+    """Write metadata records as one batch: all of them, or none if one does not fit the state."""
     trees = [each.model_dump(by_alias=True, exclude_none=True) for each in body.records]
     try:
         with field_named():
@@ -200,13 +202,13 @@ async def append(body: NewRecords, double: TheDouble) -> Response:
 
 @router.get("/v1/snapshots", response_model=views.Snapshots)
 async def snapshots(request: Request, double: TheDouble) -> Response:
-    """The snapshots that are kept, oldest first."""
+    """List the snapshots that are kept, oldest first."""
     return json_response(request, {"snapshots": [each.to_json() for each in double.state.snapshots()]})
 
 
 @router.post("/v1/snapshots", status_code=201, response_model=views.Snapshot)
 async def snapshot(double: TheDouble) -> Response:
-    """Write a snapshot of all that is committed; the newest there is where nothing is new."""
+    """Write a snapshot of everything committed; return the newest one if nothing is new."""
     with _commanding():
         found = double.state.snapshot()
     return Response(compact(found.to_json()), 201, media_type="application/json")
@@ -214,7 +216,7 @@ async def snapshot(double: TheDouble) -> Response:
 
 @router.get("/v1/state/file", response_class=Response, responses={200: FILE_BODY})
 async def save(double: TheDouble) -> Response:
-    """The whole state as a file, a snapshot as Kafka writes it: for PUT, `Controller(state=…)` and Kafka's tools."""
+    """Return the whole state as a snapshot file in Kafka's format: for PUT, `Controller(state=…)` and Kafka's tools."""
     with tempfile.TemporaryDirectory(prefix="mockraft-state-") as folder:
         path = FilePath(folder) / "state.checkpoint"
         with _commanding():
@@ -225,7 +227,7 @@ async def save(double: TheDouble) -> Response:
 
 @router.put("/v1/state/file", status_code=204, openapi_extra={"requestBody": {"required": True, **FILE_BODY}})
 async def load(request: Request, double: TheDouble) -> None:
-    """Begin anew with a saved state; connections break. Not with a data directory, and not with a quorum."""
+    """Restart with a saved state; connections break. Not with a data directory, and not in a quorum."""
     data = await request.body()
     with tempfile.TemporaryDirectory(prefix="mockraft-state-") as folder:
         path = FilePath(folder) / "state.checkpoint"

@@ -1,4 +1,4 @@
-"""Health, settings, the clock, and the ways back to the beginning."""
+"""Operations on health, settings, the clock, restart and reset."""
 
 from __future__ import annotations
 
@@ -19,28 +19,30 @@ from pydantic import Field
 router = APIRouter(route_class=StrictRoute, tags=["system"])
 
 ADVANCE_STEP_MS = 5_000
-"""The clock goes on by so much before others get their turn."""
+"""Steps of the virtual clock, between which other tasks run."""
 
 
 class BrokerCounts(Model):
-    """How many brokers are registered."""
+    """Numbers of registered brokers."""
 
     total: int
     fenced: int
 
 
 class Health(Model):
-    """What runs, and how it fares."""
+    """Health of the controller or quorum."""
 
     status: Literal["up"] = "up"
     version: str = Field(description="mockraft's version.")
     cluster_id: str
     bootstrap: str = Field(description="controller.quorum.bootstrap.servers for brokers.", examples=["127.0.0.1:9093"])
-    nodes: list[int] = Field(description="Ids of the controllers that run.", examples=[[3000]])
+    nodes: list[int] = Field(description="Ids of the running controllers.", examples=[[3000]])
     brokers: BrokerCounts
     requests: int = Field(description="Requests answered since the start.")
-    failures: int = Field(description="Requests and ticks in which mockraft itself broke; see `failure` of requests.")
-    unmatched: int = Field(description="Requests held that a strict script did not expect.")
+    failures: int = Field(
+        description="Failures of mockraft itself in requests and periodic work; see `failure` of requests."
+    )
+    unmatched: int = Field(description="Requests in the journal that strict stubs did not expect.")
     stubs: int = Field(description="Stubs that are switched on.")
     faults: int = Field(description="Faults that are switched on.")
     leader_id: int | None = Field(description="The active controller.")
@@ -49,11 +51,13 @@ class Health(Model):
 
 
 class Settings(Model):
-    """What may be changed while the controller runs."""
+    """Settings that can be changed at run time."""
 
-    strict: bool = Field(description="Whether a request that no stub matches is marked `unmatched`; it is answered.")
-    journal_enabled: bool = Field(description="Whether requests are kept.")
-    journal_entries_max: int = Field(description="How many requests are kept, the newest.", ge=1, le=10_000_000)
+    strict: bool = Field(
+        description="If true, a request that no stub matches is marked `unmatched`; it is still answered."
+    )
+    journal_enabled: bool = Field(description="True if requests are kept.")
+    journal_entries_max: int = Field(description="Maximum number of requests kept.", ge=1, le=10_000_000)
 
 
 class SettingsChange(Model):
@@ -68,24 +72,24 @@ class ClockNow(Model):
     """The controller's time, milliseconds since 1970."""
 
     now_ms: int
-    virtual: bool = Field(description="Whether it stands still until it is moved.")
+    virtual: bool = Field(description="True if it only moves when it is advanced.")
 
 
 class Advance(Model):
-    """How far to move the clock, in milliseconds."""
+    """The time to add to the clock, in milliseconds."""
 
     ms: int = Field(ge=0, le=86_400_000, examples=[9_000])
 
 
 class Reset(Model):
-    """What else to reset."""
+    """Further parts to reset."""
 
-    state: bool = Field(default=False, description="Also begin with a new log; brokers must not outlive it.")
+    state: bool = Field(default=False, description="Also start with a new log; brokers must be restarted too.")
 
 
 @router.get("/v1/health")
 async def health(double: TheDouble) -> Health:
-    """Say that it runs. Needs no token: for health checks."""
+    """Report health. Needs no token, for health checks."""
     nodes = double.nodes()
     if not nodes:
         raise NothingRunsError
@@ -101,7 +105,7 @@ async def health(double: TheDouble) -> Health:
         requests=sum(journal.exchanges_by_api.total() for journal in double.journals.values()),
         failures=sum(journal.failures for journal in double.journals.values()),
         unmatched=sum(len(journal.unmatched()) for journal in double.journals.values()),
-        stubs=sum(each.enabled for each in double.script.rack.stubs),
+        stubs=sum(each.enabled for each in double.script.stubs.stubs),
         faults=len(double.script.faults.active),
         leader_id=quorum.leader_id,
         epoch=quorum.epoch,
@@ -115,21 +119,21 @@ async def health(double: TheDouble) -> Health:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(request: Request) -> Response:
-    """Metrics for Prometheus, under the names of Kafka's controllers."""
+    """Return metrics for Prometheus, under the names of Kafka's controllers."""
     return Response(request.app.state.metrics.text(), media_type=CONTENT_TYPE)
 
 
 @router.get("/v1/settings")
 async def settings(double: TheDouble) -> Settings:
-    """The settings as they are."""
+    """Return the current settings."""
     return _settings(double)
 
 
 @router.patch("/v1/settings")
 async def change_settings(change: SettingsChange, double: TheDouble) -> Settings:
-    """Change some settings; gives them all."""
+    """Change some settings; return all of them."""
     if change.strict is not None:
-        double.script.rack.strict = change.strict
+        double.script.stubs.strict = change.strict
     for journal in double.journals.values():
         if change.journal_enabled is not None:
             journal.enabled = change.journal_enabled
@@ -140,13 +144,13 @@ async def change_settings(change: SettingsChange, double: TheDouble) -> Settings
 
 @router.get("/v1/clock")
 async def clock(double: TheDouble) -> ClockNow:
-    """What time it is for the controller."""
+    """Return the controller's time."""
     return _clock(double)
 
 
 @router.post("/v1/clock/advance")
 async def advance(body: Advance, double: TheDouble) -> ClockNow:
-    """Move a virtual clock on (`mockraft serve --virtual-clock`): sessions end and periodic work runs, at its time."""
+    """Advance a virtual clock (`mockraft serve --virtual-clock`): sessions end and periodic work runs, at its time."""
     left = body.ms
     try:
         while left:
@@ -169,7 +173,7 @@ async def restart(double: TheDouble) -> None:
 
 @router.post("/v1/reset", status_code=204)
 async def reset(double: TheDouble, body: Reset | None = None) -> None:
-    """Take away stubs, faults, scenarios and the journal's entries, between two tests."""
+    """Remove stubs, faults, scenarios and the journal's entries, between two tests."""
     try:
         double.reset(state=body is not None and body.state)
     except (ValueError, RuntimeError) as error:
@@ -184,7 +188,7 @@ def _clock(double: Double) -> ClockNow:
 def _settings(double: Double) -> Settings:
     journal = next(iter(double.journals.values()))
     return Settings(
-        strict=double.script.rack.strict,
+        strict=double.script.stubs.strict,
         journal_enabled=journal.enabled,
         journal_entries_max=journal.entries_max,
     )

@@ -1,4 +1,4 @@
-"""Counting, finding and verifying requests; what was not expected, and what came near."""
+"""Operations to count, find and verify requests; unexpected requests and near misses."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ WITHIN_MS_MAX = 600_000
 
 
 class Wanted(Model):
-    """Which requests."""
+    """A match and a mark."""
 
-    match: MatchBody | None = Field(default=None, description="What they are like; any when it is left out.")
+    match: MatchBody | None = Field(default=None, description="Conditions on the requests; default: any.")
     since: int = Field(default=0, ge=0, description="Only requests with a greater id.")
 
     def read(self) -> Match:
-        """The match. ProblemError."""
+        """Return the match. Raise ProblemError."""
         with field_named("match"):
             return Match.from_json(self.match.root if self.match else {})
 
 
 class Find(Wanted):
-    """Which requests to give, and how."""
+    """A search with its limits."""
 
-    limit: int = Field(default=100, ge=1, le=1_000, description="The newest so many.")
-    summary: bool = Field(default=True, description="Without the decoded bodies.")
+    limit: int = Field(default=100, ge=1, le=1_000, description="Maximum number: the newest.")
+    summary: bool = Field(default=True, description="Omit the decoded bodies.")
 
 
 class Found(Model):
@@ -49,24 +49,24 @@ class Found(Model):
 
 
 class Verify(Wanted):
-    """How many requests there must be; at least one when no number is given."""
+    """The expected number of requests; at least one by default."""
 
     count: int | None = Field(default=None, ge=0)
     at_least: int | None = Field(default=None, ge=0)
     at_most: int | None = Field(default=None, ge=0)
     within_ms: int = Field(
-        default=0, ge=0, le=WITHIN_MS_MAX, description="How long to wait, in real time, until there are enough."
+        default=0, ge=0, le=WITHIN_MS_MAX, description="Maximum time to wait, in real time, until there are enough."
     )
 
 
 class Count(Model):
-    """How many there are."""
+    """The number of matching requests."""
 
     count: int
 
 
 class Verification(Model):
-    """Whether that is so; when not, `report` says it to a person: what came near, and what happened."""
+    """The result; if it failed, `report` has the near misses and the journal as text."""
 
     verified: bool
     count: int
@@ -74,7 +74,7 @@ class Verification(Model):
 
 
 class Condition(Model):
-    """One condition of a match: what was wanted, what there was."""
+    """One condition of a match: the expected and the actual value."""
 
     field: str
     expected: Any
@@ -99,22 +99,22 @@ class NearMisses(Model):
 
 @router.post("/v1/requests/count")
 async def count_requests(body: Wanted, double: TheDouble) -> Count:
-    """How many requests match."""
+    """Count the matching requests."""
     return Count(count=len(held(double, body.read(), body.since)))
 
 
 @router.post("/v1/requests/find", response_model=Found)
 async def find_requests(body: Find, double: TheDouble) -> Response:
-    """The requests that match."""
+    """Find the matching requests."""
     found = held(double, body.read(), body.since)[-body.limit :]
     return await _found(None, found, summary=body.summary)
 
 
 @router.post("/v1/requests/verify")
 async def verify_requests(body: Verify, double: TheDouble) -> Verification:
-    """Whether so many requests match, if need be after some time. 200 either way: read `verified`."""
+    """Verify the number of matching requests, optionally within some time. 200 in both cases: read `verified`."""
     if body.count is not None and (body.at_least, body.at_most) != (None, None):
-        raise ProblemError(422, "count is an exact number: leave atLeast and atMost out, or it", pointer="#/count")
+        raise ProblemError(422, "count is an exact number: give either count, or atLeast and atMost", pointer="#/count")
     match = body.read()
     enough = next((n for n in (body.at_least, body.count) if n is not None), 1)
     if body.within_ms and enough:
@@ -122,7 +122,7 @@ async def verify_requests(body: Verify, double: TheDouble) -> Verification:
     numbers = {"n": body.count, "at_least": body.at_least, "at_most": body.at_most}
 
     def near(others: Any) -> list[str]:
-        return [miss.describe() for miss in double.script.rack.near_misses(match, others)]
+        return [miss.describe() for miss in double.script.stubs.near_misses(match, others)]
 
     with field_named():
         try:
@@ -136,7 +136,7 @@ async def verify_requests(body: Verify, double: TheDouble) -> Verification:
 async def unmatched_requests(
     request: Request, double: TheDouble, limit: Annotated[int, Query(ge=1, le=1_000)] = 100
 ) -> Response:
-    """The newest requests that a strict script did not expect (`PATCH /v1/settings {"strict": true}`)."""
+    """List the newest requests that strict stubs did not expect (`PATCH /v1/settings {"strict": true}`)."""
     return await _found(request, _unmatched(double, limit), summary=True)
 
 
@@ -144,8 +144,8 @@ async def unmatched_requests(
 async def near_misses_of_unmatched(
     request: Request, double: TheDouble, limit: Annotated[int, Query(ge=1, le=100)] = 10
 ) -> Response:
-    """For the newest unexpected requests, the stubs that came nearest, condition by condition."""
-    misses = [miss for each in _unmatched(double, limit) for miss in double.script.rack.near_misses(each)]
+    """Return the nearest stubs of the newest unexpected requests, condition by condition."""
+    misses = [miss for each in _unmatched(double, limit) for miss in double.script.stubs.near_misses(each)]
     return json_response(request, {"nearMisses": [miss.to_json() for miss in misses]})
 
 
@@ -153,16 +153,16 @@ async def near_misses_of_unmatched(
 async def near_misses_of_request(
     request: Request, request_id: Annotated[int, Path(alias="requestId", ge=1)], double: TheDouble
 ) -> Response:
-    """The stubs that came nearest to one request."""
+    """Return the nearest stubs of one request."""
     for exchange in held(double, since=request_id - 1)[:1]:
         if exchange.id == request_id:
-            misses = double.script.rack.near_misses(exchange)
+            misses = double.script.stubs.near_misses(exchange)
             return json_response(request, {"nearMisses": [miss.to_json() for miss in misses]})
     raise ProblemError(404, f"request {request_id} is not held", parameter="requestId")
 
 
 async def _wait(double: Double, match: Match, n: int, since: int, within_ms: int) -> None:
-    """Until so many match or the time is over."""
+    """Wait until enough requests match or the time is over."""
     enough: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def then(found: list[Exchange], error: Exception | None) -> None:

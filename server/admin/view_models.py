@@ -1,4 +1,4 @@
-"""Models of what the state shows, made of the views themselves, so that a view is described once."""
+"""Models of the state's views, derived from the views themselves, so that each is described once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pydantic import create_model
 
 @cache
 def model_of(view: type[View]) -> type[Model]:
-    """The model of a view's JSON."""
+    """Return the model of a view's JSON."""
     hints = get_type_hints(view)
     parts: dict[str, Any] = {each.name: (_modelled(hints[each.name]), ...) for each in fields(view)}  # type: ignore[arg-type]
     about = (view.__doc__ or "").strip()
@@ -31,7 +31,7 @@ def model_of(view: type[View]) -> type[Model]:
 
 
 def _modelled(hint: Any) -> Any:
-    """A type with the views in it replaced by their models, and tuples by lists."""
+    """Return a type with the views in it replaced by their models, and tuples by lists."""
     if isinstance(hint, type) and issubclass(hint, View):
         return model_of(hint)  # type: ignore[arg-type]  # a dataclass's class is hashable, whatever its instances are
     if isinstance(hint, GenericAlias):
@@ -51,7 +51,7 @@ Topic: Any = model_of(TopicView)
 
 
 def listed(name: str, model: Any, **more: Any) -> Any:
-    """The model of a list under a name; `more` are further fields, each with its type."""
+    """Return the model of a list under a name; `more` are further fields, each with its type."""
     parts: dict[str, Any] = {name: (list[model], ...), **{key: (hint, ...) for key, hint in more.items()}}
     return create_model(name.capitalize(), __base__=Model, **parts)
 

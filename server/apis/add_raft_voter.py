@@ -1,45 +1,45 @@
 """AddRaftVoter (80), versions 0-1: KIP-853; KIP-1186 (AckWhenCommitted).
 
-Order of checks as in KafkaRaftClient.handleAddVoterRequest and AddVoterHandler: the newcomer is asked for its versions,
-must have caught up with the log as an observer, and then becomes a voter by a VotersRecord.
+Order of checks as in KafkaRaftClient.handleAddVoterRequest and AddVoterHandler: the new voter's versions are
+requested, it must have caught up with the log as an observer, and then becomes a voter by a VotersRecord.
 """
 
-from typing import Any
-
-from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.api import Api, Parked, RequestContext
 from mockraft.server.apis.raft_requests import endpoints_of, listener_of, refusal_text, voter_to_change, when_changed
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft import voter_changes
 from mockraft.wire import error_codes
 from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
-    """The outcome, once the new voters are committed, or in the log where no more is asked for."""
+def handle(
+    request: AddRaftVoterRequest, ctx: RequestContext, controller: Controller
+) -> AddRaftVoterResponse | Parked[AddRaftVoterResponse]:
+    """Answer once the new voters are committed, or in the log if AckWhenCommitted is false."""
     raft = controller.raft
     key = voter_to_change(request, controller, "Add")
     endpoints = endpoints_of(request.listeners)
     if listener_of(endpoints, raft) is None:
         named = ", ".join(f"ListenerName({name})={host}/<unresolved>:{port}" for name, host, port in endpoints)
-        told = (
+        message = (
             f"Add voter request didn't include the endpoint (Endpoints(endpoints={{{named}}})) for the default listener"
             f" ListenerName({raft.config.controller_listener_name})"
         )
-        raise ApiError(error_codes.INVALID_REQUEST, told)
+        raise ApiError(error_codes.INVALID_REQUEST, message)
     change = voter_changes.begin_adding(raft, key, endpoints, request.ack_when_committed, ctx.now_ms)
     raft.add_voter(change, ctx.now_ms)
     return when_changed(change, _response, change.deadline_ms)
 
 
-def error(_request: Any, error_code: int, message: str | None) -> Any:
-    """Code and message."""
+def error(_request: AddRaftVoterRequest, error_code: int, message: str | None) -> AddRaftVoterResponse:
+    """Return the code and message."""
     return _response(error_code, refusal_text(error_code, message))
 
 
-def _response(error_code: int, message: str | None) -> Any:
+def _response(error_code: int, message: str | None) -> AddRaftVoterResponse:
     return AddRaftVoterResponse(error_code=error_code, error_message=message)
 
 

@@ -1,24 +1,24 @@
 """AllocateProducerIds (67), version 0: KIP-730. A broker asks for its next block of producer ids."""
 
-from typing import Any
-
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller import producer_ids
-from mockraft.server.controller.acl_types import AclOperation
+from mockraft.server.controller.brokers import producer_ids
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> AllocateProducerIdsResponse:
-    """The block, once the record that takes it is written."""
+def handle(
+    request: AllocateProducerIdsRequest, ctx: RequestContext, controller: Controller
+) -> AllocateProducerIdsResponse:
+    """Return the block once its record is written."""
     result = producer_ids.allocate_block(controller, request.broker_id, request.broker_epoch)
     first = controller.commit(result, ctx.now_ms)
     return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=producer_ids.BLOCK_SIZE)
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> AllocateProducerIdsResponse:
-    """A top-level error; there is no room for a message."""
+def error(_request: AllocateProducerIdsRequest, error_code: int, _message: str | None) -> AllocateProducerIdsResponse:
+    """Return a top-level error; the response has no message field."""
     return AllocateProducerIdsResponse(error_code=error_code)
 
 

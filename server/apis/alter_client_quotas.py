@@ -1,23 +1,21 @@
 """AlterClientQuotas (49), versions 0-1: KIP-546, KIP-599 (controller mutations), KIP-612 (ips).
 
-Of these the controller itself keeps to controller_mutation_rate.
+The controller itself enforces controller_mutation_rate only.
 """
 
-from typing import Any
-
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller import client_quotas
-from mockraft.server.controller.acl_types import AclOperation
-from mockraft.server.controller.client_quotas import Alteration, Altered
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.settings import client_quotas
+from mockraft.server.controller.settings.client_quotas import Alteration, Altered
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> AlterClientQuotasResponse:
-    """Each entity altered, or why not; all changes are one batch."""
+def handle(request: AlterClientQuotasRequest, ctx: RequestContext, controller: Controller) -> AlterClientQuotasResponse:
+    """Alter each entity, or return its error; all changes are one batch."""
     alterations = [
         Alteration(
             {part.entity_type: part.entity_name for part in entry.entity},
@@ -32,8 +30,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> AlterCl
     return AlterClientQuotasResponse(entries=[_entry(each) for each in altered])
 
 
-def error(request: Any, error_code: int, _message: str | None) -> AlterClientQuotasResponse:
-    """The error for each entry of the request, in the code's own words."""
+def error(request: AlterClientQuotasRequest, error_code: int, _message: str | None) -> AlterClientQuotasResponse:
+    """Return the error for each entry of the request, with the code's default message."""
     said = error_codes.message(error_code)
     return AlterClientQuotasResponse(
         entries=[

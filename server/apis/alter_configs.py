@@ -1,14 +1,12 @@
-"""AlterConfigs (33), versions 0-2: KIP-133. What is not mentioned is deleted; KIP-339 therefore made another API."""
-
-from typing import Any
+"""AlterConfigs (33), versions 0-2: KIP-133. Keys that are not mentioned are deleted; hence KIP-339's other API."""
 
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER, RESOURCE_TYPES
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_configs
-from mockraft.server.controller import configs
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.settings import configs
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
 from mockraft.wire.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
@@ -18,9 +16,9 @@ Responses = list[AlterConfigsResourceResponse]
 Resources = dict[tuple[int, str], dict[str, str | None]]
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> AlterConfigsResponse:
-    """Each resource changed as a whole, or why not; all changes are one batch."""
-    responses, resources = _asked(request)
+def handle(request: AlterConfigsRequest, ctx: RequestContext, controller: Controller) -> AlterConfigsResponse:
+    """Replace each resource's configs, or return its error; all changes are one batch."""
+    responses, resources = _requested(request)
     records: list[RecordAt] = []
     for resource, values in resources.items():
         try:
@@ -36,16 +34,16 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> AlterCo
     return AlterConfigsResponse(responses=responses)
 
 
-def error(request: Any, error_code: int, message: str | None) -> AlterConfigsResponse:
-    """The error for each resource of the request."""
+def error(request: AlterConfigsRequest, error_code: int, message: str | None) -> AlterConfigsResponse:
+    """Return the error for each resource of the request."""
     refusal = ApiError(error_code, message)
     return AlterConfigsResponse(
         responses=[_response(each.resource_type, each.resource_name, refusal) for each in request.resources]
     )
 
 
-def _asked(request: Any) -> tuple[Responses, Resources]:
-    """What is refused at once, and the values by resource and key."""
+def _requested(request: AlterConfigsRequest) -> tuple[Responses, Resources]:
+    """Return early errors, and the values by resource and key."""
     refused: Responses = []
     resources: Resources = {}
     seen: set[tuple[int, str]] = set()

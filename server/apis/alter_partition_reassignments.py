@@ -1,13 +1,13 @@
-"""AlterPartitionReassignments (45), versions 0-1: KIP-455, KIP-860 (from version 1 the factor may be held fast).
+"""AlterPartitionReassignments (45), versions 0-1: KIP-455, KIP-860 (from version 1 the factor may be kept).
 
-A request that leaves no time is over before its turn in Kafka's event queue comes; any other is done in time.
+A request with a timeout of zero expires before its turn in Kafka's event queue; any other is done in time.
 """
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.reassignments import Reassigned, alter_reassignments
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.topics.reassignments import Reassigned, alter_reassignments
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from mockraft.wire.messages.alter_partition_reassignments_response import (
@@ -20,7 +20,7 @@ from mockraft.wire.messages.alter_partition_reassignments_response import (
 def handle(
     request: AlterPartitionReassignmentsRequest, ctx: RequestContext, controller: Controller
 ) -> AlterPartitionReassignmentsResponse:
-    """Each partition's reassignment begun, replaced or cancelled, or why not."""
+    """Begin, replace or cancel each partition's reassignment, or return its error."""
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
     if request.timeout_ms <= 0:
@@ -37,7 +37,7 @@ def handle(
 def error(
     request: AlterPartitionReassignmentsRequest, error_code: int, message: str | None
 ) -> AlterPartitionReassignmentsResponse:
-    """The error for the request and for each of its partitions."""
+    """Return the error for the request and for each of its partitions."""
     refusal = ApiError(error_code, message)
     reassigned: Reassigned = [
         (topic.name, [(partition.partition_index, refusal) for partition in topic.partitions])

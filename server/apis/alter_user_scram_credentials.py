@@ -1,13 +1,11 @@
 """AlterUserScramCredentials (51), version 0: KIP-554, in KRaft since KIP-900."""
 
-from typing import Any
-
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller import scram
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.scram import Deletion, Upsertion
+from mockraft.server.controller.security import scram
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.security.scram import Deletion, Upsertion
 from mockraft.wire.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
 from mockraft.wire.messages.alter_user_scram_credentials_response import (
     AlterUserScramCredentialsResponse,
@@ -15,20 +13,24 @@ from mockraft.wire.messages.alter_user_scram_credentials_response import (
 )
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> AlterUserScramCredentialsResponse:
-    """Each user's credential altered, or why not."""
+def handle(
+    request: AlterUserScramCredentialsRequest, ctx: RequestContext, controller: Controller
+) -> AlterUserScramCredentialsResponse:
+    """Alter each user's credential, or return its error."""
     deletions = [Deletion(each.name, each.mechanism) for each in request.deletions]
     upsertions = [
         Upsertion(each.name, each.mechanism, each.iterations, each.salt, each.salted_password)
         for each in request.upsertions
     ]
-    done = controller.commit(scram.alter_credentials(controller, deletions, upsertions), ctx.now_ms)
+    done = controller.commit(scram.alter_credentials(controller.image, deletions, upsertions), ctx.now_ms)
     return AlterUserScramCredentialsResponse(results=[_result(user, refusal) for user, refusal in done.items()])
 
 
-def error(request: Any, error_code: int, message: str | None) -> AlterUserScramCredentialsResponse:
-    """The error for each user of the request, once, in alphabetical order."""
-    users = {each.name for each in (*request.deletions, *request.upsertions)}
+def error(
+    request: AlterUserScramCredentialsRequest, error_code: int, message: str | None
+) -> AlterUserScramCredentialsResponse:
+    """Return the error for each user of the request, once, in alphabetical order."""
+    users = {each.name for each in request.deletions} | {each.name for each in request.upsertions}
     refusal = ApiError(error_code, message)
     # String.compareTo: by UTF-16 units.
     ordered = sorted(users, key=lambda user: user.encode("utf-16-be", "surrogatepass"))

@@ -1,60 +1,61 @@
-"""What an API of the controller listener is made of, and what its handler is told about a request."""
+"""The parts of an API of the controller listener, and the context of a request."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from mockraft.server.apis.authorization import check_cluster_operation
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire import error_codes
+from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
     from mockraft.server.controller.controller import Controller
 
+RequestT = TypeVar("RequestT", bound=Message)
+ResponseT = TypeVar("ResponseT", bound=Message)
 
 ANONYMOUS = "User:ANONYMOUS"
-"""Who asks where nobody has to say who they are."""
+"""Principal of clients that need not authenticate."""
 
 
-class Parked(NamedTuple):
-    """A handler's way to say: not yet.
+class Parked(NamedTuple, Generic[ResponseT]):
+    """Result of a handler that cannot answer yet.
 
-    `retry(now_ms, expired)` is called when the metadata log grew, was committed or changed hands and, with expired
-    true, at `deadline_ms` (NEVER_MS: there is none); it gives the response, or None to stay parked. At the deadline it
-    must answer.
+    `retry(now_ms, expired)` is called when the metadata log grew, was committed or changed leaders and, with expired
+    true, at `deadline_ms` (NEVER_MS: no deadline); it returns the response, or None to stay parked. At the deadline it
+    must return a response.
     """
 
     deadline_ms: int
-    retry: Callable[[int, bool], Any]
+    retry: Callable[[int, bool], ResponseT | None]
 
 
-class Api(NamedTuple):
-    """One API: its message classes, the versions the controller listener takes, its handler and its error form.
+class Api(NamedTuple, Generic[RequestT, ResponseT]):
+    """One API: its message classes, the offered versions, its handler and its error form.
 
-    `handle(request, ctx, controller)` gives a response message or `Parked`, or raises ApiError.
-    `error(request, error_code, message)` is the response that says the error where this API says errors.
-    `active_only`: only the active controller answers it, and only once all that it saw is committed; APIs that every
-    node answers (what is read, and the log's own) say False.
-    `served_by` is who the journal says answered.
-    `operation` is what who asks must be allowed to do to the cluster; None where that depends on more than who asks.
-    `validate` raises WireError for a body that can be read but that Kafka's request class refuses to be made of.
+    `handle(request, ctx, controller)` returns a response message or `Parked`, or raises ApiError. `error(request,
+    error_code, message)` returns this API's error response. `active_only`: only the active controller answers it, and
+    only once everything that it read is committed; False for APIs that every node answers (reads, and the log's own).
+    `served_by` is the server's name in the journal. `operation` is required on the cluster; None if the check depends
+    on the request. `validate` raises WireError for a decodable body that Kafka's request class rejects.
     """
 
-    request: Any
-    response: Any
-    handle: Callable[[Any, RequestContext, Controller], Any]
+    request: type[RequestT]
+    response: type[ResponseT]
+    handle: Callable[[RequestT, RequestContext, Controller], ResponseT | Parked[ResponseT]]
     min_version: int
     max_version: int
-    error: Callable[[Any, int, str | None], Any]
+    error: Callable[[RequestT, int, str | None], ResponseT]
     forwardable: bool = False
     active_only: bool = True
     served_by: str = "controller"
     operation: AclOperation | None = None
-    validate: Callable[[Any], None] | None = None
+    validate: Callable[[RequestT], None] | None = None
 
     @property
     def api_key(self) -> int:
@@ -62,13 +63,17 @@ class Api(NamedTuple):
         return int(self.request.api_key)
 
 
+AnyApi: TypeAlias = Api[Any, Any]
+"""An API from the table by API key. An overlay's classes replace Kafka's there, so its classes are not known."""
+
+
 @dataclass(slots=True)
 class RequestContext:
-    """Who asked, how and when (Kafka's RequestContext). `principal` is written as `User:name`.
+    """Context of a request: client, time and connection (Kafka's RequestContext). `principal` is `User:name`.
 
-    `apis` is the node's table by API key; `failure` is set when the handler broke, `refused_with` to the code with
+    `apis` is the node's table by API key; `failure` is set if the handler raised, `refused_with` to the code with
     which it refused the request as a whole. `token_authenticated`: the principal logged in with a delegation token.
-    `carried`, where it is set, answers what an Envelope carries.
+    `carried`, if set, answers the request in an Envelope.
     """
 
     api_key: int
@@ -81,25 +86,27 @@ class RequestContext:
     client_address: str
     forwarded: bool
     now_ms: int
-    apis: Mapping[int, Api]
+    apis: Mapping[int, AnyApi]
     failure: str | None = None
     token_authenticated: bool = False
     refused_with: int = 0
-    carried: Callable[[Api, Any, RequestContext, Controller], Any] | None = None
+    carried: Callable[[AnyApi, Any, RequestContext, Controller], Any] | None = None
 
     def allows_token_requests(self, security_protocol: str) -> bool:
-        """Whether it may ask about delegation tokens on such a listener (ControllerApis.allowTokenRequests)."""
+        """True if delegation token requests are allowed on such a listener (ControllerApis.allowTokenRequests)."""
         if self.token_authenticated:
             return False
         is_nobody = security_protocol == "PLAINTEXT" or (security_protocol == "SSL" and self.principal == ANONYMOUS)
         return self.forwarded or not is_nobody
 
 
-def answer(api: Api, request: Any, ctx: RequestContext, controller: Controller) -> Any:
-    """What the API's handler says, a refusal in the API's own error form; a response message or `Parked`.
+def answer(
+    api: Api[RequestT, ResponseT], request: RequestT, ctx: RequestContext, controller: Controller
+) -> ResponseT | Parked[ResponseT]:
+    """Call the API's handler and return a response message or `Parked`; a refusal becomes the API's error form.
 
-    A handler that breaks is our bug: the response says UNKNOWN_SERVER_ERROR, `ctx.failure` holds the traceback, and
-    the controller goes on (Kafka's would resign).
+    A handler that raises is our bug: the response has UNKNOWN_SERVER_ERROR, `ctx.failure` holds the traceback, and the
+    controller goes on (Kafka's would resign).
     """
     try:
         if controller.authorizer is not None and api.operation is not None:
@@ -112,20 +119,22 @@ def answer(api: Api, request: Any, ctx: RequestContext, controller: Controller) 
         return api.error(request, refusal.error_code, refusal.message)
     except Exception:
         return broken(api, request, ctx)
-    if controller.pending_offset and api.active_only and response.__class__ is not Parked:
+    if controller.pending_offset and api.active_only and not isinstance(response, Parked):
         return _until_committed(api, request, response, ctx, controller)
     return response
 
 
-def _until_committed(api: Api, request: Any, response: Any, ctx: RequestContext, controller: Controller) -> Parked:
-    """The response, once everything that its handler may have seen is committed.
+def _until_committed(
+    api: Api[RequestT, ResponseT], request: RequestT, response: ResponseT, ctx: RequestContext, controller: Controller
+) -> Parked[ResponseT]:
+    """Return the response once everything that its handler may have read is committed.
 
-    NOT_CONTROLLER when this node is not active any more by then: nobody knows what becomes of the records
-    (QuorumController's deferredEventQueue).
+    NOT_CONTROLLER if this node is no longer active by then: the records' outcome is unknown (QuorumController's
+    deferredEventQueue).
     """
     offset, epoch = controller.pending_offset, controller.epoch
 
-    def retry(now_ms: int, expired: bool) -> Any:
+    def retry(now_ms: int, expired: bool) -> ResponseT | None:
         if controller.epoch != epoch:
             ctx.refused_with = error_codes.NOT_CONTROLLER
             return api.error(request, error_codes.NOT_CONTROLLER, controller.wrong_controller)
@@ -134,8 +143,8 @@ def _until_committed(api: Api, request: Any, response: Any, ctx: RequestContext,
     return Parked(NEVER_MS, retry)
 
 
-def broken(api: Api, request: Any, ctx: RequestContext) -> Any:
-    """The response to a request whose handler broke; called while the exception is being handled."""
+def broken(api: Api[RequestT, ResponseT], request: RequestT, ctx: RequestContext) -> ResponseT:
+    """Return the response to a request whose handler raised; call it while the exception is being handled."""
     import traceback
 
     ctx.failure = traceback.format_exc()

@@ -1,16 +1,15 @@
 """ApiVersions (18), versions 0-4: KIP-35, KIP-511 (client software), KIP-584 (features).
 
-Answered from the table of the APIs that are offered. A version it does not know is read as version 0 and answered in
-version 0 with UNSUPPORTED_VERSION and the versions of ApiVersions alone (KIP-511). Below version 4 supported features
-that may be at level 0 are left out (KAFKA-17492). Not done: throttling.
+Answered from the table of the offered APIs. An unknown version is read as version 0 and answered in version 0 with
+UNSUPPORTED_VERSION and the versions of ApiVersions alone (KIP-511). Below version 4 supported features that may be at
+level 0 are left out (KAFKA-17492). Not implemented: throttling.
 """
 
 import re
-from typing import Any
 
-from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.api import AnyApi, Api, RequestContext
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.features import KRAFT_VERSION, supported_features
+from mockraft.server.controller.settings.features import KRAFT_VERSION, supported_features
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import (
@@ -24,8 +23,8 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN."""
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
-    """The APIs and features of this controller, or what is wrong with the question."""
+def handle(request: ApiVersionsRequest, ctx: RequestContext, controller: Controller) -> ApiVersionsResponse:
+    """Return the APIs and features of this controller, or an error for an invalid request."""
     own = ctx.apis[API.api_key]
     if not own.min_version <= ctx.api_version <= own.max_version:
         return ApiVersionsResponse(error_code=error_codes.UNSUPPORTED_VERSION, api_keys=[_versions(own)])
@@ -42,7 +41,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
 
 
 class _Offer(ApiVersionsResponse):
-    """A response that is said again and again, and so is written once; nobody changes what a handler gives."""
+    """A response that is sent repeatedly, so it is encoded once; handlers' responses are never modified."""
 
     __slots__ = ("_written",)
 
@@ -65,25 +64,25 @@ class _Offer(ApiVersionsResponse):
         self._written: dict[int, bytes] = {}
 
     def write(self, version: int) -> bytes:
-        """The bytes of the body."""
+        """Return the encoded body."""
         written = self._written.get(version)
         if written is None:
             written = self._written[version] = super().write(version)
         return written
 
 
-def is_valid(request: Any, version: int) -> bool:
-    """Whether a request of a version that is known says properly which software asks (ApiVersionsRequest.isValid)."""
+def is_valid(request: ApiVersionsRequest, version: int) -> bool:
+    """Return True if the client software's name and version are valid (ApiVersionsRequest.isValid)."""
     names = (request.client_software_name, request.client_software_version)
     return version < 3 or all(_SOFTWARE.fullmatch(name) for name in names)
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> Any:
-    """The error with no APIs."""
+def error(_request: ApiVersionsRequest, error_code: int, _message: str | None) -> ApiVersionsResponse:
+    """Return the error without APIs."""
     return ApiVersionsResponse(error_code=error_code)
 
 
-def _versions(api: Api) -> ApiVersion:
+def _versions(api: AnyApi) -> ApiVersion:
     return ApiVersion(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version)
 
 

@@ -1,9 +1,9 @@
-"""AssignReplicasToDirs (73), version 0: a broker says which directory hosts which replica (KIP-858)."""
+"""AssignReplicasToDirs (73), version 0: a broker reports the directory of each replica (KIP-858)."""
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller.acl_types import AclOperation
+from mockraft.server.controller.brokers.replica_directories import assign_replicas_to_dirs
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.replica_directories import assign_replicas_to_dirs
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 
@@ -11,12 +11,12 @@ from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplic
 def handle(
     request: AssignReplicasToDirsRequest, ctx: RequestContext, controller: Controller
 ) -> AssignReplicasToDirsResponse:
-    """The request mirrored, with a code for each partition. ApiError UNSUPPORTED_VERSION, STALE_BROKER_EPOCH."""
+    """Return the request mirrored, with a code per partition. ApiError UNSUPPORTED_VERSION, STALE_BROKER_EPOCH."""
     return controller.commit(assign_replicas_to_dirs(controller, request), ctx.now_ms)
 
 
 def error(request: AssignReplicasToDirsRequest, error_code: int, message: str | None) -> AssignReplicasToDirsResponse:
-    """Only the code."""
+    """Return the code only."""
     return AssignReplicasToDirsResponse(error_code=error_code)
 
 

@@ -1,4 +1,4 @@
-"""What a request needs to be allowed (Kafka's AuthHelper). Without an authorizer everything is."""
+"""Authorization of requests (Kafka's AuthHelper). Without an authorizer everything is allowed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from mockraft.kafka_configs.config_keys import GROUP, TOPIC
-from mockraft.server.controller.acl_types import CLUSTER_NAME, AclOperation, ResourceType
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security.acl_types import CLUSTER_NAME, AclOperation, ResourceType
 from mockraft.wire import error_codes
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _log = logging.getLogger("mockraft.authorizer")
 def is_allowed(
     controller: Controller, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
 ) -> bool:
-    """Whether who asked may do this to the resource."""
+    """Return True if the requester may perform the operation on the resource."""
     authorizer = controller.authorizer
     if authorizer is None:
         return True
@@ -36,12 +36,12 @@ def is_allowed(
 
 
 def is_allowed_on_cluster(controller: Controller, ctx: RequestContext, operation: AclOperation) -> bool:
-    """Whether who asked may do this to the cluster."""
+    """Return True if the requester may perform the operation on the cluster."""
     return is_allowed(controller, ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def check_cluster_operation(controller: Controller, ctx: RequestContext, operation: AclOperation) -> None:
-    """ApiError CLUSTER_AUTHORIZATION_FAILED unless who asked may do this to the cluster."""
+    """Raise ApiError CLUSTER_AUTHORIZATION_FAILED unless the requester may do this to the cluster."""
     if not is_allowed_on_cluster(controller, ctx, operation):
         # Kafka prints its whole request object here: connection, session, buffer.
         about = f"connectionId={ctx.connection_id}, session=Session({ctx.principal},{ctx.client_address})"
@@ -52,7 +52,7 @@ def check_cluster_operation(controller: Controller, ctx: RequestContext, operati
 def allowed_topics(
     controller: Controller, ctx: RequestContext, operation: AclOperation, names: Iterable[str]
 ) -> set[str]:
-    """Those of the topics to which who asked may do this."""
+    """Return the topics on which the requester may perform the operation."""
     return {name for name in names if is_allowed(controller, ctx, operation, ResourceType.TOPIC, name)}
 
 
@@ -60,13 +60,13 @@ _CONFIG_RESOURCES: Final = {
     TOPIC: (ResourceType.TOPIC, error_codes.TOPIC_AUTHORIZATION_FAILED),
     GROUP: (ResourceType.GROUP, error_codes.GROUP_AUTHORIZATION_FAILED),
 }
-"""What the configs of a topic or a group need to be allowed on; all others need it on the cluster."""
+"""Return the resource that controls access to configs: the topic or group, else the cluster."""
 
 
 def check_configs(
     controller: Controller, ctx: RequestContext, operation: AclOperation, config_resource_type: int, name: str
 ) -> None:
-    """ApiError, by the kind of the resource, unless who asked may do this with its configs."""
+    """Raise ApiError, by the kind of the resource, unless the requester may do this with its configs."""
     on_cluster = ResourceType.CLUSTER, error_codes.CLUSTER_AUTHORIZATION_FAILED
     resource_type, error_code = _CONFIG_RESOURCES.get(config_resource_type, on_cluster)
     resource_name = CLUSTER_NAME if resource_type == ResourceType.CLUSTER else name
@@ -76,9 +76,9 @@ def check_configs(
 
 @lru_cache(maxsize=4096)
 def _host(client_address: str, forwarded: bool) -> str:
-    """The address as InetAddress.getHostAddress has it; of one that came on this listener the port is cut off.
+    """Return the address as InetAddress.getHostAddress does, without the port of a direct connection.
 
-    What is no address (a socket whose peer is gone) is left as it is: only ACLs for every host take it in.
+    A value that is no address (a socket whose peer is gone) is kept: only ACLs for every host match it.
     """
     text = client_address if forwarded else client_address.rpartition(":")[0]
     try:

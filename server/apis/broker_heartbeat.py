@@ -1,19 +1,19 @@
-"""BrokerHeartbeat (63), versions 0-2: a broker says that it lives, what it wants, and how its directories are.
+"""BrokerHeartbeat (63), versions 0-2: a broker reports liveness, its wishes and the state of its directories.
 
-KIP-631, KIP-858 (offline directories, version 1), KIP-1066 (cordoned directories, version 2).
-Not done: a heartbeat never waits in a queue, so REQUEST_TIMED_OUT is never answered.
+KIP-631, KIP-858 (offline directories, version 1), KIP-1066 (cordoned directories, version 2). Not implemented: a
+heartbeat never waits in a queue, so REQUEST_TIMED_OUT is never returned.
 """
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller.acl_types import AclOperation
+from mockraft.server.controller.brokers.heartbeat import receive_heartbeat
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.heartbeat import receive_heartbeat
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
 
 def handle(request: BrokerHeartbeatRequest, ctx: RequestContext, controller: Controller) -> BrokerHeartbeatResponse:
-    """The broker's state from now on. ApiError STALE_BROKER_EPOCH."""
+    """Return the broker's new state. ApiError STALE_BROKER_EPOCH."""
     reply = receive_heartbeat(controller, request, ctx.now_ms)
     return BrokerHeartbeatResponse(
         is_caught_up=reply.is_caught_up,
@@ -23,7 +23,7 @@ def handle(request: BrokerHeartbeatRequest, ctx: RequestContext, controller: Con
 
 
 def error(request: BrokerHeartbeatRequest, error_code: int, message: str | None) -> BrokerHeartbeatResponse:
-    """Only the code; the broker counts as fenced."""
+    """Return the code only; the broker counts as fenced."""
     return BrokerHeartbeatResponse(error_code=error_code)
 
 

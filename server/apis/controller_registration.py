@@ -1,9 +1,9 @@
-"""ControllerRegistration (70), version 0: a controller tells its endpoints and features (KIP-919)."""
+"""ControllerRegistration (70), version 0: a controller registers its endpoints and features (KIP-919)."""
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller.acl_types import AclOperation
+from mockraft.server.controller.brokers.registration import register_controller
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.registration import register_controller
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire import error_codes
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from mockraft.wire.messages.controller_registration_response import ControllerRegistrationResponse
@@ -12,7 +12,7 @@ from mockraft.wire.messages.controller_registration_response import ControllerRe
 def handle(
     request: ControllerRegistrationRequest, ctx: RequestContext, controller: Controller
 ) -> ControllerRegistrationResponse:
-    """Nothing but success. ApiError UNSUPPORTED_VERSION below 3.7-IV0."""
+    """Return success. ApiError UNSUPPORTED_VERSION below 3.7-IV0."""
     controller.commit(register_controller(controller, request), ctx.now_ms)
     return ControllerRegistrationResponse()
 
@@ -20,7 +20,7 @@ def handle(
 def error(
     request: ControllerRegistrationRequest, error_code: int, message: str | None
 ) -> ControllerRegistrationResponse:
-    """The code and its general message, as ControllerRegistrationRequest.getErrorResponse has it."""
+    """Return the code and its default message (ControllerRegistrationRequest.getErrorResponse)."""
     return ControllerRegistrationResponse(error_code=error_code, error_message=error_codes.message(error_code))
 
 

@@ -1,33 +1,37 @@
 """CreateAcls (30), versions 1-3: KIP-140 (the API), KIP-290 (prefixes, version 1).
 
-An ACL that is there already is a success without a record. ANY and MATCH are for filters: one of them in any ACL breaks
-the whole request, and UNKNOWN, 0, closes the connection (AclApis, CreateAclsRequest).
+An existing ACL is a success without a record. ANY and MATCH are for filters: one of them in any ACL fails the whole
+request, and UNKNOWN, 0, closes the connection (AclApis, CreateAclsRequest).
 """
-
-from typing import Any
 
 from mockraft.server.apis.acl_requests import check_has_authorizer
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller.acl_types import CLUSTER_NAME, AclOperation, PatternType, PermissionType, ResourceType
-from mockraft.server.controller.acls import create_acls, known
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image.security import AccessControlEntry
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security.acl_types import (
+    CLUSTER_NAME,
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from mockraft.server.controller.security.acls import create_acls, known
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
-from mockraft.wire.messages.create_acls_request import CreateAclsRequest
+from mockraft.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from mockraft.wire.messages.create_acls_response import AclCreationResult, CreateAclsResponse
 
 
-def validate(request: Any) -> None:
-    """WireError for an ACL of which a part is UNKNOWN."""
+def validate(request: CreateAclsRequest) -> None:
+    """Raise WireError for an ACL with an UNKNOWN value."""
     for asked in request.creations:
         if 0 in (asked.resource_type, asked.resource_pattern_type, asked.operation, asked.permission_type):
             raise WireError("an ACL with UNKNOWN elements")
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateAclsResponse:
-    """Each ACL is there from now on, or why not. ApiError SECURITY_DISABLED, UNKNOWN_SERVER_ERROR."""
+def handle(request: CreateAclsRequest, ctx: RequestContext, controller: Controller) -> CreateAclsResponse:
+    """Create each ACL, or return its error. ApiError SECURITY_DISABLED, UNKNOWN_SERVER_ERROR."""
     check_has_authorizer(controller, "No Authorizer is configured.")
     asked = [_entry(each) for each in request.creations]
     refusals = [_refusal(acl) for acl in asked]
@@ -41,13 +45,13 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateA
     return CreateAclsResponse(results=[_result(refusal or next(answers)) for refusal in refusals])
 
 
-def error(request: Any, error_code: int, message: str | None) -> CreateAclsResponse:
-    """The error for each ACL of the request."""
+def error(request: CreateAclsRequest, error_code: int, message: str | None) -> CreateAclsResponse:
+    """Return the error for each ACL of the request."""
     refusal = ApiError(error_code, message)
     return CreateAclsResponse(results=[_result(refusal) for _ in request.creations])
 
 
-def _entry(asked: Any) -> AccessControlEntry:
+def _entry(asked: AclCreation) -> AccessControlEntry:
     acl = AccessControlEntry(
         resource_type=known(ResourceType, asked.resource_type),
         resource_name=asked.resource_name,

@@ -1,17 +1,15 @@
 """CreateDelegationToken (38), versions 1-3: KIP-48, KIP-373 (tokens for others), in KRaft since KIP-900.
 
-Only forwarded requests are served: whoever asks directly on a PLAINTEXT listener, or has logged in with a token, is
-refused (ControllerApis.allowTokenRequests). A token for another owner needs CREATE_TOKENS on that user.
+Only forwarded requests are served: direct requests on a PLAINTEXT listener, or with a token login, are refused
+(ControllerApis.allowTokenRequests). A token for another owner needs CREATE_TOKENS on that user.
 """
-
-from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import is_allowed
-from mockraft.server.controller import delegation_tokens
-from mockraft.server.controller.acl_types import AclOperation, ResourceType
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security import delegation_tokens
+from mockraft.server.controller.security.acl_types import AclOperation, ResourceType
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from mockraft.wire.messages.create_delegation_token_response import CreateDelegationTokenResponse
@@ -20,8 +18,10 @@ ANONYMOUS = "User:ANONYMOUS"
 _REQUESTER_VERSION_MIN = 3
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateDelegationTokenResponse:
-    """The token for the named owner, by default the requester."""
+def handle(
+    request: CreateDelegationTokenRequest, ctx: RequestContext, controller: Controller
+) -> CreateDelegationTokenResponse:
+    """Create a token for the named owner, by default the requester."""
     owner = ctx.principal
     if request.owner_principal_name:
         if request.owner_principal_type is None:
@@ -45,8 +45,10 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateD
     return response
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> CreateDelegationTokenResponse:
-    """A top-level error, with nobody's token; versions before 3 have no room for the requester."""
+def error(
+    _request: CreateDelegationTokenRequest, error_code: int, _message: str | None
+) -> CreateDelegationTokenResponse:
+    """Return a top-level error without a token; versions before 3 have no requester fields."""
     owner_type, _, owner_name = ANONYMOUS.partition(":")
     return CreateDelegationTokenResponse(
         error_code=error_code,

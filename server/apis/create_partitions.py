@@ -1,8 +1,8 @@
 """CreatePartitions (37), versions 0-3: KIP-195 (the API), KIP-599 (version 3).
 
-Repeated names are refused here, all else by the controller. A request that leaves no time is over before its turn in
-Kafka's event queue comes; any other is done in time. From version 3 on a client
-that is over its controller mutation quota is refused, before it only waits.
+Repeated names are refused here, all else by the controller. A request with a timeout of zero expires before its turn
+in Kafka's event queue; any other is done in time. From version 3 on a client over its controller mutation quota is
+refused; before, it is only throttled.
 """
 
 from collections import Counter
@@ -11,10 +11,10 @@ from typing import Final
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics
 from mockraft.server.apis.throttling import mutation_quota
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.partition_creation import create_partitions
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.topics.partition_creation import create_partitions
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest
@@ -24,7 +24,7 @@ _VERSION_WITH_STRICT_QUOTA: Final = 3
 
 
 def handle(request: CreatePartitionsRequest, ctx: RequestContext, controller: Controller) -> CreatePartitionsResponse:
-    """Each topic with its new partitions made, or why not; Kafka keeps the names in hash sets, which order them."""
+    """Add partitions to each topic, or return its error; names are ordered as in Kafka's hash sets."""
     times = Counter(topic.name for topic in request.topics)
     repeated = in_hash_map_order({name: None for name, count in times.items() if count > 1})
     by_name = {topic.name: topic for topic in request.topics}
@@ -50,7 +50,7 @@ def handle(request: CreatePartitionsRequest, ctx: RequestContext, controller: Co
 
 
 def error(request: CreatePartitionsRequest, error_code: int, message: str | None) -> CreatePartitionsResponse:
-    """The error for each topic of the request."""
+    """Return the error for each topic of the request."""
     return CreatePartitionsResponse(results=[_result(topic.name, error_code, message) for topic in request.topics])
 
 

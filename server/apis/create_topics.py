@@ -1,22 +1,22 @@
 """CreateTopics (19), versions 2-7: KIP-4, KIP-464 (defaults), KIP-525 (configs), KIP-516 (topic ids).
 
-Repeated names and `__cluster_metadata` are refused here, all else by the controller. A request that leaves no time is
-over before its turn in Kafka's event queue comes; any other is done in time. Who may
-CREATE in the cluster may create any topic; the configs of a new one are told to those who may DESCRIBE_CONFIGS of it.
-From version 6 on a client that is over its controller mutation quota is refused (KIP-599), before it only waits.
+Repeated names and `__cluster_metadata` are refused here, all else by the controller. A request with a timeout of zero
+expires before its turn in Kafka's event queue; any other is done in time. CREATE on the cluster allows any topic; a
+new topic's configs are returned to clients with DESCRIBE_CONFIGS on it. From version 6 on a client over its controller
+mutation quota is refused (KIP-599); before, it is only throttled.
 """
 
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics, is_allowed_on_cluster
 from mockraft.server.apis.throttling import mutation_quota
-from mockraft.server.controller import topics
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.topics import CreatedTopic
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.topics import topics
+from mockraft.server.controller.topics.topics import CreatedTopic
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.create_topics_response import (
@@ -29,8 +29,8 @@ from mockraft.wire.topic_names import CLUSTER_METADATA
 _VERSION_WITH_STRICT_QUOTA: Final = 6
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateTopicsResponse:
-    """Each topic made, or why not."""
+def handle(request: CreateTopicsRequest, ctx: RequestContext, controller: Controller) -> CreateTopicsResponse:
+    """Create each topic, or return its error."""
     named = Counter(topic.name for topic in request.topics)
     single = [name for name, times in named.items() if times == 1 and name != CLUSTER_METADATA]
     creatable = _creatable(controller, ctx, single)
@@ -52,8 +52,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> CreateT
     return CreateTopicsResponse(throttle_time_ms=quota.throttle_time_ms, topics=results)
 
 
-def error(request: Any, error_code: int, message: str | None) -> CreateTopicsResponse:
-    """The error for each topic of the request."""
+def error(request: CreateTopicsRequest, error_code: int, message: str | None) -> CreateTopicsResponse:
+    """Return the error for each topic of the request."""
     return CreateTopicsResponse(
         topics=[
             CreatableTopicResult(name=topic.name, error_code=error_code, error_message=message)

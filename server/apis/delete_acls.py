@@ -3,15 +3,13 @@
 A filter with UNKNOWN, 0, closes the connection (DeleteAclsRequest).
 """
 
-from typing import Any
-
 from mockraft.server.apis.acl_requests import check_has_authorizer, filter_of, validate_filter
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller.acl_types import AclOperation
-from mockraft.server.controller.acls import delete_acls
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image.security import AccessControlEntry
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.security.acls import delete_acls
 from mockraft.wire.messages.delete_acls_request import DeleteAclsRequest
 from mockraft.wire.messages.delete_acls_response import (
     DeleteAclsFilterResult,
@@ -20,21 +18,21 @@ from mockraft.wire.messages.delete_acls_response import (
 )
 
 
-def validate(request: Any) -> None:
-    """WireError for a filter of which a part is UNKNOWN."""
+def validate(request: DeleteAclsRequest) -> None:
+    """Raise WireError for a filter with an UNKNOWN value."""
     for asked in request.filters:
         validate_filter(asked)
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> DeleteAclsResponse:
-    """For each filter the ACLs that it meant, which are gone, or what is wrong with it. ApiError SECURITY_DISABLED."""
+def handle(request: DeleteAclsRequest, ctx: RequestContext, controller: Controller) -> DeleteAclsResponse:
+    """Delete the ACLs that match each filter and return them, or its error. ApiError SECURITY_DISABLED."""
     check_has_authorizer(controller, "No Authorizer is configured.")
     deleted = controller.commit(delete_acls(controller, [filter_of(each) for each in request.filters]), ctx.now_ms)
     return DeleteAclsResponse(filter_results=[_result(each) for each in deleted])
 
 
-def error(request: Any, error_code: int, message: str | None) -> DeleteAclsResponse:
-    """The error for each filter of the request."""
+def error(request: DeleteAclsRequest, error_code: int, message: str | None) -> DeleteAclsResponse:
+    """Return the error for each filter of the request."""
     refusal = ApiError(error_code, message)
     return DeleteAclsResponse(filter_results=[_result(refusal) for _ in request.filters])
 

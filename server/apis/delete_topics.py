@@ -1,20 +1,20 @@
 """DeleteTopics (20), versions 1-6: KIP-4, KIP-516 (by topic id from version 6).
 
-A request that leaves no time is over before its turn in Kafka's event queue comes; any other is done in time.
-Who may not DELETE a topic is refused, and who may not DESCRIBE it learns neither its name nor whether it is there.
-From version 5 on a client that is over its controller mutation quota is refused (KIP-599), before it only waits.
+A request with a timeout of zero expires before its turn in Kafka's event queue; any other is done in time. Without
+DELETE on a topic it is refused; without DESCRIBE the response hides its name and existence. From version 5 on a client
+over its controller mutation quota is refused (KIP-599); before, it is only throttled.
 """
 
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics, is_allowed_on_cluster
 from mockraft.server.apis.throttling import mutation_quota
-from mockraft.server.controller import topics
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.topics import topics
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
 from mockraft.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
@@ -26,13 +26,13 @@ _VERSION_WITH_STRICT_QUOTA: Final = 5
 _VERSION_WITH_IDS: Final = 6
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> DeleteTopicsResponse:
-    """Each topic deleted, or why not, in an order that says nothing (Kafka shuffles it too)."""
+def handle(request: DeleteTopicsRequest, ctx: RequestContext, controller: Controller) -> DeleteTopicsResponse:
+    """Delete each topic, or return its error, in an order that reveals nothing (Kafka shuffles it too)."""
     if not controller.config.delete_topic_enable:
         if ctx.api_version < _VERSION_WITH_DELETION_DISABLED:
             raise ApiError(error_codes.INVALID_REQUEST, "This version does not support topic deletion.")
         raise ApiError(error_codes.TOPIC_DELETION_DISABLED)
-    results, names, ids = _asked(request)
+    results, names, ids = _requested(request)
     if request.timeout_ms <= 0 and 1 in (*names.values(), *ids.values()):
         raise ApiError(error_codes.REQUEST_TIMED_OUT)
     doomed = _doomed(names, ids, results, ctx, controller)
@@ -43,12 +43,12 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> DeleteT
         if refusal is not None:
             done.error_code, done.error_message = refusal.error_code, refusal.message
         results.append(done)
-    controller.chance.shuffle(results)
+    controller.rng.shuffle(results)
     return DeleteTopicsResponse(throttle_time_ms=quota.throttle_time_ms, responses=results)
 
 
-def error(request: Any, error_code: int, _message: str | None) -> DeleteTopicsResponse:
-    """The error for each topic of the request; Kafka leaves out the message here."""
+def error(request: DeleteTopicsRequest, error_code: int, _message: str | None) -> DeleteTopicsResponse:
+    """Return the error for each topic of the request; Kafka leaves out the message here."""
     named = [DeletableTopicResult(name=name, error_code=error_code) for name in request.topic_names]
     identified = [
         DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error_code)
@@ -57,7 +57,7 @@ def error(request: Any, error_code: int, _message: str | None) -> DeleteTopicsRe
     return DeleteTopicsResponse(responses=named + identified)
 
 
-def _asked(request: Any) -> tuple[list[DeletableTopicResult], Counter[str], Counter[bytes]]:
+def _requested(request: DeleteTopicsRequest) -> tuple[list[DeletableTopicResult], Counter[str], Counter[bytes]]:
     results = []
     names: Counter[str] = Counter(request.topic_names)
     ids: Counter[bytes] = Counter()
@@ -88,7 +88,7 @@ def _doomed(
     ctx: RequestContext,
     controller: Controller,
 ) -> dict[bytes, str]:
-    """The names, by id, of the topics that are to go; why others are not is appended to the results."""
+    """Return names, by id, of the topics to delete; errors of the others are appended to the results."""
     image = controller.image.topics
     single_ids = [topic_id for topic_id, times in ids.items() if times == 1]
     single_names = [name for name, times in names.items() if times == 1]

@@ -3,19 +3,17 @@
 A filter with UNKNOWN, 0, closes the connection (DescribeAclsRequest).
 """
 
-from typing import Any
-
 from mockraft.server.apis.acl_requests import check_has_authorizer, filter_of, validate_filter
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller.acl_types import AclOperation
-from mockraft.server.controller.acls import matching_acls
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.security.acls import matching_acls
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
 from mockraft.wire.messages.describe_acls_response import AclDescription, DescribeAclsResource, DescribeAclsResponse
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> DescribeAclsResponse:
-    """The ACLs that the filter means, by resource pattern. ApiError SECURITY_DISABLED."""
+def handle(request: DescribeAclsRequest, ctx: RequestContext, controller: Controller) -> DescribeAclsResponse:
+    """Return the ACLs that match the filter, by resource pattern. ApiError SECURITY_DISABLED."""
     check_has_authorizer(controller, "No Authorizer is configured on the broker")
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
     for _, acl in matching_acls(controller, filter_of(request)):
@@ -32,8 +30,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Describ
     return DescribeAclsResponse(resources=list(resources.values()))
 
 
-def error(_request: Any, error_code: int, message: str | None) -> DescribeAclsResponse:
-    """Code and message."""
+def error(_request: DescribeAclsRequest, error_code: int, message: str | None) -> DescribeAclsResponse:
+    """Return the code and message."""
     return DescribeAclsResponse(error_code=error_code, error_message=message)
 
 

@@ -1,18 +1,16 @@
 """DescribeCluster (60), versions 0-2: KIP-700, KIP-919 (controllers as endpoints).
 
-On a controller the `brokers` are the registered controllers with a listener of the name the request came in on
-(ControllerRegistrationsPublisher). Fenced brokers (v2) do not concern it. A controller tells it only to
-those who may ALTER the cluster, and that counts after the metadata.version.
+On a controller the `brokers` are the registered controllers with a listener of the request's listener name
+(ControllerRegistrationsPublisher). Fenced brokers (v2) do not concern it. It requires ALTER on the cluster, checked
+after the metadata.version.
 """
-
-from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_cluster_operation, is_allowed_on_cluster
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.features import metadata_version
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.settings.features import metadata_version
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
@@ -29,11 +27,11 @@ CLUSTER_OPERATIONS = (
     AclOperation.ALTER_CONFIGS,
     AclOperation.IDEMPOTENT_WRITE,
 )
-"""What there is to do to a cluster (AclEntry.supportedOperations)."""
+"""Operations on a cluster (AclEntry.supportedOperations)."""
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
-    """The controllers of this cluster."""
+def handle(request: DescribeClusterRequest, ctx: RequestContext, controller: Controller) -> DescribeClusterResponse:
+    """Return the controllers of this cluster."""
     if "controller_registration" not in metadata_version(controller.image.metadata_version).supports:
         raise ApiError(
             error_codes.UNSUPPORTED_VERSION,
@@ -67,8 +65,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     return response
 
 
-def error(_request: Any, error_code: int, message: str | None) -> Any:
-    """A top-level error with its message."""
+def error(_request: DescribeClusterRequest, error_code: int, message: str | None) -> DescribeClusterResponse:
+    """Return a top-level error with its message."""
     return DescribeClusterResponse(error_code=error_code, error_message=message)
 
 
@@ -78,9 +76,10 @@ def _authorized_operations(ctx: RequestContext, controller: Controller) -> int:
     return sum(1 << each for each in CLUSTER_OPERATIONS if is_allowed_on_cluster(controller, ctx, each))
 
 
-def _refusal(ctx: RequestContext, error_code: int, message: str) -> Any:
-    # Version 0 has no endpoint type to be wrong about (AuthHelper.computeDescribeClusterResponse).
-    return error(None, error_codes.INVALID_REQUEST if ctx.api_version == 0 else error_code, message)
+def _refusal(ctx: RequestContext, error_code: int, message: str) -> DescribeClusterResponse:
+    # Version 0 has no endpoint type to check (AuthHelper.computeDescribeClusterResponse).
+    code = error_codes.INVALID_REQUEST if ctx.api_version == 0 else error_code
+    return DescribeClusterResponse(error_code=code, error_message=message)
 
 
 API = Api(DescribeClusterRequest, DescribeClusterResponse, handle, 0, 2, error, active_only=False)

@@ -1,31 +1,31 @@
 """DescribeConfigs (32), versions 1-4: KIP-133, KIP-226 (synonyms), KIP-569 (types), KIP-714 and KIP-848 (resources).
 
-A controller tells its own node's configs, what is set for all brokers, topics, groups and client metrics; brokers
-answer their clients themselves. Not done: the documentation of keys (null), loggers (there are none).
+A controller returns its own node's configs, those set for all brokers, topics, groups and client metrics; brokers
+answer their clients themselves. Not implemented: the documentation of keys (null), loggers (there are none).
 """
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from mockraft.kafka_configs import config_responses
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
 from mockraft.kafka_configs.described_configs import DescribedConfig
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_configs
-from mockraft.server.controller import described_configs
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.settings import described_configs
 from mockraft.wire import error_codes
-from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
 from mockraft.wire.topic_names import reason_invalid
 
 _INTEGER: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> DescribeConfigsResponse:
-    """The configs of each resource, or why not."""
+def handle(request: DescribeConfigsRequest, ctx: RequestContext, controller: Controller) -> DescribeConfigsResponse:
+    """Return the configs of each resource, or its error."""
     if any(asked.resource_type not in RESOURCE_TYPES for asked in request.resources):
         raise ApiError(error_codes.INVALID_REQUEST)
     results, refused = [], []
@@ -38,7 +38,9 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Describ
     return DescribeConfigsResponse(results=results + refused)
 
 
-def _result(controller: Controller, asked: Any, request: Any) -> DescribeConfigsResult:
+def _result(
+    controller: Controller, asked: DescribeConfigsResource, request: DescribeConfigsRequest
+) -> DescribeConfigsResult:
     try:
         found = _described(controller, asked.resource_type, asked.resource_name)
     except ApiError as refusal:

@@ -1,9 +1,7 @@
 """DescribeDelegationToken (41), versions 1-3: brokers answer it from their metadata, a controller only offers it.
 
-Kafka's controller has no handler for it and answers UNKNOWN_SERVER_ERROR (ControllerApis.handle). So do we.
+Kafka's controller has no handler for it and answers UNKNOWN_SERVER_ERROR (ControllerApis.handle). So does this one.
 """
-
-from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
@@ -13,13 +11,17 @@ from mockraft.wire.messages.describe_delegation_token_request import DescribeDel
 from mockraft.wire.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> DescribeDelegationTokenResponse:
-    """Always ApiError UNKNOWN_SERVER_ERROR."""
+def handle(
+    request: DescribeDelegationTokenRequest, ctx: RequestContext, controller: Controller
+) -> DescribeDelegationTokenResponse:
+    """Raise ApiError UNKNOWN_SERVER_ERROR, always."""
     raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> DescribeDelegationTokenResponse:
-    """A top-level error; there is no room for a message."""
+def error(
+    _request: DescribeDelegationTokenRequest, error_code: int, _message: str | None
+) -> DescribeDelegationTokenResponse:
+    """Return a top-level error; the response has no message field."""
     return DescribeDelegationTokenResponse(error_code=error_code)
 
 

@@ -4,12 +4,11 @@ The voter is this controller; observers are the replicas that fetched the log in
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum import PARTITION, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.leading import ReplicaState
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest
@@ -26,8 +25,8 @@ _DIRECTORY_IDS_VERSION = 2
 _NODES_VERSION = 2
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
-    """Leader, voters and observers of the metadata log."""
+def handle(request: DescribeQuorumRequest, ctx: RequestContext, controller: Controller) -> DescribeQuorumResponse:
+    """Return leader, voters and observers of the metadata log."""
     topics = request.topics
     if not (
         len(topics) == 1
@@ -78,12 +77,12 @@ def _state(controller: Controller, key: ReplicaKey, state: ReplicaState, ctx: Re
     return found
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> Any:
-    """A top-level error with Kafka's text for it."""
+def error(_request: DescribeQuorumRequest, error_code: int, _message: str | None) -> DescribeQuorumResponse:
+    """Return a top-level error with Kafka's message for it."""
     return DescribeQuorumResponse(error_code=error_code, error_message=error_codes.message(error_code))
 
 
-def _unknown_topics(request: Any) -> Any:
+def _unknown_topics(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
     topics = [
         TopicData(

@@ -1,11 +1,9 @@
 """DescribeUserScramCredentials (50), version 0: brokers answer it from their metadata, a controller only offers it.
 
-Kafka's controller has no handler for it: to a request that names users it answers UNKNOWN_SERVER_ERROR; one for all
-users gets no answer at all, and the connection gets none from then on (ControllerApis.handle, and the request's
-getErrorResponse, which breaks on null). So do we.
+Kafka's controller has no handler for it: a request that names users is answered with UNKNOWN_SERVER_ERROR; one for all
+users gets no response at all, and the connection none from then on (ControllerApis.handle, and the request's
+getErrorResponse, which fails on null). So does this one.
 """
-
-from typing import Any
 
 from mockraft.server.apis.api import Api, Parked, RequestContext
 from mockraft.server.controller.controller import Controller
@@ -20,15 +18,19 @@ from mockraft.wire.messages.describe_user_scram_credentials_response import (
 _NEVER_MS = 1 << 62
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> Parked:
-    """Always refused, ApiError UNKNOWN_SERVER_ERROR, or left without an answer."""
+def handle(
+    request: DescribeUserScramCredentialsRequest, ctx: RequestContext, controller: Controller
+) -> Parked[DescribeUserScramCredentialsResponse]:
+    """Raise ApiError UNKNOWN_SERVER_ERROR, or leave the request without a response."""
     if request.users is None:
         return Parked(_NEVER_MS, lambda now_ms, expired: None)
     raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
 
 
-def error(request: Any, error_code: int, message: str | None) -> DescribeUserScramCredentialsResponse:
-    """The error at the top and, without the names, for each user."""
+def error(
+    request: DescribeUserScramCredentialsRequest, error_code: int, message: str | None
+) -> DescribeUserScramCredentialsResponse:
+    """Return the error at the top level and for each user, without names."""
     return DescribeUserScramCredentialsResponse(
         error_code=error_code,
         error_message=message,

@@ -1,13 +1,13 @@
 """ElectLeaders (43), versions 0-2: KIP-183 (preferred leaders), KIP-460 (unclean elections, from version 1).
 
-A request that leaves no time is over before its turn in Kafka's event queue comes; any other is done in time.
+A request with a timeout of zero expires before its turn in Kafka's event queue; any other is done in time.
 """
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.requested_elections import Elections, elect_leaders
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.topics.requested_elections import Elections, elect_leaders
 from mockraft.wire import error_codes
 from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
 from mockraft.wire.messages.elect_leaders_response import (
@@ -20,7 +20,7 @@ _VERSION_WITH_ERROR_CODE = 1
 
 
 def handle(request: ElectLeadersRequest, ctx: RequestContext, controller: Controller) -> ElectLeadersResponse:
-    """Each partition's election, or why it was none; all partitions (null) are told without those in order."""
+    """Elect a leader for each partition, or return its error; for all (null), omit those that need none."""
     asked = request.topic_partitions
     if asked == []:
         return ElectLeadersResponse()
@@ -32,7 +32,7 @@ def handle(request: ElectLeadersRequest, ctx: RequestContext, controller: Contro
 
 
 def error(request: ElectLeadersRequest, error_code: int, message: str | None) -> ElectLeadersResponse:
-    """The error for the request and for each of its partitions."""
+    """Return the error for the request and for each of its partitions."""
     refusal = ApiError(error_code, message)
     elections: Elections = [
         (topic.topic, [(partition_id, refusal) for partition_id in topic.partitions])
@@ -42,7 +42,7 @@ def error(request: ElectLeadersRequest, error_code: int, message: str | None) ->
 
 
 class _Refused(ElectLeadersResponse):
-    """Version 0 has no place for an error of the request: there the partitions alone tell it."""
+    """Return the error on the partitions alone: version 0 has no top-level error."""
 
     __slots__ = ()
 

@@ -1,21 +1,21 @@
 """Envelope (58), version 0: KIP-590, a broker forwards its client's request.
 
 The carried request is handled as if it had come on this connection, with the client's principal and address; its
-response, header and all, comes back inside. What is wrong with the envelope is said by the envelope's error code, in
-Kafka's order (EnvelopeUtils): principal 97, address 42, carried header 35, not forwardable 42, carried body 35. What
-is wrong with the carried request is said by the carried response, but NOT_CONTROLLER is lifted (RequestChannel), and so
-is NOT_LEADER_OR_FOLLOWER of DescribeQuorum, so that the broker looks for the active controller.
-The forwarding broker needs CLUSTER_ACTION, the carried principal what the carried request asks for.
+response, header included, is wrapped. Errors of the envelope are in its own error code, in Kafka's order
+(EnvelopeUtils): principal 97, address 42, carried header 35, not forwardable 42, carried body 35. Errors of the
+carried request are in the carried response, but NOT_CONTROLLER is lifted (RequestChannel), and so is
+NOT_LEADER_OR_FOLLOWER of DescribeQuorum, so that the broker looks for the active controller. The forwarding broker
+needs CLUSTER_ACTION, the carried principal what the carried request requires.
 """
 
 import ipaddress
 from struct import Struct
 from typing import Any
 
-from mockraft.server.apis.api import Api, Parked, RequestContext, answer
-from mockraft.server.controller.acl_types import AclOperation
+from mockraft.server.apis.api import AnyApi, Api, Parked, RequestContext, answer
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError
@@ -28,7 +28,9 @@ _PRINCIPAL_VERSION = Struct(">h")
 _CORRELATION = Struct(">i")
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
+def handle(
+    request: EnvelopeRequest, ctx: RequestContext, controller: Controller
+) -> EnvelopeResponse | Parked[EnvelopeResponse]:
     """Handle the carried request and wrap its response."""
     principal = _principal(request.request_principal)
     client_address = _client_address(request.client_host_address)
@@ -64,7 +66,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
             head += b"\0"
         return EnvelopeResponse(response_data=head + response.write(carried.api_version))
 
-    def follow(response: Any) -> Any:
+    def follow(response: Any) -> EnvelopeResponse | Parked[EnvelopeResponse]:
         if not isinstance(response, Parked):
             return wrap(response)
 
@@ -77,13 +79,13 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     return follow(response)
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> Any:
-    """The envelope's own error; it has no room for a message."""
+def error(_request: EnvelopeRequest, error_code: int, _message: str | None) -> EnvelopeResponse:
+    """Return the envelope's own error; it has no message field."""
     return EnvelopeResponse(error_code=error_code)
 
 
 def _principal(data: bytes | None) -> DefaultPrincipalData:
-    """DefaultKafkaPrincipalBuilder.deserialize: int16 version, then DefaultPrincipalData of that version."""
+    """Decode a principal (DefaultKafkaPrincipalBuilder): int16 version, then DefaultPrincipalData."""
     try:
         if data is None or len(data) < 2:
             raise WireError("a principal without a version")
@@ -114,7 +116,7 @@ def _carried_header(data: bytes, speaks: Any) -> Request:
         ) from wrong
 
 
-def _carried_body(api: Api, carried: Request) -> Any:
+def _carried_body(api: AnyApi, carried: Request) -> Any:
     try:
         if not api.min_version <= carried.api_version <= api.max_version:
             raise WireError(f"{api_keys.name(carried.api_key)} version {carried.api_version} is not supported")
@@ -127,7 +129,7 @@ def _carried_body(api: Api, carried: Request) -> Any:
 
 
 def _says_not_controller(response: Any, inner: RequestContext) -> bool:
-    """RequestChannel.shouldReturnNotController."""
+    """Return True for NOT_CONTROLLER (RequestChannel.shouldReturnNotController)."""
     if isinstance(response, DescribeQuorumResponse):
         refused = error_codes.NOT_LEADER_OR_FOLLOWER
         return any(partition.error_code == refused for topic in response.topics for partition in topic.partitions)

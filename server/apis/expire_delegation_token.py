@@ -1,21 +1,21 @@
 """ExpireDelegationToken (40), versions 1-2: KIP-48, in KRaft since KIP-900.
 
-Only forwarded requests are served: whoever asks directly on a PLAINTEXT listener, or has logged in with a token, is
-refused (ControllerApis.allowTokenRequests).
+Only forwarded requests are served: direct requests on a PLAINTEXT listener, or with a token login, are refused
+(ControllerApis.allowTokenRequests).
 """
 
-from typing import Any
-
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller import delegation_tokens
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.security import delegation_tokens
 from mockraft.wire import error_codes
 from mockraft.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from mockraft.wire.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> ExpireDelegationTokenResponse:
-    """When the token expires; a negative period ends it at once."""
+def handle(
+    request: ExpireDelegationTokenRequest, ctx: RequestContext, controller: Controller
+) -> ExpireDelegationTokenResponse:
+    """Return the token's expiry; a negative period expires it at once."""
     if not ctx.allows_token_requests(controller.config.security_protocol):
         code = error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
         return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
@@ -25,8 +25,10 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> ExpireD
     return ExpireDelegationTokenResponse(expiry_timestamp_ms=controller.commit(result, ctx.now_ms))
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> ExpireDelegationTokenResponse:
-    """A top-level error; there is no room for a message."""
+def error(
+    _request: ExpireDelegationTokenRequest, error_code: int, _message: str | None
+) -> ExpireDelegationTokenResponse:
+    """Return a top-level error; the response has no message field."""
     return ExpireDelegationTokenResponse(error_code=error_code)
 
 

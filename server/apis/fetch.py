@@ -7,17 +7,17 @@ as Kafka fills them, although version 16 could hold them.
 """
 
 import logging
-from typing import Any
+from typing import TypeVar
 
 from mockraft.server.apis.api import Api, Parked, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum import PARTITION, TOPIC_ID, TOPIC_NAME, ReplicaKey
-from mockraft.server.controller.snapshot import SnapshotId
+from mockraft.server.controller.log.snapshot import SnapshotId
+from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_ID, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.voter_changes import check_leads
 from mockraft.wire import error_codes
-from mockraft.wire.messages.fetch_request import FetchRequest
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest
 from mockraft.wire.messages.fetch_response import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -31,11 +31,13 @@ from mockraft.wire.messages.fetch_response import SnapshotId as ResponseSnapshot
 _LOGGER = logging.getLogger(__name__)
 _RECORDS_BYTES_MAX = 8 << 20
 _NODE_ENDPOINTS_VERSION = 17
-_SAID_MAX = 4
+_CACHED_RESPONSES_MAX = 4
+
+_FetchResponseT = TypeVar("_FetchResponseT", bound=FetchResponse)
 
 
-class _SaidAgain(FetchResponse):
-    """A response that is the same for many: its bytes are made once for each version."""
+class _CachedResponse(FetchResponse):
+    """A response shared by many followers: encoded once per version."""
 
     __slots__ = ("written",)
 
@@ -48,10 +50,10 @@ class _SaidAgain(FetchResponse):
         return written
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
-    """What of the log follows the follower's offset, or why it cannot go on from there; `Parked` when nothing new.
+def handle(request: FetchRequest, ctx: RequestContext, controller: Controller) -> FetchResponse | Parked[FetchResponse]:
+    """Return records after the follower's offset, or an error; `Parked` if there is nothing new.
 
-    What is parked is answered when the log grows, when the high watermark moves, and when the leadership is lost.
+    A parked request is answered when the log grows, when the high watermark moves, and when the leadership is lost.
     """
     log, raft = controller.log, controller.raft
     if request.cluster_id is not None and request.cluster_id != controller.config.cluster_id:
@@ -64,7 +66,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
         return _response(data, ctx, controller)
     seen = (log.high_watermark, raft.epoch, raft.role)
 
-    def retry(now_ms: int, expired: bool) -> Any:
+    def retry(now_ms: int, expired: bool) -> FetchResponse | None:
         if log.end_offset > partition.fetch_offset or (log.high_watermark, raft.epoch, raft.role) != seen:
             return _response(_complete(request, partition, controller, now_ms)[0], ctx, controller)
         return _response(data, ctx, controller) if expired else None
@@ -72,21 +74,23 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     return Parked(ctx.now_ms + request.max_wait_ms, retry)
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> Any:
-    """A top-level error."""
+def error(_request: FetchRequest, error_code: int, _message: str | None) -> FetchResponse:
+    """Return a top-level error."""
     return FetchResponse(error_code=error_code)
 
 
-def _metadata_partition(request: Any) -> Any:
-    """The one partition asked for, None unless it is the metadata log's (RaftUtil.hasValidTopicPartition)."""
+def _metadata_partition(request: FetchRequest) -> FetchPartition | None:
+    """Return the requested partition, None unless it is the metadata log's (RaftUtil.hasValidTopicPartition)."""
     if len(request.topics) != 1 or request.topics[0].topic_id != TOPIC_ID:
         return None
     partitions = request.topics[0].partitions
     return partitions[0] if len(partitions) == 1 and partitions[0].partition == PARTITION else None
 
 
-def _complete(request: Any, partition: Any, controller: Controller, now_ms: int) -> tuple[PartitionData, bool]:
-    """The partition's answer as of now, and whether it says something that must not wait."""
+def _complete(
+    request: FetchRequest, partition: FetchPartition, controller: Controller, now_ms: int
+) -> tuple[PartitionData, bool]:
+    """Return the partition's current response, and whether it must be sent without waiting."""
     log, raft = controller.log, controller.raft
     offset, last_epoch = partition.fetch_offset, partition.last_fetched_epoch
     replica = ReplicaKey(
@@ -104,7 +108,7 @@ def _complete(request: Any, partition: Any, controller: Controller, now_ms: int)
         data.diverging_epoch = EpochEndOffset(epoch=differs.epoch, end_offset=differs.end_offset)
         if raft.leading is not None and raft.leading.diverged(replica.id, offset):
             _LOGGER.warning(
-                "replica %d has the log up to %d, epoch %d; this log ends at %d, epoch %d: it is told to truncate to %d"
+                "replica %d has the log up to %d, epoch %d; this log ends at %d, epoch %d: it must truncate to %d"
                 " (a broker exits when that is below its high watermark)",
                 *(replica.id, offset, last_epoch, log.end_offset, log.last_epoch, differs.end_offset),
             )
@@ -116,7 +120,7 @@ def _complete(request: Any, partition: Any, controller: Controller, now_ms: int)
     return data, differs is not None or bool(data.records)
 
 
-def _refusal(request: Any, partition: Any, controller: Controller, replica: ReplicaKey) -> int:
+def _refusal(request: FetchRequest, partition: FetchPartition, controller: Controller, replica: ReplicaKey) -> int:
     if (
         request.max_wait_ms < 0
         or partition.fetch_offset < 0
@@ -133,25 +137,28 @@ def _refusal(request: Any, partition: Any, controller: Controller, replica: Repl
     return error_codes.NONE
 
 
-def _response(data: PartitionData, ctx: RequestContext, controller: Controller) -> Any:
+def _response(data: PartitionData, ctx: RequestContext, controller: Controller) -> FetchResponse:
     raft = controller.raft
     if data.error_code or data.diverging_epoch.epoch >= 0 or data.snapshot_id.epoch >= 0:
         return _built(FetchResponse, data, ctx, controller)
-    # Most of what brokers ask has just been said to another one; the same bytes object hashes and compares at once.
+    # Most followers fetch what another one just did; the same bytes object hashes and compares at once.
     has_endpoints = ctx.api_version >= _NODE_ENDPOINTS_VERSION
     leader = (raft.leader_id, raft.epoch, raft.leader_address if has_endpoints else None)
     key = (data.records, data.high_watermark, controller.log.start_offset, leader)
-    said = raft.fetches_said
-    response = said.get(key)
+    cached = raft.fetch_responses
+    response = cached.get(key)
     if response is None:
-        if len(said) == _SAID_MAX:
-            del said[next(iter(said))]
-        response = said[key] = _built(_SaidAgain, data, ctx, controller)
+        if len(cached) == _CACHED_RESPONSES_MAX:
+            del cached[next(iter(cached))]
+        response = _built(_CachedResponse, data, ctx, controller)
         response.written = {}
+        cached[key] = response
     return response
 
 
-def _built(kind: Any, data: PartitionData, ctx: RequestContext, controller: Controller) -> Any:
+def _built(
+    kind: type[_FetchResponseT], data: PartitionData, ctx: RequestContext, controller: Controller
+) -> _FetchResponseT:
     raft = controller.raft
     data.partition_index = PARTITION
     data.log_start_offset = controller.log.start_offset

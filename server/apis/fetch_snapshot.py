@@ -1,20 +1,19 @@
 """FetchSnapshot (59), versions 0-1: KIP-630, KIP-853 (leader endpoint).
 
-Order of checks as in KafkaRaftClient.handleFetchSnapshotRequest. Kafka 4.3.1 means to say errors in the partition but
-cannot write such a response (its records are null) and says UNKNOWN_SERVER_ERROR instead; here they are said as meant.
+Order of checks as in KafkaRaftClient.handleFetchSnapshotRequest. Kafka 4.3.1 intends partition errors but cannot write
+such a response (its records are null) and sends UNKNOWN_SERVER_ERROR instead; here they are sent as intended.
 """
-
-from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum import PARTITION, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.log.snapshot import BOOTSTRAP, SnapshotId
+from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.snapshot import BOOTSTRAP, SnapshotId
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.voter_changes import check_leads
 from mockraft.wire import error_codes
+from mockraft.wire.messages import fetch_snapshot_request
 from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from mockraft.wire.messages.fetch_snapshot_response import (
     FetchSnapshotResponse,
@@ -28,8 +27,8 @@ from mockraft.wire.messages.fetch_snapshot_response import SnapshotId as Respons
 _CHUNK_BYTES_MAX = 8 << 20
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
-    """Up to maxBytes of a snapshot from a position on, not aligned to anything."""
+def handle(request: FetchSnapshotRequest, ctx: RequestContext, controller: Controller) -> FetchSnapshotResponse:
+    """Return up to maxBytes of a snapshot from a position on, not aligned to batches."""
     if request.cluster_id is not None and request.cluster_id != controller.config.cluster_id:
         raise ApiError(error_codes.INCONSISTENT_CLUSTER_ID)
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
@@ -44,12 +43,17 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     return _response(TOPIC_NAME, answer, ctx, controller)
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> Any:
-    """A top-level error."""
+def error(_request: FetchSnapshotRequest, error_code: int, _message: str | None) -> FetchSnapshotResponse:
+    """Return a top-level error."""
     return FetchSnapshotResponse(error_code=error_code)
 
 
-def _read(request: Any, partition: Any, controller: Controller, now_ms: int) -> PartitionSnapshot:
+def _read(
+    request: FetchSnapshotRequest,
+    partition: fetch_snapshot_request.PartitionSnapshot,
+    controller: Controller,
+    now_ms: int,
+) -> PartitionSnapshot:
     refused = check_leads(controller.raft, partition.current_leader_epoch)
     if refused:
         return PartitionSnapshot(error_code=refused)
@@ -63,7 +67,7 @@ def _read(request: Any, partition: Any, controller: Controller, now_ms: int) -> 
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
     leading = controller.raft.leading
     if leading is not None and request.replica_id >= 0:
-        leading.heard(ReplicaKey(request.replica_id, partition.replica_directory_id), now_ms)
+        leading.contacted(ReplicaKey(request.replica_id, partition.replica_directory_id), now_ms)
     return PartitionSnapshot(
         snapshot_id=ResponseSnapshotId(end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch),
         size=snapshot.size,
@@ -72,7 +76,9 @@ def _read(request: Any, partition: Any, controller: Controller, now_ms: int) -> 
     )
 
 
-def _response(topic_name: str, partition: PartitionSnapshot, ctx: RequestContext, controller: Controller) -> Any:
+def _response(
+    topic_name: str, partition: PartitionSnapshot, ctx: RequestContext, controller: Controller
+) -> FetchSnapshotResponse:
     if partition.unaligned_records is None:
         partition.unaligned_records = b""
     response = FetchSnapshotResponse(topics=[TopicSnapshot(name=topic_name, partitions=[partition])])

@@ -1,22 +1,25 @@
 """IncrementalAlterConfigs (44), versions 0-1: KIP-339, KIP-412 (broker loggers), KIP-714 and KIP-848 (their resources).
 
-Not done: a broker logger resource is checked for its name, and has no loggers.
+Not implemented: a broker logger resource is checked for its name, and has no loggers.
 """
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER, RESOURCE_TYPES
 from mockraft.kafka_configs.config_values import Operation, invalid_config
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_configs, is_allowed_on_cluster
-from mockraft.server.controller import configs
-from mockraft.server.controller.acl_types import AclOperation
-from mockraft.server.controller.configs import Change
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.settings import configs
+from mockraft.server.controller.settings.configs import Change
 from mockraft.wire import error_codes
-from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from mockraft.wire.messages.incremental_alter_configs_request import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from mockraft.wire.messages.incremental_alter_configs_response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
@@ -26,9 +29,11 @@ from mockraft.wire.metadata_log_frame import RecordAt
 _INTEGER: Final = re.compile(r"[+-]?\d{1,10}")
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> IncrementalAlterConfigsResponse:
-    """Each resource changed as a whole, or why not; all changes are one batch."""
-    responses, resources, loggers = _asked(request, ctx, controller)
+def handle(
+    request: IncrementalAlterConfigsRequest, ctx: RequestContext, controller: Controller
+) -> IncrementalAlterConfigsResponse:
+    """Change each resource's configs, or return its error; all changes are one batch."""
+    responses, resources, loggers = _requested(request, ctx, controller)
     records: list[RecordAt] = []
     for resource, changes in resources.items():
         try:
@@ -46,8 +51,10 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Increme
     return IncrementalAlterConfigsResponse(responses=responses + loggers)
 
 
-def error(request: Any, error_code: int, message: str | None) -> IncrementalAlterConfigsResponse:
-    """The error for each resource of the request."""
+def error(
+    request: IncrementalAlterConfigsRequest, error_code: int, message: str | None
+) -> IncrementalAlterConfigsResponse:
+    """Return the error for each resource of the request."""
     refusal = ApiError(error_code, message)
     return IncrementalAlterConfigsResponse(
         responses=[_response(each.resource_type, each.resource_name, refusal) for each in request.resources]
@@ -58,8 +65,10 @@ Resources = dict[tuple[int, str], dict[str, Change]]
 Responses = list[AlterConfigsResourceResponse]
 
 
-def _asked(request: Any, ctx: RequestContext, controller: Controller) -> tuple[Responses, Resources, Responses]:
-    """What is refused at once, the changes by resource and key, and the answers for broker loggers."""
+def _requested(
+    request: IncrementalAlterConfigsRequest, ctx: RequestContext, controller: Controller
+) -> tuple[Responses, Resources, Responses]:
+    """Return early errors, the changes by resource and key, and the results of broker loggers."""
     refused: Responses = []
     resources: Resources = {}
     repeated: set[tuple[int, str]] = set()
@@ -80,7 +89,7 @@ def _asked(request: Any, ctx: RequestContext, controller: Controller) -> tuple[R
     return refused, resources, loggers
 
 
-def _logger_refusal(resource: Any, ctx: RequestContext, controller: Controller) -> ApiError | None:
+def _logger_refusal(resource: AlterConfigsResource, ctx: RequestContext, controller: Controller) -> ApiError | None:
     if not is_allowed_on_cluster(controller, ctx, AclOperation.CLUSTER_ACTION):
         code = error_codes.CLUSTER_AUTHORIZATION_FAILED
         return ApiError(code, error_codes.message(code))

@@ -1,12 +1,11 @@
 """ListPartitionReassignments (46), version 0: KIP-455. Brokers forward it for every `kafka-topics --describe`."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image import Topic
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from mockraft.wire.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
@@ -15,10 +14,12 @@ from mockraft.wire.messages.list_partition_reassignments_response import (
 )
 
 
-def handle(request: Any, _ctx: RequestContext, controller: Controller) -> ListPartitionReassignmentsResponse:
-    """Those of the asked partitions (null: of all) that replicas are being added to or removed from.
+def handle(
+    request: ListPartitionReassignmentsRequest, _ctx: RequestContext, controller: Controller
+) -> ListPartitionReassignmentsResponse:
+    """Return the requested partitions (null: all) with replicas being added or removed.
 
-    What does not exist is left out (ReplicationControlManager.listPartitionReassignments).
+    Unknown partitions are left out (ReplicationControlManager.listPartitionReassignments).
     """
     image = controller.image.topics
     asked: Iterable[tuple[Topic | None, Iterable[int]]]
@@ -33,8 +34,10 @@ def handle(request: Any, _ctx: RequestContext, controller: Controller) -> ListPa
     return ListPartitionReassignmentsResponse(error_message=None, topics=[each for each in ongoing if each.partitions])
 
 
-def error(request: Any, error_code: int, message: str | None) -> ListPartitionReassignmentsResponse:
-    """The error for the request, and the partitions it named with nothing said of them."""
+def error(
+    request: ListPartitionReassignmentsRequest, error_code: int, message: str | None
+) -> ListPartitionReassignmentsResponse:
+    """Return the error for the request."""
     return ListPartitionReassignmentsResponse(
         error_code=error_code,
         error_message=message,

@@ -1,19 +1,19 @@
-"""The table of APIs as an Offer wants it: what ApiVersions says and which versions are taken.
+"""Apply an Offer to the table of APIs: the versions that ApiVersions lists and that are accepted.
 
 A version that Kafka's release has and mockraft's messages have not (Kafka 4.0 dropped many, KIP-896) is offered, as
-that release does; a request in it is refused by closing, with the reason in the journal.
+that release does; a request in it closes the connection, with the reason in the journal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mockraft.server.apis.api import Api
-from mockraft.server.controller.releases import Offer, api_ranges
+from mockraft.server.apis.api import AnyApi
+from mockraft.server.controller.settings.releases import Offer, api_ranges
 
 
-def offered(apis: Mapping[int, Api], offer: Offer) -> dict[int, Api]:
-    """The APIs that are left, with the versions that are offered; none that mockraft has not is added."""
+def offered(apis: Mapping[int, AnyApi], offer: Offer) -> dict[int, AnyApi]:
+    """Return the remaining APIs with their offered versions; APIs unknown to mockraft are not added."""
     ranges = dict(api_ranges(offer.release)) if offer.release is not None else {}
     table = {}
     for api_key, api in apis.items():

@@ -1,8 +1,8 @@
-"""The APIs of a controller that speaks an overlay's messages too.
+"""The APIs of a controller with an overlay's messages.
 
-An API that is handled keeps its handler: that reads an overlay's request by Kafka's names (what the overlay has not is
-at its default), and what it answers is said in the overlay's response. A request that nobody handles is answered with
-its response's defaults, if its schema offers it on a controller's listener.
+A handled API keeps its handler, which reads an overlay's request by Kafka's names (missing fields have defaults); its
+response is converted to the overlay's class. A request without a handler is answered with its response's defaults, if
+its schema offers it on a controller's listener.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mockraft.server.apis.api import Api, Parked
+from mockraft.server.apis.api import AnyApi, Api, Parked
 from mockraft.wire.message import Message
 from mockraft.wire.overlay import Overlay
 from mockraft.wire.recast import recast
 
 SCHEMA_DEFAULTS = "schema defaults"
-"""Who served an exchange that no handler knows."""
+"""Server name in the journal of an exchange without a handler."""
 
 _LISTENER = "controller"
 
 
-def apis_over(apis: Mapping[int, Api], overlay: Overlay) -> dict[int, Api]:
-    """The table by API key with the overlay's requests and responses in it."""
-    table = {api_key: _spoken_anew(api, overlay) for api_key, api in apis.items()}
+def apis_over(apis: Mapping[int, AnyApi], overlay: Overlay) -> dict[int, AnyApi]:
+    """Return the table by API key with the overlay's requests and responses in it."""
+    table = {api_key: _in_overlay_classes(api, overlay) for api_key, api in apis.items()}
     for name, found in overlay.overlaid.items():
         api_key = found.schema.api_key
         if found.schema.kind == "request" and api_key not in table and _LISTENER in found.listeners:
@@ -31,7 +31,7 @@ def apis_over(apis: Mapping[int, Api], overlay: Overlay) -> dict[int, Api]:
     return dict(sorted(table.items()))
 
 
-def _spoken_anew(api: Api, overlay: Overlay) -> Api:
+def _in_overlay_classes(api: AnyApi, overlay: Overlay) -> AnyApi:
     request, response = overlay.request(api.api_key), overlay.response(api.api_key)
     if request is api.request and response is api.response:
         return api
@@ -41,18 +41,18 @@ def _spoken_anew(api: Api, overlay: Overlay) -> Api:
     if response is api.response:
         return changed
 
-    def say(told: Any) -> Any:
-        if told.__class__ is Parked:
-            return Parked(told.deadline_ms, lambda now_ms, expired: say(told.retry(now_ms, expired)))
-        return None if told is None else recast(told, response)
+    def converted(result: Any) -> Any:
+        if result.__class__ is Parked:
+            return Parked(result.deadline_ms, lambda now_ms, expired: converted(result.retry(now_ms, expired)))
+        return None if result is None else recast(result, response)
 
-    def saying(tell: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *arguments: say(tell(*arguments))
+    def converting(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arguments: converted(function(*arguments))
 
-    return changed._replace(response=response, handle=saying(api.handle), error=saying(api.error))
+    return changed._replace(response=response, handle=converting(api.handle), error=converting(api.error))
 
 
-def _answered_with_defaults(overlay: Overlay, name: str, api_key: int) -> Api:
+def _answered_with_defaults(overlay: Overlay, name: str, api_key: int) -> AnyApi:
     request, response = overlay.by_name(name), overlay.response(api_key)
     return Api(
         request=request,
@@ -67,5 +67,5 @@ def _answered_with_defaults(overlay: Overlay, name: str, api_key: int) -> Api:
 
 
 def _newest(request: type[Message]) -> int:
-    """The newest version that is offered: Kafka offers no unstable one either."""
+    """Return the newest offered version: Kafka offers no unstable one either."""
     return request.max_version - (1 if request.latest_version_unstable else 0)

@@ -1,26 +1,53 @@
-"""What the requests of raft are checked for alike, and what their responses say alike (RaftUtil, KafkaRaftClient)."""
+"""Shared checks of raft requests, and shared parts of their responses (RaftUtil, KafkaRaftClient)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar, overload
 
-from mockraft.server.apis.api import Parked
+from mockraft.server.apis.api import Parked, ResponseT
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum import NO_DIRECTORY_ID, PARTITION, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PARTITION, TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import Endpoint
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.voter_set import Endpoint
 from mockraft.server.raft.outgoing import NodeEndpoint
 from mockraft.server.raft.raft import Raft
 from mockraft.server.raft.transitions import InconsistentLeaderError
 from mockraft.server.raft.voter_changes import VoterChange, check_leads
 from mockraft.wire import error_codes
+from mockraft.wire.messages import begin_quorum_epoch_request, end_quorum_epoch_request, vote_request
+from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest
+from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from mockraft.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from mockraft.wire.messages.vote_request import VoteRequest
+
+EndpointT = TypeVar("EndpointT")
+LeaderT = TypeVar("LeaderT")
 
 
-def only_partition(request: Any, controller: Controller) -> Any:
-    """The metadata log's partition in a Vote, BeginQuorumEpoch or EndQuorumEpoch request.
+class _Listener(Protocol):
+    name: str
+    host: str
+    port: int
 
-    ApiError INCONSISTENT_CLUSTER_ID, or INVALID_REQUEST where the request is not about that partition alone.
+
+@overload
+def only_partition(request: VoteRequest, controller: Controller) -> vote_request.PartitionData: ...
+@overload
+def only_partition(
+    request: BeginQuorumEpochRequest, controller: Controller
+) -> begin_quorum_epoch_request.PartitionData: ...
+@overload
+def only_partition(
+    request: EndQuorumEpochRequest, controller: Controller
+) -> end_quorum_epoch_request.PartitionData: ...
+def only_partition(
+    request: VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest, controller: Controller
+) -> vote_request.PartitionData | begin_quorum_epoch_request.PartitionData | end_quorum_epoch_request.PartitionData:
+    """Return the metadata log's partition in a Vote, BeginQuorumEpoch or EndQuorumEpoch request.
+
+    ApiError INCONSISTENT_CLUSTER_ID, or INVALID_REQUEST if the request is not about that partition alone.
     """
     if request.cluster_id not in (None, controller.config.cluster_id):
         raise ApiError(error_codes.INCONSISTENT_CLUSTER_ID)
@@ -34,20 +61,25 @@ def only_partition(request: Any, controller: Controller) -> Any:
 
 
 def voter_refusal(raft: Raft, node_id: int, epoch: int) -> int:
-    """The error code for a request that voters send each other (validateVoterOnlyRequest)."""
+    """Return the error code for a request between voters (validateVoterOnlyRequest)."""
     if epoch < raft.epoch:
         return error_codes.FENCED_LEADER_EPOCH
     return error_codes.INVALID_REQUEST if node_id < 0 else error_codes.NONE
 
 
-def is_meant(raft: Raft, voter_id: int, directory_id: bytes) -> bool:
-    """Whether a request is for this node; one that names nobody is."""
+def is_recipient(raft: Raft, voter_id: int, directory_id: bytes) -> bool:
+    """Return True if a request names this node or none."""
     own = raft.key
     return voter_id < 0 or ReplicaKey(voter_id, directory_id) in (own, ReplicaKey(own.id, NO_DIRECTORY_ID))
 
 
-def hear_leader(raft: Raft, request: Any, partition: Any, now_ms: int) -> int:
-    """Believe who says in BeginQuorumEpoch or EndQuorumEpoch that it leads, or led, an epoch; else the error code.
+def apply_reported_leader(
+    raft: Raft,
+    request: BeginQuorumEpochRequest | EndQuorumEpochRequest,
+    partition: begin_quorum_epoch_request.PartitionData | end_quorum_epoch_request.PartitionData,
+    now_ms: int,
+) -> int:
+    """Apply the leader and epoch of BeginQuorumEpoch or EndQuorumEpoch, or return the error code.
 
     ApiError UNKNOWN_SERVER_ERROR for a second leader of one epoch.
     """
@@ -56,50 +88,53 @@ def hear_leader(raft: Raft, request: Any, partition: Any, now_ms: int) -> int:
     if refused:
         return refused
     try:
-        raft.hear_of_leader(leader_id, epoch, _leader_among(request.leader_endpoints, raft, leader_id), now_ms)
+        raft.maybe_transition(leader_id, epoch, _leader_among(request.leader_endpoints, raft, leader_id), now_ms)
     except InconsistentLeaderError as wrong:
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR, str(wrong)) from wrong
     return error_codes.NONE
 
 
-def _leader_among(listeners: Sequence[Any], raft: Raft, leader_id: int) -> NodeEndpoint | None:
-    """Where a leader says that it listens, or the voters do."""
+def _leader_among(listeners: Sequence[_Listener], raft: Raft, leader_id: int) -> NodeEndpoint | None:
+    """Return the leader's endpoint from the request, or from the voters."""
     if not listeners:
         return raft.address_of(leader_id)
     found = listener_of(endpoints_of(listeners), raft)
     return NodeEndpoint(leader_id, found.host, found.port) if found else None
 
 
-def node_endpoints(node_endpoint: Any, raft: Raft) -> list[Any]:
-    """The leader's address as the responses of raft say it, in the class of the response; none while none is known."""
+def node_endpoints(node_endpoint: Callable[..., EndpointT], raft: Raft) -> list[EndpointT]:
+    """Return the leader's endpoint in the response's class; empty while none is known."""
     leader = raft.leader_address
     return [node_endpoint(node_id=leader.id, host=leader.host, port=leader.port)] if leader is not None else []
 
 
-def leader_and_epoch(leader_id_and_epoch: Any, raft: Raft) -> Any:
-    """The leader as partitions say it, in the class of the response."""
+def leader_and_epoch(leader_id_and_epoch: Callable[..., LeaderT], raft: Raft) -> LeaderT:
+    """Return the leader of a partition in the response's class."""
     return leader_id_and_epoch(leader_id=-1 if raft.leader_id is None else raft.leader_id, leader_epoch=raft.epoch)
 
 
-def endpoints_of(listeners: Sequence[Any]) -> tuple[Endpoint, ...]:
-    """The listeners that a voter was given."""
+def endpoints_of(listeners: Sequence[_Listener]) -> tuple[Endpoint, ...]:
+    """Return a voter's listeners."""
     return tuple(Endpoint(listener.name, listener.host, listener.port) for listener in listeners)
 
 
 def listener_of(endpoints: Sequence[Endpoint], raft: Raft) -> Endpoint | None:
-    """The one for controllers."""
+    """Return the endpoint of the controller listener."""
     return next((found for found in endpoints if found.name == raft.config.controller_listener_name), None)
 
 
-def voter_to_change(request: Any, controller: Controller, doing: str) -> ReplicaKey:
-    """The voter in an AddRaftVoter or RemoveRaftVoter request.
+def voter_to_change(
+    request: AddRaftVoterRequest | RemoveRaftVoterRequest, controller: Controller, doing: str
+) -> ReplicaKey:
+    """Return the voter in an AddRaftVoter or RemoveRaftVoter request.
 
-    ApiError INCONSISTENT_CLUSTER_ID, NOT_LEADER_OR_FOLLOWER, or INVALID_REQUEST where it is none; `doing` says what.
+    ApiError INCONSISTENT_CLUSTER_ID, NOT_LEADER_OR_FOLLOWER, or INVALID_REQUEST if it is invalid; `doing` names the
+    change.
     """
     cluster_id, raft = controller.config.cluster_id, controller.raft
     if request.cluster_id not in (None, cluster_id):
-        told = f'The given id "{request.cluster_id}" doesn\'t match the cluster id "{cluster_id}"'
-        raise ApiError(error_codes.INCONSISTENT_CLUSTER_ID, told)
+        message = f'The given id "{request.cluster_id}" doesn\'t match the cluster id "{cluster_id}"'
+        raise ApiError(error_codes.INCONSISTENT_CLUSTER_ID, message)
     refused = check_leads(raft, raft.epoch)
     if refused:
         raise ApiError(refused, "")
@@ -109,12 +144,14 @@ def voter_to_change(request: Any, controller: Controller, doing: str) -> Replica
     return key
 
 
-def when_changed(change: VoterChange, response: Any, deadline_ms: int) -> Any:
-    """The response to a change of voters once its outcome is known; `response(error_code, message)` makes it."""
+def when_changed(
+    change: VoterChange, response: Callable[[int, str | None], ResponseT], deadline_ms: int
+) -> ResponseT | Parked[ResponseT]:
+    """Return the response to a voter change once its outcome is known; `response(error_code, message)` makes it."""
     if change.result is not None:
         return response(*change.result)
 
-    def retry(_now_ms: int, expired: bool) -> Any:
+    def retry(_now_ms: int, expired: bool) -> ResponseT | None:
         if change.result is not None:
             return response(*change.result)
         code = error_codes.REQUEST_TIMED_OUT
@@ -124,5 +161,5 @@ def when_changed(change: VoterChange, response: Any, deadline_ms: int) -> Any:
 
 
 def refusal_text(error_code: int, message: str | None) -> str | None:
-    """The message; who may not change voters is told so in the code's own words (the requests' getErrorResponse)."""
+    """Return the message; authorization failures have the code's default message (getErrorResponse)."""
     return error_codes.message(error_code) if error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED else message

@@ -1,4 +1,4 @@
-"""The APIs of the controller listener: what is in this list is handled, and ApiVersions says so."""
+"""The APIs of the controller listener: every API in this list is handled and offered in ApiVersions."""
 
 from mockraft.server.apis import (
     add_raft_voter,
@@ -43,9 +43,9 @@ from mockraft.server.apis import (
     update_raft_voter,
     vote,
 )
-from mockraft.server.apis.api import Api
+from mockraft.server.apis.api import AnyApi
 
-APIS: dict[int, Api] = {
+APIS: dict[int, AnyApi] = {
     module.API.api_key: module.API
     for module in (
         fetch,
@@ -91,4 +91,4 @@ APIS: dict[int, Api] = {
         update_raft_voter,
     )
 }
-"""By API key, in the order of the keys."""
+"""APIs by API key, in ascending order."""

@@ -1,29 +1,29 @@
 """RemoveRaftVoter (81), version 0: KIP-853.
 
 Order of checks as in KafkaRaftClient.handleRemoveVoterRequest and RemoveVoterHandler. The last voter is never removed:
-to that VOTER_NOT_FOUND is the answer. A leader that is removed resigns once that is committed.
+the response is VOTER_NOT_FOUND. A removed leader resigns once that is committed.
 """
 
-from typing import Any
-
-from mockraft.server.apis.api import Api, RequestContext
+from mockraft.server.apis.api import Api, Parked, RequestContext
 from mockraft.server.apis.raft_requests import refusal_text, voter_to_change, when_changed
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft import voter_changes
 from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from mockraft.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
-    """The outcome, once the voters that are left are committed."""
+def handle(
+    request: RemoveRaftVoterRequest, ctx: RequestContext, controller: Controller
+) -> RemoveRaftVoterResponse | Parked[RemoveRaftVoterResponse]:
+    """Answer once the remaining voters are committed."""
     key = voter_to_change(request, controller, "Remove")
     change = voter_changes.remove(controller.raft, key, ctx.now_ms)
     return when_changed(change, _response, change.deadline_ms)
 
 
-def error(_request: Any, error_code: int, message: str | None) -> RemoveRaftVoterResponse:
-    """Code and message."""
+def error(_request: RemoveRaftVoterRequest, error_code: int, message: str | None) -> RemoveRaftVoterResponse:
+    """Return the code and message."""
     return _response(error_code, refusal_text(error_code, message))
 
 

@@ -1,9 +1,7 @@
-"""SaslAuthenticate (36), versions 0-2: KIP-152, KIP-368. Not done: SASL.
+"""SaslAuthenticate (36), versions 0-2: KIP-152, KIP-368. Handles requests outside a login only.
 
-Nobody authenticates on a PLAINTEXT listener (ControllerApis.handleSaslAuthenticateRequest).
+There is no authentication on a PLAINTEXT listener (ControllerApis.handleSaslAuthenticateRequest).
 """
-
-from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
@@ -13,13 +11,13 @@ from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateReq
 from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> SaslAuthenticateResponse:
-    """Always ApiError ILLEGAL_SASL_STATE."""
+def handle(request: SaslAuthenticateRequest, ctx: RequestContext, controller: Controller) -> SaslAuthenticateResponse:
+    """Raise ApiError ILLEGAL_SASL_STATE, always."""
     raise ApiError(error_codes.ILLEGAL_SASL_STATE, "SaslAuthenticate request received after successful authentication")
 
 
-def error(_request: Any, error_code: int, message: str | None) -> SaslAuthenticateResponse:
-    """Code and message."""
+def error(_request: SaslAuthenticateRequest, error_code: int, message: str | None) -> SaslAuthenticateResponse:
+    """Return the code and message."""
     return SaslAuthenticateResponse(error_code=error_code, error_message=message)
 
 

@@ -1,9 +1,7 @@
-"""SaslHandshake (17), versions 0-1: KIP-43, KIP-152. Not done: SASL.
+"""SaslHandshake (17), versions 0-1: KIP-43, KIP-152. Handles requests outside a login only.
 
 There is nothing to negotiate on a PLAINTEXT listener (ControllerApis.handleSaslHandshakeRequest).
 """
-
-from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
@@ -13,13 +11,13 @@ from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from mockraft.wire.messages.sasl_handshake_response import SaslHandshakeResponse
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> SaslHandshakeResponse:
-    """Always ApiError ILLEGAL_SASL_STATE."""
+def handle(request: SaslHandshakeRequest, ctx: RequestContext, controller: Controller) -> SaslHandshakeResponse:
+    """Raise ApiError ILLEGAL_SASL_STATE, always."""
     raise ApiError(error_codes.ILLEGAL_SASL_STATE)
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> SaslHandshakeResponse:
-    """A top-level error, and no mechanism; there is no room for a message."""
+def error(_request: SaslHandshakeRequest, error_code: int, _message: str | None) -> SaslHandshakeResponse:
+    """Return a top-level error and no mechanism; the response has no message field."""
     return SaslHandshakeResponse(error_code=error_code)
 
 

@@ -1,21 +1,21 @@
-"""UnregisterBroker (64), version 0: an administrator forgets a broker (KIP-185, KIP-631)."""
+"""UnregisterBroker (64), version 0: an administrator unregisters a broker (KIP-185, KIP-631)."""
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller.acl_types import AclOperation
+from mockraft.server.controller.brokers.registration import unregister_broker
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.registration import unregister_broker
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.messages.unregister_broker_response import UnregisterBrokerResponse
 
 
 def handle(request: UnregisterBrokerRequest, ctx: RequestContext, controller: Controller) -> UnregisterBrokerResponse:
-    """Nothing but success. ApiError BROKER_ID_NOT_REGISTERED."""
+    """Return success. ApiError BROKER_ID_NOT_REGISTERED."""
     controller.commit(unregister_broker(controller, request.broker_id), ctx.now_ms)
     return UnregisterBrokerResponse()
 
 
 def error(request: UnregisterBrokerRequest, error_code: int, message: str | None) -> UnregisterBrokerResponse:
-    """Code and message."""
+    """Return the code and message."""
     return UnregisterBrokerResponse(error_code=error_code, error_message=message)
 
 

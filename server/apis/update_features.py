@@ -1,25 +1,23 @@
 """UpdateFeatures (57), versions 0-2: KIP-584, KIP-778 (metadata.version), KIP-853 (kraft.version), KIP-966 (ELR).
 
-Version 0 can only upgrade: Kafka's controller does not look at `allowDowngrade`. The timeout is not looked at either.
+Version 0 can only upgrade: Kafka's controller ignores `allowDowngrade`. The timeout is ignored too.
 """
 
-from typing import Any
-
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller import feature_updates
-from mockraft.server.controller.acl_types import AclOperation
+from mockraft.server.controller.brokers.registration import register_itself
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.feature_updates import FeatureUpdate
-from mockraft.server.controller.registration import register_itself
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.server.controller.settings import feature_updates
+from mockraft.server.controller.settings.feature_updates import FeatureUpdate
 from mockraft.server.raft import voter_changes
 from mockraft.wire import error_codes
 from mockraft.wire.messages.update_features_request import UpdateFeaturesRequest
 from mockraft.wire.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> UpdateFeaturesResponse:
-    """All features updated, or none and why."""
+def handle(request: UpdateFeaturesRequest, ctx: RequestContext, controller: Controller) -> UpdateFeaturesResponse:
+    """Update all features, or none and return the error."""
     updates = {
         update.feature: FeatureUpdate(update.max_version_level, update.upgrade_type)
         for update in request.feature_updates
@@ -33,7 +31,7 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> UpdateF
         if result.response != controller.log.kraft_version:
             voter_changes.upgrade_kraft_version(controller.raft, result.response, ctx.now_ms)
         controller.commit(result, ctx.now_ms)
-        # From 3.7-IV0 on a controller registers; one that was started below it does so now.
+        # From 3.7-IV0 on controllers register; one that was started at a lower level does so now.
         if not controller.is_registered:
             controller.commit(register_itself(controller), ctx.now_ms)
     response = UpdateFeaturesResponse(error_message=None)
@@ -45,8 +43,8 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> UpdateF
     return response
 
 
-def error(_request: Any, error_code: int, message: str | None) -> UpdateFeaturesResponse:
-    """The error for the request as a whole."""
+def error(_request: UpdateFeaturesRequest, error_code: int, message: str | None) -> UpdateFeaturesResponse:
+    """Return the error for the request as a whole."""
     return UpdateFeaturesResponse(error_code=error_code, error_message=message)
 
 

@@ -1,17 +1,15 @@
 """UpdateRaftVoter (82), version 0: KIP-853.
 
-Order of checks as in KafkaRaftClient.handleUpdateVoterRequest and UpdateVoterHandler. At kraft.version 0 what a voter
-says is kept in memory, for the day of the upgrade.
+Order of checks as in KafkaRaftClient.handleUpdateVoterRequest and UpdateVoterHandler. At kraft.version 0 a voter's
+report is kept in memory, for the upgrade of kraft.version.
 """
-
-from typing import Any
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import endpoints_of, leader_and_epoch, listener_of
-from mockraft.server.controller.acl_types import AclOperation
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
-from mockraft.server.controller.voter_set import VoterNode
+from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import VoterNode
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft import voter_changes
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import error_codes
@@ -19,8 +17,8 @@ from mockraft.wire.messages.update_raft_voter_request import UpdateRaftVoterRequ
 from mockraft.wire.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
-    """Whether the voter's endpoints were taken, and who leads."""
+def handle(request: UpdateRaftVoterRequest, ctx: RequestContext, controller: Controller) -> UpdateRaftVoterResponse:
+    """Update the voter's endpoints, and return the known leader."""
     raft = controller.raft
     if request.cluster_id not in (None, controller.config.cluster_id):
         code = error_codes.INCONSISTENT_CLUSTER_ID
@@ -32,12 +30,12 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     return UpdateRaftVoterResponse(error_code=code, current_leader=leader)
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> Any:
-    """The code."""
+def error(_request: UpdateRaftVoterRequest, error_code: int, _message: str | None) -> UpdateRaftVoterResponse:
+    """Return the code."""
     return UpdateRaftVoterResponse(error_code=error_code)
 
 
-def _update(raft: Raft, request: Any, now_ms: int) -> int:
+def _update(raft: Raft, request: UpdateRaftVoterRequest, now_ms: int) -> int:
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
     endpoints = endpoints_of(request.listeners)
     lowest = request.k_raft_version_feature.min_supported_version

@@ -1,25 +1,30 @@
 """Vote (52), versions 0-2: KIP-595, KIP-853 (directory ids), KIP-996 (pre-vote).
 
-Order of checks as in KafkaRaftClient.handleVoteRequest: a higher epoch is believed even of a pre-vote.
+Order of checks as in KafkaRaftClient.handleVoteRequest: a higher epoch is accepted even of a pre-vote.
 """
 
-from typing import Any
-
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.raft_requests import is_meant, leader_and_epoch, node_endpoints, only_partition, voter_refusal
-from mockraft.server.controller.acl_types import AclOperation
+from mockraft.server.apis.raft_requests import (
+    is_recipient,
+    leader_and_epoch,
+    node_endpoints,
+    only_partition,
+    voter_refusal,
+)
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum import TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.quorum.election_state import TOPIC_NAME, ReplicaKey
+from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import error_codes
+from mockraft.wire.messages import vote_request
 from mockraft.wire.messages.vote_request import VoteRequest
 from mockraft.wire.messages.vote_response import NodeEndpoint, PartitionData, TopicData, VoteResponse
 
 _NODE_ENDPOINTS_VERSION = 1
 
 
-def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
-    """Whether the vote is granted, and who leads."""
+def handle(request: VoteRequest, ctx: RequestContext, controller: Controller) -> VoteResponse:
+    """Return the vote and the known leader."""
     partition = only_partition(request, controller)
     raft = controller.raft
     refused, granted = _vote(raft, request, partition, ctx.now_ms)
@@ -31,14 +36,14 @@ def handle(request: Any, ctx: RequestContext, controller: Controller) -> Any:
     return response
 
 
-def error(_request: Any, error_code: int, _message: str | None) -> Any:
-    """A top-level error."""
+def error(_request: VoteRequest, error_code: int, _message: str | None) -> VoteResponse:
+    """Return a top-level error."""
     return VoteResponse(error_code=error_code)
 
 
-def _vote(raft: Raft, request: Any, partition: Any, now_ms: int) -> tuple[int, bool]:
+def _vote(raft: Raft, request: VoteRequest, partition: vote_request.PartitionData, now_ms: int) -> tuple[int, bool]:
     epoch, last_epoch, pre_vote = partition.replica_epoch, partition.last_offset_epoch, partition.pre_vote
-    # Who asks for a vote has begun an epoch; who asks beforehand has not.
+    # A vote request begins an epoch; a pre-vote request does not.
     is_illegal_epoch = last_epoch > epoch if pre_vote else last_epoch >= epoch
     if partition.last_offset < 0 or last_epoch < 0 or is_illegal_epoch:
         return error_codes.INVALID_REQUEST, False
@@ -47,7 +52,7 @@ def _vote(raft: Raft, request: Any, partition: Any, now_ms: int) -> tuple[int, b
         return refused, False
     if epoch > raft.epoch:
         raft.to_unattached(epoch, now_ms)
-    if not is_meant(raft, request.voter_id, partition.voter_directory_id):
+    if not is_recipient(raft, request.voter_id, partition.voter_directory_id):
         return error_codes.INVALID_VOTER_KEY, False
     candidate = ReplicaKey(partition.replica_id, partition.replica_directory_id)
     granted = raft.vote(candidate, last_epoch, partition.last_offset, pre_vote=pre_vote, now_ms=now_ms)

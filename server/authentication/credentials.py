@@ -1,4 +1,4 @@
-"""What the controller knows about users: passwords of the configuration, SCRAM credentials and tokens of the image."""
+"""Credentials: passwords of the configuration, SCRAM credentials and tokens of the image."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import hashlib
 import hmac
 from typing import NamedTuple
 
-from mockraft.server.controller import delegation_tokens
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image.security import ScramCredential
-from mockraft.server.controller.scram import NUMBERS
+from mockraft.server.controller.security import delegation_tokens
+from mockraft.server.controller.security.scram import NUMBERS
 from mockraft.wire import scram
 
 TOKEN_CREDENTIALS_KEPT = 1_000
 
 
 class TokenCredential(NamedTuple):
-    """A delegation token as somebody who logs in with it: a credential, whose it is, and until when (ms)."""
+    """A delegation token used for a login: credential, owner and expiry (ms)."""
 
     credential: ScramCredential
     owner: str
@@ -25,25 +25,25 @@ class TokenCredential(NamedTuple):
 
 
 class Credentials:
-    """Looks users up at the time of asking, so a changed password counts from the next log-in on."""
+    """Looks users up at each login, so a changed password counts from the next login on."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
         self._of_tokens: dict[tuple[str, str], ScramCredential] = {}
 
     def password_is(self, user: str, password: str) -> bool | None:
-        """Whether it is the user's password for PLAIN, in a time that does not tell; None for nobody's name."""
+        """Check a user's PLAIN password in constant time; None for an unknown user."""
         known = self._controller.config.plain_users.get(user)
-        # Digests are equally long, so the time says nothing about the length either.
+        # Digests are equally long, so the time does not reveal the length either.
         same = hmac.compare_digest(_digest(password), _digest(known or ""))
         return None if known is None else same
 
     def scram(self, mechanism: str, user: str) -> ScramCredential | None:
-        """A user's credential."""
+        """Return a user's credential."""
         return self._controller.image.security.scram.get((NUMBERS[mechanism], user))
 
     def token(self, mechanism: str, token_id: str) -> TokenCredential | None:
-        """A token's credential: its HMAC is the password (DelegationTokenManager.prepareScramCredentials)."""
+        """Return a token's credential: its HMAC is the password (DelegationTokenManager.prepareScramCredentials)."""
         token = self._controller.image.security.delegation_tokens.get(token_id)
         secret_key = self._controller.config.delegation_token_secret_key
         if token is None or not secret_key:

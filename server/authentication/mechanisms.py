@@ -1,7 +1,7 @@
-"""The server's side of PLAIN (RFC 4616) and SCRAM (RFC 5802), as Kafka's PlainSaslServer and ScramSaslServer do them.
+"""Server side of PLAIN (RFC 4616) and SCRAM (RFC 5802), as Kafka's PlainSaslServer and ScramSaslServer.
 
-A mechanism takes the client's tokens one by one and gives what is answered. When it `is_complete`, `user` is who logged
-in. No sockets, no time: the exchange around it is `sasl_exchange`.
+A mechanism takes the client's tokens one by one and returns the responses. When it `is_complete`, `user` is the
+authenticated user. No sockets, no time: the exchange around it is `sasl_exchange`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 class AuthenticationError(Exception):
-    """Why somebody was not let in. `told` is what they may know (Kafka's words), None for nothing but that."""
+    """Reason for a failed login. `client_message` is what the client gets, None for a generic text."""
 
-    def __init__(self, reason: str, told: str | None = None) -> None:
+    def __init__(self, reason: str, client_message: str | None = None) -> None:
         super().__init__(reason)
-        self.told = told
+        self.client_message = client_message
 
 
 class Mechanism(Protocol):
-    """One log-in under way.
+    """One login in progress.
 
-    `is_token`: it is with a delegation token, which is good until `credential_expiration_ms` (since the epoch).
+    `is_token`: it uses a delegation token, which is valid until `credential_expiration_ms` (since the epoch).
     """
 
     user: str
@@ -41,17 +41,17 @@ class Mechanism(Protocol):
     credential_expiration_ms: int | None
 
     def evaluate(self, token: bytes) -> bytes:
-        """Answer the client's next token; AuthenticationError ends it."""
+        """Return the response to the client's next token; AuthenticationError ends the login."""
         ...
 
 
-def mechanism(name: str, credentials: Credentials, chance: random.Random) -> Mechanism:
-    """A new log-in with the mechanism of this name."""
-    return Plain(credentials) if name == PLAIN else Scram(name, credentials, chance)
+def mechanism(name: str, credentials: Credentials, rng: random.Random) -> Mechanism:
+    """Return a new login with the mechanism of this name."""
+    return Plain(credentials) if name == PLAIN else Scram(name, credentials, rng)
 
 
 class Plain:
-    """One token: whom one wants to act as (empty or oneself), name and password, between zero bytes."""
+    """One token: authorization id (empty or the user), name and password, separated by zero bytes."""
 
     def __init__(self, credentials: Credentials) -> None:
         self.user = ""
@@ -95,16 +95,16 @@ _CLIENT_FINAL = re.compile(
 )
 
 CLIENT_FIRST_BYTES_MAX = 8_192
-"""What is kept of a stranger between the two messages; Java's client says about forty bytes and the name."""
+"""Limit on the data kept between the two messages; Java's client sends about forty bytes and the name."""
 
 _NONCE_BITS = 130
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Scram:
-    """Two tokens: name and nonce, then the proof that one has the password; `tokenauth=true` logs in with a token."""
+    """Two tokens: name and nonce, then the client's proof; `tokenauth=true` logs in with a delegation token."""
 
-    def __init__(self, name: str, credentials: Credentials, chance: random.Random) -> None:
+    def __init__(self, name: str, credentials: Credentials, rng: random.Random) -> None:
         self.user = ""
         self.is_complete = False
         self.is_token = False
@@ -112,18 +112,18 @@ class Scram:
         self._name = name
         self._hash_name = scram.HASHES[name]
         self._credentials = credentials
-        self._chance = chance
+        self._rng = rng
         self._credential: ScramCredential | None = None
         self._said = ""
         self._nonce = ""
 
     def evaluate(self, token: bytes) -> bytes:
-        """Answer the first message with salt and iterations, the last with the server's own proof."""
+        """Answer the first message with salt and iterations, the last with the server's proof."""
         return self._first(token) if self._credential is None else self._final(token, self._credential)
 
     def _first(self, token: bytes) -> bytes:
         if len(token) > CLIENT_FIRST_BYTES_MAX:
-            raise AuthenticationError(f"{self._name}: a first message of {len(token)} bytes")
+            raise AuthenticationError(f"{self._name}: the first message has {len(token)} bytes")
         message = _matched(_CLIENT_FIRST, token, f"{self._name}: the client's first message is malformed")
         try:
             name = scram.name_of(message["name"])
@@ -158,7 +158,7 @@ class Scram:
     def _final(self, token: bytes, credential: ScramCredential) -> bytes:
         message = _matched(_CLIENT_FINAL, token, f"{self._name}: the client's last message is malformed")
         if message["nonce"] != self._nonce:
-            raise AuthenticationError(f"{self._name}: the nonce of {self.user!r} is not the one that was given")
+            raise AuthenticationError(f"{self._name}: wrong nonce of {self.user!r}")
         auth_message = f"{self._said},{message['without_proof']}".encode()
         proof = base64.b64decode(message["proof"])
         expected = scram.signature(self._hash_name, credential.stored_key, auth_message)
@@ -171,8 +171,8 @@ class Scram:
         return b"v=" + base64.b64encode(signature)
 
     def _server_nonce(self) -> str:
-        """As ScramFormatter.secureRandomString: 130 bits in digits and small letters."""
-        number, digits = self._chance.getrandbits(_NONCE_BITS), ""
+        """Return a nonce as ScramFormatter.secureRandomString does: 130 bits in digits and small letters."""
+        number, digits = self._rng.getrandbits(_NONCE_BITS), ""
         while number:
             number, digit = divmod(number, len(_DIGITS))
             digits += _DIGITS[digit]
@@ -188,9 +188,9 @@ def _matched(pattern: re.Pattern[str], token: bytes, reason: str) -> re.Match[st
 
 def _check_authorization_id(authorization_id: str, user: str) -> None:
     if authorization_id and authorization_id != user:
-        told = "Authentication failed: Client requested an authorization id that is different from username"
-        raise AuthenticationError(f"{user!r} wants to act as {authorization_id!r}", told)
+        client_message = "Authentication failed: Client requested an authorization id that is different from username"
+        raise AuthenticationError(f"{user!r} requested authorization as {authorization_id!r}", client_message)
 
 
-def _deny(told: str) -> NoReturn:
-    raise AuthenticationError(told, told)
+def _deny(client_message: str) -> NoReturn:
+    raise AuthenticationError(client_message, client_message)

@@ -1,9 +1,9 @@
-"""What a connection on a SASL listener may say until it has said who it is: KIP-43, KIP-152, KIP-368.
+"""Requests on a SASL listener before and during authentication: KIP-43, KIP-152, KIP-368.
 
 Source: SaslServerAuthenticator.
 
-One object per connection, fed with request frames. Its verdict on each is data: let it through to the APIs, answer it,
-or turn the connection away. Afterwards it stays only where the session has an end, for logging in again.
+One object per connection, fed with request frames. Its verdict on each is data: pass it to the APIs, answer it, or
+refuse the connection. Afterwards it stays only if the session expires, for re-authentication.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mockraft.server.apis import api_versions, sasl_authenticate, sasl_handshake
-from mockraft.server.apis.api import Api
+from mockraft.server.apis.api import AnyApi
 from mockraft.server.authentication.credentials import Credentials
 from mockraft.server.authentication.mechanisms import AuthenticationError, Mechanism, mechanism
 from mockraft.server.config import ControllerConfig
@@ -33,7 +33,7 @@ REAUTHENTICATION_PAUSE_MS: Final = 1_000
 
 
 class State(Enum):
-    """SaslServerAuthenticator.SaslState; what failed has none any more."""
+    """SaslServerAuthenticator.SaslState; a failed login has none any more."""
 
     INITIAL_REQUEST = auto()
     HANDSHAKE_OR_VERSIONS_REQUEST = auto()
@@ -53,24 +53,24 @@ TAKEN: Final[Mapping[State, frozenset[int]]] = {
     State.REAUTH_PROCESS_HANDSHAKE: _HANDSHAKE,
     State.AUTHENTICATE: frozenset({api_keys.SASL_AUTHENTICATE}),
 }
-"""The APIs that are taken in each state in which only some are."""
+"""APIs accepted in each restricted state."""
 
 
 class Answer(NamedTuple):
     """A response in Kafka's form."""
 
-    api: Api
+    api: AnyApi
     request: Request
     body: Any
     response: Any
 
 
 class Verdict(NamedTuple):
-    """What becomes of a frame.
+    """Verdict on a frame.
 
-    `passes`: the API answers it. Else `answer` or the bare bytes of `token` are said, if any. With a `failure` (the
-    real reason, for the journal) the connection is turned away after that; `expired`, at once. `is_complete`: it is
-    known from now on who is there.
+    `passes`: the API answers it. Else `answer` or the bare bytes of `token` are sent, if any. With a `failure` (the
+    real reason, for the journal) the connection is closed after that; `expired`, at once. `is_complete`: the client is
+    authenticated from now on.
     """
 
     passes: bool = False
@@ -85,13 +85,13 @@ _PASSES: Final = Verdict(passes=True)
 
 
 class SaslExchange:
-    """A connection's log-in.
+    """A connection's login.
 
     Once complete, `principal` is `User:name`; `session_ends_ms` is None for a session without end.
     """
 
     def __init__(
-        self, config: ControllerConfig, apis: Mapping[int, Api], credentials: Credentials, chance: random.Random
+        self, config: ControllerConfig, apis: Mapping[int, AnyApi], credentials: Credentials, rng: random.Random
     ) -> None:
         self.state = State.INITIAL_REQUEST
         self.principal = ""
@@ -100,7 +100,7 @@ class SaslExchange:
         self._config = config
         self._apis = apis
         self._credentials = credentials
-        self._chance = chance
+        self._rng = rng
         self._name = ""
         self._mechanism: Mechanism | None = None
         self._has_headers = False
@@ -141,7 +141,7 @@ class SaslExchange:
         return self._token(request, body, now_ms)
 
     def _begins_again(self, frame: bytes, now_ms: int) -> bool:
-        """Whether this is the handshake of a re-authentication (KafkaChannel.maybeBeginServerReauthentication)."""
+        """Return True for the handshake of a re-authentication (KafkaChannel.maybeBeginServerReauthentication)."""
         began_ms = self._reauthentication_began_ms
         return (
             int.from_bytes(frame[:2], "big") == api_keys.SASL_HANDSHAKE
@@ -154,8 +154,8 @@ class SaslExchange:
             return Verdict(failure=f"refused: the session of {self.principal} is over", expired=True)
         return _PASSES
 
-    def _versions(self, api: Api, request: Request) -> Verdict:
-        """What ApiVersions says is the API's affair; after one that it takes, the handshake must come."""
+    def _versions(self, api: AnyApi, request: Request) -> Verdict:
+        """Leave ApiVersions to the API; after a valid one, the handshake must follow."""
         self.state = State.HANDSHAKE_OR_VERSIONS_REQUEST
         if request.api_version <= api.max_version:
             body = _body(api, request)
@@ -169,7 +169,7 @@ class SaslExchange:
         self._has_headers = request.api_version >= 1
         if body.mechanism not in enabled:
             answer.response.error_code = error_codes.UNSUPPORTED_SASL_MECHANISM
-            # Kafka's network thread finds this out itself the second time, and says nothing.
+            # Kafka's network thread detects this itself the second time, and sends nothing.
             return Verdict(
                 answer=None if self._reauthenticates else answer,
                 failure=f"refused: SASL mechanism {body.mechanism!r} is not enabled",
@@ -178,30 +178,30 @@ class SaslExchange:
             self.state = State.REAUTH_BAD_MECHANISM
             return Verdict(answer=answer)
         self._name = body.mechanism
-        self._mechanism = mechanism(self._name, self._credentials, self._chance)
+        self._mechanism = mechanism(self._name, self._credentials, self._rng)
         self.state = State.AUTHENTICATE
         return Verdict(answer=answer)
 
     def _token(self, request: Request, body: Any, now_ms: int) -> Verdict:
-        told = SaslAuthenticateResponse(error_code=error_codes.SASL_AUTHENTICATION_FAILED)
-        answer = Answer(sasl_authenticate.API, request, body, told)
+        client_message = SaslAuthenticateResponse(error_code=error_codes.SASL_AUTHENTICATION_FAILED)
+        answer = Answer(sasl_authenticate.API, request, body, client_message)
         try:
-            told.auth_bytes = self._evaluate(body.auth_bytes)
+            client_message.auth_bytes = self._evaluate(body.auth_bytes)
         except AuthenticationError as denied:
             again = "re-authentication" if self._reauthenticates else "authentication"
             nothing = (
                 f"Authentication failed during {again} due to invalid credentials with SASL mechanism {self._name}"
             )
-            told.error_message = denied.told or nothing
+            client_message.error_message = denied.client_message or nothing
             return Verdict(answer=answer, failure=f"refused: {denied}")
-        told.error_code = error_codes.NONE
+        client_message.error_code = error_codes.NONE
         if not self._is_complete:
             return Verdict(answer=answer)
-        told.session_lifetime_ms = self._begin_session(now_ms)
+        client_message.session_lifetime_ms = self._begin_session(now_ms)
         return Verdict(answer=answer, is_complete=True)
 
     def _bare_token(self, frame: bytes, now_ms: int) -> Verdict:
-        """After a handshake of version 0 tokens come and go without headers."""
+        """Process a token without header, as sent after a handshake of version 0."""
         try:
             token = self._evaluate(frame)
         except AuthenticationError as denied:
@@ -220,12 +220,12 @@ class SaslExchange:
         answered = self._mechanism.evaluate(token)
         if self._reauthenticates and self._is_complete and self.principal != f"User:{self._mechanism.user}":
             was, wanted = self.principal.replace(":", ".", 1), f"User.{self._mechanism.user}"
-            told = f"Cannot change principals during re-authentication from {was}: {wanted}"
-            raise AuthenticationError(told, told)
+            client_message = f"Cannot change principals during re-authentication from {was}: {wanted}"
+            raise AuthenticationError(client_message, client_message)
         return answered
 
     def _begin_session(self, now_ms: int) -> int:
-        """Who is there, and for how long (ms, 0 for ever): the token's time and `connections.max.reauth.ms`."""
+        """Return principal and session lifetime (ms, 0: unlimited): token expiry and `connections.max.reauth.ms`."""
         log_in = self._mechanism
         assert log_in is not None
         self._mechanism = None
@@ -248,19 +248,20 @@ class SaslExchange:
         api = self._apis.get(request.api_key)
         if self.state is not State.AUTHENTICATE or api is None:
             return Verdict(failure=failure)
-        told = f"Unexpected Kafka request of type {_java_name(name)} during SASL authentication."
+        client_message = f"Unexpected Kafka request of type {_java_name(name)} during SASL authentication."
         body = _body(api, request)
         return Verdict(
-            answer=Answer(api, request, body, api.error(body, error_codes.ILLEGAL_SASL_STATE, told)), failure=failure
+            answer=Answer(api, request, body, api.error(body, error_codes.ILLEGAL_SASL_STATE, client_message)),
+            failure=failure,
         )
 
 
-def _body(api: Api, request: Request) -> Any:
+def _body(api: AnyApi, request: Request) -> Any:
     if not api.min_version <= request.api_version <= api.max_version:
         raise WireError(f"{api_keys.name(request.api_key)} has no version {request.api_version} here")
     return api.request.read_from(request.frame, request.api_version, request.body_offset)[0]
 
 
 def _java_name(name: str) -> str:
-    """`CreateTopics` as CREATE_TOPICS."""
+    """Return `CreateTopics` as CREATE_TOPICS."""
     return "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in name).lstrip("_")

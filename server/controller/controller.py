@@ -1,4 +1,4 @@
-"""The heart: log, image, soft state, and the one way in which any of them changes (Kafka's QuorumController)."""
+"""The controller: log, image, soft state, and the only code that changes them (Kafka's QuorumController)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.authorizer import Authorizer
-from mockraft.server.controller.configs import static_configs
-from mockraft.server.controller.data_dir import random_uuid
-from mockraft.server.controller.features import METADATA_VERSION
-from mockraft.server.controller.heartbeat_states import HeartbeatStates
+from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
+from mockraft.server.controller.brokers.registration import register_itself
+from mockraft.server.controller.brokers.sessions import Sessions
 from mockraft.server.controller.image import Image
-from mockraft.server.controller.mutation_quota import MutationQuotas
+from mockraft.server.controller.log.data_dir import random_uuid
 from mockraft.server.controller.periodic import NEVER_MS, Periodic
 from mockraft.server.controller.periodic_tasks import periodic_tasks
-from mockraft.server.controller.placement import UsableRacks
-from mockraft.server.controller.registration import register_itself
-from mockraft.server.controller.releases import release_of
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult, check_fits_one_batch
-from mockraft.server.controller.sessions import Sessions
+from mockraft.server.controller.security.authorizer import Authorizer
+from mockraft.server.controller.settings.configs import static_configs
+from mockraft.server.controller.settings.features import METADATA_VERSION
+from mockraft.server.controller.settings.mutation_quota import MutationQuotas
+from mockraft.server.controller.settings.releases import release_of
+from mockraft.server.controller.topics.placement import UsableRacks
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import random
 
     from mockraft.server.raft.raft import Raft
+    from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
 
 T = TypeVar("T")
 
@@ -45,25 +46,26 @@ STANDBY: Final = -1
 class Controller:
     """A controller over a metadata log: active in an epoch that this node leads, else a standby.
 
-    The active one has taken all of its log into `image`, a standby what is committed. `sessions` and `heartbeats` are
-    remembered beside it while it is active. `epoch` is the one it is active in, -1 as a standby; `pending_offset` is
-    the end of what it wrote and what is not committed yet, 0 when all is. `incarnation_id` is new with each process.
-    `applied_offset` is the end of what is in the image. `authorizer` is None where everybody may do everything.
+    The active controller has applied its whole log to `image`, a standby the committed part. `sessions` and
+    `heartbeats` exist beside it while it is active. `epoch` is the one it is active in, -1 as a standby;
+    `pending_offset` is the end of its uncommitted records, 0 when all are committed. `incarnation_id` is new with each
+    process. `applied_offset` is the end of the records in the image. `authorizer` is None if everything is allowed.
 
-    Time comes in as `now_ms` (milliseconds since the epoch), chance as `chance`: the same calls give the same log.
+    Time is the argument `now_ms` (milliseconds since the epoch), randomness comes from `rng`: the same calls give the
+    same log.
     """
 
-    def __init__(self, config: ControllerConfig, raft: Raft, chance: random.Random, now_ms: int) -> None:
-        """Take in what is committed; where this node leads already, take over."""
+    def __init__(self, config: ControllerConfig, raft: Raft, rng: random.Random, now_ms: int) -> None:
+        """Apply committed records; become active if this node already leads."""
         self.config = config
-        self.offers: dict[int, tuple[Any, ...]] = {}
-        """The last ApiVersions response in each version, and what it was made of."""
+        self.offers: dict[int, tuple[object, object, ApiVersionsResponse]] = {}
+        """The last ApiVersions response in each version, and its inputs."""
         self.release = None if config.as_version is None else release_of(config.as_version)
-        """The Kafka release that it passes for; None is the one that it is made after."""
+        """The Kafka release whose APIs and features are offered; None is the default one."""
         self.raft = raft
         self.log = raft.log
-        self.chance = chance
-        self.incarnation_id = random_uuid(chance)
+        self.rng = rng
+        self.incarnation_id = random_uuid(rng)
         self.epoch = STANDBY
         self.pending_offset = 0
         self.usable_racks = UsableRacks()
@@ -81,7 +83,7 @@ class Controller:
             self.became_leader(raft.leader_epoch, now_ms)
 
     def became_leader(self, epoch: int, now_ms: int) -> None:
-        """Become active: brokers that the log says are unfenced get a fresh session (QuorumController.claim)."""
+        """Become active: unfenced brokers get a fresh session (QuorumController.claim)."""
         self.epoch = epoch
         self._apply_log(self.log.end_offset)
         self.heartbeats = HeartbeatStates()
@@ -100,33 +102,33 @@ class Controller:
             self.commit(register_itself(self), now_ms)
 
     def lost_leadership(self, now_ms: int) -> None:
-        """Become a standby: what was not committed is forgotten (QuorumController.renounce)."""
+        """Become a standby: uncommitted changes are dropped (QuorumController.renounce)."""
         if self.epoch == STANDBY:
             return
-        _log.warning("not active any more in epoch %d", self.epoch)
+        _log.warning("no longer active in epoch %d", self.epoch)
         self.epoch = STANDBY
         self.pending_offset = 0
         self._load()
 
     def committed(self, now_ms: int) -> None:
-        """The high watermark moved on: a standby takes in what was committed."""
+        """Handle a moved high watermark: a standby applies committed records."""
         if self.epoch == STANDBY:
             self._apply_log(self.log.high_watermark)
         elif self.log.high_watermark >= self.pending_offset:
             self.pending_offset = 0
-        # A snapshot is of what is committed, and a tick comes while what it wrote is not.
+        # A snapshot covers committed records only, and a tick may come while there are uncommitted ones.
         self._snapshot_if_due(now_ms)
 
     def truncated(self, now_ms: int) -> None:
-        """The log lost its end, or begins after a snapshot that was fetched."""
+        """Rebuild the image after the log was truncated or restarted at a fetched snapshot."""
         if self.epoch == STANDBY and self.log.start_offset > self.applied_offset:
             self._load()
 
     def commit(self, result: ControllerResult[T], now_ms: int) -> T:
-        """Append the records, take them into the image, and only then give the response.
+        """Append the records, apply them to the image, and then return the response.
 
         In a quorum of several nodes they are committed later: see `pending_offset`. ApiError POLICY_VIOLATION, with
-        nothing written, where an atomic result is over the size of one batch.
+        nothing written, if an atomic result exceeds the size of one batch.
         """
         records = result.records
         if not records:
@@ -139,7 +141,7 @@ class Controller:
             for offset, (record, _) in enumerate(batch, base_offset):
                 self.apply(record, offset)
             end_offset = self.applied_offset = base_offset + len(batch)
-            # At once, for the next batch may fail, and then others see this one.
+            # At once: the next batch may fail, and then this one is visible to others.
             if self.log.high_watermark < end_offset:
                 self.pending_offset = end_offset
         if result.reason:
@@ -148,42 +150,42 @@ class Controller:
 
     @property
     def is_registered(self) -> bool:
-        """Whether the log knows this controller, as the process that it is."""
+        """True if the log contains this controller's current incarnation."""
         known = self.image.cluster.controllers.get(self.config.node_id)
         return known is not None and known.incarnation_id == self.incarnation_id
 
     @property
     def wrong_controller(self) -> str:
-        """What to say with NOT_CONTROLLER (ControllerExceptions.newWrongControllerException)."""
+        """Return the message of NOT_CONTROLLER (ControllerExceptions.newWrongControllerException)."""
         leader_id = self.raft.leader_id
         if leader_id is None:
             return "No controller appears to be active."
         return f"The active controller appears to be node {leader_id}."
 
     def apply(self, record: Any, offset: int) -> None:
-        """Take one record of the log into the image, and remember beside it what Kafka does."""
+        """Apply one record of the log to the image, and update soft state as Kafka does."""
         for effective in self.image.apply(record, offset):
             self._follow(effective)
 
     def tick(self, now_ms: int) -> None:
-        """Do the periodic work that is due, and write a snapshot when the log has grown enough for one."""
+        """Do due periodic work, and write a snapshot when the log has grown enough for one."""
         if self.epoch != STANDBY:
             self.periodic.tick(self, now_ms)
         self._snapshot_if_due(now_ms)
 
     def next_tick_ms(self, now_ms: int) -> int:
-        """When `tick` has something to do, in milliseconds since the epoch; not before `now_ms`."""
+        """Return when `tick` has work, in milliseconds since the epoch; not before `now_ms`."""
         if self.epoch == STANDBY:
             return NEVER_MS
         return max(now_ms, self.periodic.next_due_ms())
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether the broker is registered, unfenced and not in controlled shutdown."""
+        """Return True if the broker is registered, unfenced and not in controlled shutdown."""
         registration = self.image.cluster.brokers.get(broker_id)
         return registration is not None and registration.is_active
 
     def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> None:
-        """ApiError STALE_BROKER_EPOCH unless the broker is registered at this epoch."""
+        """Raise ApiError STALE_BROKER_EPOCH unless the broker is registered at this epoch."""
         registration = self.image.cluster.brokers.get(broker_id)
         if registration is None:
             raise ApiError(error_codes.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
@@ -194,15 +196,15 @@ class Controller:
             )
 
     def _load(self) -> None:
-        """Make the image anew from what is committed."""
+        """Rebuild the image from committed records."""
         self.image = Image()
         self.applied_offset = 0
-        # What ApiVersions calls FinalizedFeaturesEpoch: the end of what the features were last loaded from.
+        # FinalizedFeaturesEpoch of ApiVersions: the end of the records that the features were last loaded from.
         self.features_epoch = self.log.high_watermark - 1
         self._apply_log(self.log.high_watermark)
 
     def _apply_log(self, to_offset: int) -> None:
-        """Take in the records of the log up to this offset, which nobody here wrote."""
+        """Apply the log's records up to this offset, written by another node."""
         for offset, (record, _) in self.log.records(self.applied_offset, to_offset):
             if any(isinstance(effective, FeatureLevelRecord) for effective in self.image.apply(record, offset)):
                 self.features_epoch = to_offset - 1

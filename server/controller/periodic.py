@@ -1,4 +1,4 @@
-"""Work that comes round (Kafka's PeriodicTask, PeriodicTaskControlManager): each run is an operation like any other."""
+"""Periodic work (Kafka's PeriodicTask, PeriodicTaskControlManager): each run is an ordinary operation."""
 
 import logging
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from mockraft.server.controller.result import ApiError, ControllerResult
 
 if TYPE_CHECKING:
-    from mockraft.server.controller.controller import Controller
+    from mockraft.server.controller.context import ControllerContext
 
 NEVER_MS: Final = 1 << 62
 
@@ -17,16 +17,16 @@ _log = logging.getLogger("mockraft.controller")
 
 @dataclass(slots=True)
 class PeriodicTask:
-    """One task: `run(controller, now_ms)` answers whether it wants to run again at once."""
+    """One task: `run(controller, now_ms)` returns True to run again at once."""
 
     name: str
     interval_ms: int
-    run: Callable[["Controller", int], ControllerResult[bool]]
+    run: Callable[["ControllerContext", int], ControllerResult[bool]]
     due_ms: int = 0
 
 
 class Periodic:
-    """The tasks and when each is due. A late tick makes up for nothing: the next run is one interval from now."""
+    """The tasks and their due times. A late tick catches up on nothing: the next run is one interval from now."""
 
     def __init__(self, tasks: list[PeriodicTask], now_ms: int) -> None:
         self.tasks = tasks
@@ -34,8 +34,8 @@ class Periodic:
             task.due_ms = now_ms + task.interval_ms
         self._next_due_ms = min(task.due_ms for task in tasks)
 
-    def tick(self, controller: "Controller", now_ms: int) -> None:
-        """Run what is due, in the order of the list. A task whose records cannot be written waits for its next turn."""
+    def tick(self, controller: "ControllerContext", now_ms: int) -> None:
+        """Run due tasks, in the order of the list. A task whose records cannot be written waits for its next turn."""
         due = [task for task in self.tasks if task.due_ms <= now_ms]
         for task in due:
             task.due_ms = now_ms + task.interval_ms
@@ -48,5 +48,5 @@ class Periodic:
                 self._next_due_ms = min(task.due_ms for task in self.tasks)
 
     def next_due_ms(self) -> int:
-        """When the next task is due."""
+        """Due time of the next task."""
         return self._next_due_ms

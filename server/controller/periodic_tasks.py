@@ -1,24 +1,24 @@
-"""The periodic work of an active controller (QuorumController's register… methods)."""
+"""Periodic tasks of an active controller (QuorumController's register… methods)."""
 
 from typing import TYPE_CHECKING
 
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.delegation_tokens import remove_expired_tokens
-from mockraft.server.controller.heartbeat import fence_one_stale_broker
+from mockraft.server.controller.brokers.heartbeat import fence_one_stale_broker
 from mockraft.server.controller.periodic import PeriodicTask
-from mockraft.server.controller.periodic_elections import balance_leaders, elect_unclean_leaders
 from mockraft.server.controller.result import ControllerResult
+from mockraft.server.controller.security.delegation_tokens import remove_expired_tokens
+from mockraft.server.controller.topics.periodic_elections import balance_leaders, elect_unclean_leaders
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.no_op_record import NoOpRecord
 
 if TYPE_CHECKING:
-    from mockraft.server.controller.controller import Controller
+    from mockraft.server.controller.context import ControllerContext
 
 _STALE_CHECKS_PER_SESSION = 8
 
 
 def periodic_tasks(config: ControllerConfig) -> list[PeriodicTask]:
-    """The tasks of a controller with this configuration, in the order in which they run when due together."""
+    """Return the tasks of a controller with this configuration, in the order in which they run when due together."""
     tasks = [
         PeriodicTask(
             "fence stale brokers",
@@ -39,6 +39,6 @@ def periodic_tasks(config: ControllerConfig) -> list[PeriodicTask]:
     return tasks
 
 
-def write_no_op(controller: "Controller", now_ms: int) -> ControllerResult[bool]:
-    """A record that says nothing, so that offsets move and a lost connection shows (KIP-835)."""
+def write_no_op(controller: "ControllerContext", now_ms: int) -> ControllerResult[bool]:
+    """Write a record without content, so that offsets move and a lost connection shows (KIP-835)."""
     return ControllerResult([RecordAt(NoOpRecord(), 0)], False)

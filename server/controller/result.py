@@ -1,4 +1,4 @@
-"""What a controller operation gives back (Kafka's ControllerResult), or refuses with."""
+"""Result of a controller operation (Kafka's ControllerResult), and its refusal."""
 
 from collections.abc import Sized
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ RECORDS_PER_BATCH_MAX = 10_000
 
 @dataclass(slots=True)
 class ControllerResult(Generic[T]):
-    """Records to be written, and the answer that may be given once they are.
+    """Records to write, and the response to send once they are.
 
-    `atomic` results go into one batch or are refused; others may be split, in order. `reason` says in one line
-    why the records are written.
+    `atomic` results go into one batch or are refused; others may be split, in order. `reason` explains in one line why
+    the records are written.
     """
 
     records: list[RecordAt]
@@ -28,6 +28,6 @@ class ControllerResult(Generic[T]):
 
 
 def check_fits_one_batch(records: Sized) -> None:
-    """ApiError POLICY_VIOLATION for more records than one batch may have (BoundedListTooLongException)."""
+    """Raise ApiError POLICY_VIOLATION for more records than one batch may have (BoundedListTooLongException)."""
     if len(records) > RECORDS_PER_BATCH_MAX:
         raise ApiError(error_codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")

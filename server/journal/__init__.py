@@ -1,4 +1,19 @@
-"""What happened on the listener: exchanges, closed connections, counts; looking for and verifying what was asked."""
+"""The journal: what happened on a node's listener, and what a test can find, wait for and verify in it.
+
+A `Journal` is a ring of entries, oldest first: an `Exchange` (a request and its answer), a `ClosedConnection` (with the
+reason) or a `BrokenTick` (a failure of mockraft's periodic work). An exchange keeps the bytes of the wire and decodes
+them on access, so that writing an entry is cheap and a reader sees what was sent. The ring is bounded in entries and
+in bytes; counts are kept since the start.
+
+The nodes of a quorum share one counter of ids, so ids order the events of all nodes; `merged` does so. A mark
+(`Journal.mark`) is the newest id, and `since` in every search means "after this mark".
+
+Invariants: entries are complete when they are added and never changed afterwards; the tokens of SaslAuthenticate are
+removed before an entry is added; listeners are called in the thread of the event loop and must not raise.
+
+`verify` counts matching requests and raises `VerificationError` with a report; `when` calls back once enough requests
+have matched; `lines` and `report` are the text form; `write_pcapng` is the journal as a capture.
+"""
 
 from mockraft.server.journal.capture_file import write_pcapng
 from mockraft.server.journal.endings import BrokenTick, ClosedConnection

@@ -1,6 +1,6 @@
 """The journal as a pcapng file, as if its connections had been captured: Wireshark and spark_replay read it.
 
-What the journal has forgotten is not in it, and of SaslAuthenticate no tokens; what went through TLS is plain.
+Entries that the journal has dropped are missing, and so are the tokens of SaslAuthenticate; TLS traffic is in plain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class _Event(NamedTuple):
-    """Bytes of one side, or the end of a connection where there are none; events of one millisecond go by entry."""
+    """Bytes of one side, or the end of a connection if there are none; within one millisecond, ids give the order."""
 
     at_ms: int
     entry_id: int
@@ -30,9 +30,9 @@ class _Event(NamedTuple):
 
 
 def write_pcapng(file: BinaryIO, entries: Iterable[Entry], servers: Mapping[int, tuple[str, int]]) -> None:
-    """Write entries to a file as packets; `servers` says where each node listens, as (address, port).
+    """Write entries to a file as packets; `servers` has the listening address of each node, as (address, port).
 
-    Times are those of the controller's clock. A name where an address belongs becomes 127.0.0.1.
+    Times are those of the controller's clock. A host name in place of an address becomes 127.0.0.1.
     """
     writer = PcapngWriter(file, "mockraft")
     flows: dict[tuple[int, int], Flow] = {}

@@ -1,4 +1,4 @@
-"""What the journal holds beside exchanges: connections that ended, and periodic work that broke."""
+"""Journal entries that are not exchanges: closed connections and failures of periodic work."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 
 class ClosedConnection:
-    """A connection that ended, with the reason; `refused` when that was our doing, and then for which frame if any.
+    """A closed connection and the reason; `refused` if the controller closed it, and then the refused frame, if any.
 
-    `id` and `node_id` are the journal's to give.
+    The journal sets `id` and `node_id`.
     """
 
     __slots__ = (
@@ -44,11 +44,11 @@ class ClosedConnection:
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of the refused frame and of the reason, which may quote what a stranger said."""
+        """Bytes of the refused frame and of the reason, which may quote the client's bytes."""
         return len(self.refused_frame) + len(self.reason)
 
     def to_json(self) -> dict[str, Any]:
-        """The line as a JSON tree."""
+        """Return the entry as a JSON tree."""
         return {
             "id": self.id,
             "node": self.node_id,
@@ -66,7 +66,7 @@ class ClosedConnection:
 
 
 class BrokenTick:
-    """The controller's periodic work broke; the controller goes on. `id` and `node_id` are the journal's to give."""
+    """A failure of the controller's periodic work; the controller goes on. The journal sets `id` and `node_id`."""
 
     __slots__ = ("at_ms", "failure", "id", "node_id")
 
@@ -81,7 +81,7 @@ class BrokenTick:
         return len(self.failure)
 
     def to_json(self) -> dict[str, Any]:
-        """The line as a JSON tree."""
+        """Return the entry as a JSON tree."""
         return {"id": self.id, "node": self.node_id, "brokenTickMs": self.at_ms, "failure": self.failure}
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""One request and what became of it, as the bytes that went over the wire: decoded when somebody looks."""
+"""One request and its answer, as the bytes that were sent: decoded on access."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from mockraft.wire.message import Struct, field_names
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 
 SMALL_BODY_BYTES = 256
-"""Answers up to here are read for their error code once, however many are alike."""
+"""Error codes of answers up to this size are cached by their bytes."""
 
 
 class Exchange:
-    """One request and what it was answered with.
+    """One request and its answer.
 
-    Times are milliseconds of the controller's clock. `id` numbers the entries of a double from 1 on, whichever of its
-    nodes (`node_id`) had them; both are the journal's to give. `broker_id` is who asked, -1 where nobody knew, and
-    `principal` who that is by name. `served_by` is "controller" or "stub <id>", and then `matched` is that stub's id;
-    `unmatched` says that a strict script did not expect the request. `reason` says why there is no answer
-    (`response_frame` is empty) or what was done to it. `failure` is the traceback of a handler that broke, else None.
-    `bytes_held` are those of the frames and the failure; `messages` knows the classes. Of SaslAuthenticate the token is
-    left out of the request.
+    Times are milliseconds of the controller's clock. The journal sets `id`, which numbers all nodes' entries from 1,
+    and `node_id`. `broker_id` is the sender, -1 if unknown; `principal` its name. `served_by` is "controller" or
+    "stub <id>", and then `matched` is that stub's id; `unmatched`: strict stubs did not expect the request. `reason`
+    is why there is no answer (`response_frame` is empty) or how it was altered. `failure` is the traceback of a
+    handler that raised, else None. `bytes_held` are those of the frames and the failure; `messages` has the message
+    classes. The token of SaslAuthenticate is removed from the request.
     """
 
     __slots__ = (
@@ -94,22 +93,22 @@ class Exchange:
 
     @property
     def api_version(self) -> int:
-        """The request's version."""
+        """Version of the request."""
         return self._header[1]
 
     @property
     def correlation_id(self) -> int:
-        """What the client calls the request."""
+        """Correlation id of the request."""
         return self._header[2]
 
     @property
     def client_id(self) -> str | None:
-        """How the client calls itself."""
+        """Client id of the request."""
         return self._header[3]
 
     @property
     def api(self) -> str:
-        """The API's name as Kafka's specs, or an overlay's, spell it (`BrokerHeartbeat`)."""
+        """Name of the API in Kafka's specs, or an overlay's (`BrokerHeartbeat`)."""
         return str(self.messages.request(self.api_key).__name__.removesuffix("Request"))
 
     @property
@@ -127,7 +126,7 @@ class Exchange:
 
     @property
     def response(self) -> Any:
-        """The response, decoded; None when there was none. WireError for one that was spoilt on purpose."""
+        """The response, decoded; None without one. WireError for one that was damaged on purpose."""
         frame = self.response_frame
         if not frame:
             return None
@@ -135,9 +134,9 @@ class Exchange:
         return read_response_body(frame, offset, self.api_key, self.response_version, self.messages)
 
     def as_kio(self) -> tuple[Any, Any]:
-        """The request and the response as entities of kio (extra `mockraft[kio]`); None for no response.
+        """Return the request and the response as entities of kio (extra `mockraft[kio]`); None for no response.
 
-        LookupError and WireError where kio has no class for them, or cannot hold them.
+        Raise LookupError or WireError if kio has no class for them, or cannot hold them.
         """
         from mockraft.wire.kio_entities import to_kio
 
@@ -147,7 +146,7 @@ class Exchange:
 
     @property
     def error_code(self) -> int | None:
-        """The first error code of the answer that is not 0, else 0; None without an answer that can be read."""
+        """The first nonzero error code of the answer, else 0; None without a readable answer."""
         body = self.response_frame[8:]
         if len(body) <= SMALL_BODY_BYTES:
             return _error_code(self.api_key, self.api_version, self.response_version, body, self.messages)
@@ -157,7 +156,7 @@ class Exchange:
             return None
 
     def summary(self) -> dict[str, Any]:
-        """The exchange as a JSON tree without its bodies."""
+        """Return the exchange as a JSON tree without its bodies."""
         error_code = self.error_code
         return {
             "id": self.id,
@@ -182,7 +181,7 @@ class Exchange:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """The exchange as a JSON tree; bodies in Kafka's own JSON form, null for none or one that cannot be read."""
+        """Return the exchange as a JSON tree; bodies in Kafka's own JSON form, null for none or an unreadable one."""
         from mockraft.wire.json_form import to_json
 
         request, version = self.request, self.api_version
@@ -218,7 +217,7 @@ def _error_code(api_key: int, api_version: int, response_version: int, body: byt
 
 
 def first_error(message: Any) -> int:
-    """The first error code in a response that is not 0, however deep it lies; 0 when there is none."""
+    """Return the first nonzero error code in a response, at any depth; 0 if there is none."""
     if isinstance(message, list):
         return next((code for code in map(first_error, message) if code != error_codes.NONE), error_codes.NONE)
     if not isinstance(message, Struct):
@@ -230,6 +229,6 @@ def first_error(message: Any) -> int:
 
 
 def without_secrets(request: Request) -> Request:
-    """A SaslAuthenticate as it may be kept: a token of PLAIN is a password."""
+    """Return a SaslAuthenticate request without its token: a token of PLAIN is a password."""
     empty = SaslAuthenticateRequest().write(request.api_version)
     return request._replace(frame=request.frame[: request.body_offset] + empty)

@@ -1,7 +1,7 @@
-"""What happened on the listener: every exchange, every closed connection with its reason, and counts.
+"""The ring of journal entries: every exchange, every closed connection with its reason, and counts.
 
-An entry keeps the bytes that were exchanged and decodes them when somebody looks, so that writing it costs little
-and what is seen later is what was on the wire. The ring is bounded in entries and in bytes.
+An entry keeps the bytes that were exchanged and decodes them on access, so that writing it is cheap and a reader sees
+what was on the wire. The ring is bounded in entries and in bytes.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from mockraft.wire import api_keys
 Entry = Exchange | ClosedConnection | BrokenTick
 
 Matching = Callable[[Exchange], bool]
-"""Whether an exchange is meant; a `Match` is one."""
+"""A condition on exchanges; a `Match` is one."""
 
 ENTRY_OVERHEAD_BYTES = 512
-"""What an entry costs beside its frames and texts, roughly; so that a ring of tiny ones is bounded in bytes too."""
+"""Approximate size of an entry without its frames and texts, so that small entries count against the bytes too."""
 
 
 class Journal:
     """The ring of entries, oldest first, and counts since the start (these are not bounded by the ring).
 
-    Switched off (`enabled` false) it keeps no further entries; it counts and tells its listeners all the same.
-    `numbers` gives the entries' ids; the nodes of a quorum share them, so that ids order what all of them saw.
+    Switched off (`enabled` False) it keeps no further entries; it still counts and notifies its listeners. `numbers`
+    gives the entries' ids; the nodes of a quorum share them, so that ids order the events of all.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Journal:
         self.node_id = node_id
         self.enabled = entries_max > 0
         self.address = ("127.0.0.1", 0)
-        """Where the node listens, as (host, port)."""
+        """The node's listening address, as (host, port)."""
         self._entries_max_at_first = entries_max
         self.entries: deque[Entry] = deque()
         self._numbers = numbers or itertools.count(1)
@@ -56,7 +56,7 @@ class Journal:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all entries and counts; ids go on, and listeners stay."""
+        """Forget all entries and counts; ids continue, and listeners stay."""
         self.entries.clear()
         self.bytes_held = 0
         self.dropped = 0
@@ -65,49 +65,49 @@ class Journal:
         self.failures = 0
 
     def reset(self) -> None:
-        """`clear` it, and take back what was said of `enabled` and `entries_max`."""
+        """Clear it, and restore the initial `enabled` and `entries_max`."""
         self.entries_max = self._entries_max_at_first
         self.enabled = self.entries_max > 0
         self.clear()
 
     def subscribe(self, listener: Callable[[Entry], None], *, every_exchange: bool = True) -> None:
-        """Have further entries told to `listener`, which must not raise: all, or of exchanges those that broke."""
+        """Call `listener`, which must not raise, with all further entries, or without successful exchanges."""
         if every_exchange:
             self._listeners = (*self._listeners, listener)
         else:
             self._listeners_to_failures = (*self._listeners_to_failures, listener)
 
     def unsubscribe(self, listener: Callable[[Entry], None]) -> None:
-        """Tell this listener no more; without effect on one that is not told anything."""
+        """Remove a listener; no effect if it is not subscribed."""
         self._listeners = tuple(each for each in self._listeners if each != listener)
         self._listeners_to_failures = tuple(each for each in self._listeners_to_failures if each != listener)
 
     def add_exchange(self, exchange: Exchange) -> None:
-        """Keep an exchange."""
+        """Add an exchange."""
         self.exchanges_by_api[exchange.api_key] += 1
         self._keep(exchange)
         if exchange.failure is not None:
             self.failures += 1
-            self._tell_failure(exchange)
+            self._notify_failure(exchange)
 
     def add_closed(self, closed: ClosedConnection, kind: str) -> None:
-        """Keep a closed connection; `kind` is the reason without its numbers, to count by."""
+        """Add a closed connection; `kind` is the reason without its numbers, to count by."""
         self.closed_by_reason[kind] += 1
         self._keep(closed)
-        self._tell_failure(closed)
+        self._notify_failure(closed)
 
     def add_broken_tick(self, broken: BrokenTick) -> None:
-        """Keep a failure of periodic work."""
+        """Add a failure of periodic work."""
         self.failures += 1
         self._keep(broken)
-        self._tell_failure(broken)
+        self._notify_failure(broken)
 
     def mark(self) -> int:
-        """This moment, as `since` for `find`: the id of the newest entry there ever was, 0 before the first."""
+        """Return the id of the newest entry ever added, as `since` for `find`; 0 before the first."""
         return self._last_id
 
     def find(self, match: Matching | None = None, since: int = 0, limit: int | None = None) -> list[Exchange]:
-        """The exchanges still held that match and came after a mark, oldest first; the newest `limit` of them."""
+        """Return the newest `limit` exchanges still held that match and came after a mark, oldest first."""
         found: list[Exchange] = []
         for entry in reversed(tuple(self.entries)):
             if entry.id <= since or (limit is not None and len(found) >= limit):
@@ -118,23 +118,23 @@ class Journal:
         return found
 
     def count(self, match: Matching | None = None, since: int = 0) -> int:
-        """How many of the exchanges still held match and came after a mark."""
+        """Return the number of exchanges still held that match and came after a mark."""
         return len(self.find(match, since))
 
     def exchanges(self, api_key: int | None = None) -> list[Exchange]:
-        """The exchanges still held, oldest first, of one API or of all."""
+        """Return the exchanges still held, oldest first, of one API or of all."""
         return self.find(None if api_key is None else lambda exchange: exchange.api_key == api_key)
 
     def unmatched(self, since: int = 0) -> list[Exchange]:
-        """The exchanges that a strict script did not expect."""
+        """Return the exchanges that strict stubs did not expect."""
         return self.find(lambda exchange: exchange.unmatched, since)
 
     def closed(self) -> list[ClosedConnection]:
-        """The closed connections still held, oldest first."""
+        """Return the closed connections still held, oldest first."""
         return [entry for entry in tuple(self.entries) if isinstance(entry, ClosedConnection)]
 
     def counters(self) -> dict[str, Any]:
-        """Counts since the start: exchanges by API, closed connections by reason, failures, entries dropped."""
+        """Return counts since the start: exchanges by API, closed connections by reason, failures, dropped entries."""
         return {
             "exchanges": {self.api_name(key): count for key, count in sorted(self.exchanges_by_api.items())},
             "closed": dict(sorted(self.closed_by_reason.items())),
@@ -143,7 +143,7 @@ class Journal:
         }
 
     def json_lines(self) -> Iterator[str]:
-        """One JSON text per entry, oldest first."""
+        """Yield one JSON text per entry, oldest first."""
         for entry in tuple(self.entries):
             yield json.dumps(entry.to_json(), separators=(",", ":"))
 
@@ -160,6 +160,6 @@ class Journal:
         for listener in self._listeners:
             listener(entry)
 
-    def _tell_failure(self, entry: Entry) -> None:
+    def _notify_failure(self, entry: Entry) -> None:
         for listener in self._listeners_to_failures:
             listener(entry)

@@ -1,4 +1,4 @@
-"""Entries of the journal in lines for people: when, who, what with its few telling fields, and what came of it."""
+"""Entries of the journal as lines of text: time, sender, request with its significant fields, outcome."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mockraft.server.journal.journal import Entry
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Struct, field_names, with_constructor
+from mockraft.wire.names import camel
 from mockraft.wire.uuids import text_of
 
 FIELDS_MAX = 4
@@ -19,7 +20,7 @@ TEXT_MAX = 24
 LINES_MAX = 40
 ENTRIES_LOOKED_AT_MAX = 5000
 
-_NOT_TELLING = frozenset(
+_NOT_SIGNIFICANT = frozenset(
     (
         "broker_id",
         "cluster_id",
@@ -48,8 +49,8 @@ _METADATA_TOPIC_ID = bytes(15) + b"\1"
 
 
 @dataclass(frozen=True)
-class Told:
-    """One entry in words; entries of one `stream` with the same `kind` say the same again."""
+class EntryText:
+    """The text of one entry; consecutive entries of one `stream` with the same `kind` share a line with a count."""
 
     at_ms: int
     node_id: int
@@ -63,23 +64,23 @@ class Told:
 
 @dataclass
 class _Group:
-    first: Told
+    first: EntryText
     count: int
     last_ms: int
 
 
 def line(entry: Entry, since_ms: int = 0) -> str:
-    """An entry in one line; its time is seconds since `since_ms`."""
-    return _lines([_Group(tell(entry), 1, 0)], since_ms)[0]
+    """Return an entry as one line; its time is seconds since `since_ms`."""
+    return _lines([_Group(entry_text(entry), 1, 0)], since_ms)[0]
 
 
 def lines(entries: Iterable[Entry], since_ms: int = 0) -> list[str]:
-    """Entries in a line each, aligned with each other."""
-    return _lines([_Group(tell(entry), 1, 0) for entry in entries], since_ms)
+    """Return entries as aligned lines."""
+    return _lines([_Group(entry_text(entry), 1, 0) for entry in entries], since_ms)
 
 
 def report(entries: Iterable[Entry], since_ms: int | None = None, lines_max: int = LINES_MAX) -> str:
-    """What a failing test shows of the journal: the newest lines, what repeats itself told once with its count.
+    """Return the journal for a failing test: the newest lines, repetitions as one line with a count.
 
     Times are seconds since `since_ms`, or since the first of the entries.
     """
@@ -92,33 +93,33 @@ def report(entries: Iterable[Entry], since_ms: int | None = None, lines_max: int
 
 
 def began_ms(entries: Sequence[Entry]) -> int:
-    """The time of the first entry; 0 without any."""
-    return tell(entries[0]).at_ms if entries else 0
+    """Return the time of the first entry; 0 without any."""
+    return entry_text(entries[0]).at_ms if entries else 0
 
 
 def _groups(entries: Iterable[Entry]) -> list[_Group]:
     groups: list[_Group] = []
     newest: dict[tuple[Any, ...], _Group] = {}
-    for told in map(tell, entries):
-        group = newest.get(told.stream)
-        if group is not None and group.first.kind == told.kind:
+    for text in map(entry_text, entries):
+        group = newest.get(text.stream)
+        if group is not None and group.first.kind == text.kind:
             group.count += 1
-            group.last_ms = told.at_ms
+            group.last_ms = text.at_ms
         else:
-            newest[told.stream] = group = _Group(told, 1, told.at_ms)
+            newest[text.stream] = group = _Group(text, 1, text.at_ms)
             groups.append(group)
     return groups
 
 
 def _lines(groups: list[_Group], since_ms: int) -> list[str]:
-    """Aligned lines; the node is named where there are several."""
+    """Return aligned lines; the node is named if there are several."""
     is_quorum = len({group.first.node_id for group in groups}) > 1
     rows = []
     for group in groups:
-        told = group.first
-        who = f"{told.who}, at {told.node_id}" if is_quorum else told.who
+        text = group.first
+        who = f"{text.who}, at {text.node_id}" if is_quorum else text.who
         again = f"  ×{group.count}, last at {_time(group.last_ms, since_ms)}" if group.count > 1 else ""
-        rows.append((_time(told.at_ms, since_ms), told.id, who, told.what, told.outcome + again))
+        rows.append((_time(text.at_ms, since_ms), text.id, who, text.what, text.outcome + again))
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     return [
         f"{at:>{widths[0]}}  {number:<{widths[1]}}  {who:<{widths[2]}}  {what}  {outcome}".rstrip()
@@ -126,26 +127,26 @@ def _lines(groups: list[_Group], since_ms: int) -> list[str]:
     ]
 
 
-def tell(entry: Entry) -> Told:
-    """An entry in words."""
+def entry_text(entry: Entry) -> EntryText:
+    """Return the text of an entry."""
     number, node_id = f"#{entry.id}", entry.node_id
     if isinstance(entry, Exchange):
         return _exchange(entry)
     if isinstance(entry, ClosedConnection):
         what = "closed by the controller:" if entry.refused else "closed:"
         who = f"connection {entry.connection_id}"
-        return Told(entry.closed_ms, node_id, number, who, what, entry.reason, (number,), ())
+        return EntryText(entry.closed_ms, node_id, number, who, what, entry.reason, (number,), ())
     assert isinstance(entry, BrokenTick)
     what = "periodic work broke:"
-    return Told(entry.at_ms, node_id, number, "controller", what, _last_line(entry.failure), (number,), ())
+    return EntryText(entry.at_ms, node_id, number, "controller", what, _last_line(entry.failure), (number,), ())
 
 
-def _exchange(entry: Exchange) -> Told:
+def _exchange(entry: Exchange) -> EntryText:
     try:
-        fields = list(telling_fields(entry.request))
+        fields = list(significant_fields(entry.request))
     except WireError:
         fields = [("request", "unreadable")]
-    asked = [f"{entry.api} v{entry.api_version}", *(_said(name, value) for name, value in fields[:FIELDS_MAX])]
+    asked = [f"{entry.api} v{entry.api_version}", *(_field_text(name, value) for name, value in fields[:FIELDS_MAX])]
     answer = _answer(entry)
     took_ms = entry.answered_ms - entry.received_ms
     outcome = [f"→ {answer}"]
@@ -157,9 +158,9 @@ def _exchange(entry: Exchange) -> Told:
         outcome.append("UNEXPECTED")
     if entry.failure:
         outcome.append(f"BROKE: {_last_line(entry.failure)}")
-    # Positions and epochs move on with every request and say nothing new.
-    same = tuple(said for said in fields if type(said[1]) is not int)
-    return Told(
+    # Integers such as offsets and epochs change with every request, so they do not make a line different.
+    same = tuple(field for field in fields if type(field[1]) is not int)
+    return EntryText(
         entry.answered_ms,
         entry.node_id,
         f"#{entry.id}",
@@ -187,37 +188,32 @@ def _answer(entry: Exchange) -> str:
         return f"{len(entry.response_frame)} bytes that cannot be read{why}"
     if error_code:
         return error_codes.name(error_code) + why
-    said = [_said(name, value) for name, value in telling_fields(entry.response) if type(value) is bool]
-    return " ".join(["ok", *said[:FIELDS_MAX]]) + why
+    values = [_field_text(name, value) for name, value in significant_fields(entry.response) if type(value) is bool]
+    return " ".join(["ok", *values[:FIELDS_MAX]]) + why
 
 
-def telling_fields(message: Any) -> Iterator[tuple[str, Any]]:
-    """Fields that are not as every message has them: (name in JSON, value); of a list its only element, or its size."""
+def significant_fields(message: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields that differ from their defaults as (name in JSON, value); of a list its one element or size."""
     usual = with_constructor(type(message))()
     for name in field_names(type(message)):
         value = getattr(message, name)
-        if name in _NOT_TELLING or (not value and not getattr(usual, name)) or value == getattr(usual, name):
+        if name in _NOT_SIGNIFICANT or (not value and not getattr(usual, name)) or value == getattr(usual, name):
             continue
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
         if isinstance(value, Struct):
-            yield from telling_fields(value)
+            yield from significant_fields(value)
         elif value != _METADATA_TOPIC_ID:
-            yield _camel(name), f"[{len(value)}]" if isinstance(value, list) else value
+            yield camel(name), f"[{len(value)}]" if isinstance(value, list) else value
 
 
-def _said(name: str, value: Any) -> str:
+def _field_text(name: str, value: Any) -> str:
     if value is True:
         return name
     if isinstance(value, bytes):
         value = text_of(value) if len(value) == 16 else f"{len(value)} bytes"
     text = "false" if value is False else str(value)
     return f"{name}={text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + '…'}"
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
 
 
 def _time(at_ms: int, since_ms: int) -> str:

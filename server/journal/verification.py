@@ -1,4 +1,4 @@
-"""Was it asked, and how often? A verification that fails says what was found, what came near, and what happened."""
+"""Verification of received requests; a failure reports what was found, the near misses and the journal."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mockraft.server.journal.lines import began_ms, lines, report
 FOUND_SHOWN_MAX = 10
 
 NearMisses = Callable[[Sequence[Exchange]], Iterable[str]]
-"""Descriptions of the exchanges that come nearest to what was looked for."""
+"""Return descriptions of the exchanges that come nearest to a match."""
 
 
 class VerificationError(AssertionError):
-    """Requests were not as often there as a test expected; its text is a report."""
+    """The number of matching requests was not the expected one; the text is a report."""
 
 
 def verify(
@@ -31,11 +31,10 @@ def verify(
     near: NearMisses | None = None,
     since_ms: int | None = None,
 ) -> list[Exchange]:
-    """The exchanges of these entries that match, when they are so many; at least one where no number is given.
+    """Return the matching exchanges if their number is as expected; at least one by default.
 
-    `what` names what is looked for; `near` describes near misses; times are told as seconds since
-    `since_ms`, or since the first entry.
-    Raises VerificationError, and ValueError for numbers that contradict each other.
+    `what` is the match in words; `near` describes near misses; times are seconds since `since_ms`, or since the first
+    entry. Raise VerificationError, and ValueError for numbers that contradict each other.
     """
     least, most = _bounds(n, at_least, at_most)
     entries = list(entries)
@@ -54,16 +53,16 @@ def verify(
         met = set(map(id, found))
         others = [exchange for exchange in exchanges if id(exchange) not in met]
         if misses := list(map(_indented, near(others))):
-            parts.append("\n".join(["nearest of the others:", *misses]))
+            parts.append("\n".join(["nearest other requests:", *misses]))
     if entries:
-        parts.append("\n".join(["what happened:", _indented(report(entries, since_ms))]))
+        parts.append("\n".join(["journal:", _indented(report(entries, since_ms))]))
     else:
-        parts.append("The journal is empty: nothing was asked, or it is switched off.")
+        parts.append("The journal is empty: no request was received, or it is switched off.")
     raise VerificationError("\n\n".join(parts))
 
 
 def described(match: Matching | None) -> str:
-    """What a match looks for, in a few words; of a function its name."""
+    """Return a match in a few words; of a function its name."""
     to_json = getattr(match, "to_json", None)
     if to_json is None:
         return "any request" if match is None else f"requests for which {getattr(match, '__name__', match)!s} holds"
@@ -72,8 +71,8 @@ def described(match: Matching | None) -> str:
         **{name: value for name, value in tree.items() if name not in ("api", "where")},
         **tree.get("where", {}),
     }
-    said = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in conditions.items()]
-    return " ".join([str(tree.get("api", "any request")), *said])
+    texts = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in conditions.items()]
+    return " ".join([str(tree.get("api", "any request")), *texts])
 
 
 def _indented(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Be told once enough was asked: what waiting in any style is made of."""
+"""Waiting for a number of matching requests, as a callback that every style of waiting is built on."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from mockraft.server.journal.exchange import Exchange
 from mockraft.server.journal.journal import Entry, Journal, Matching
 
 Then = Callable[[list[Exchange], Exception | None], None]
-"""Is given the exchanges that matched, or the exception that the match raised."""
+"""Called with the exchanges that matched, or with the exception that the match raised."""
 
 
 def when(journals: Iterable[Journal], match: Matching | None, n: int, then: Then, since: int = 0) -> Callable[[], None]:
-    """Call `then` once, as soon as `n` exchanges after the mark `since` match: at once when they are there already.
+    """Call `then` once, as soon as `n` exchanges after the mark `since` match: at once if they are there already.
 
-    Give it the journals of all nodes of a quorum. The function that is given back ends the waiting. `then` is called
-    in the thread of the event loop; it must not raise.
+    `journals` are those of all nodes of a quorum. Return a function that ends the waiting. `then` is called in the
+    thread of the event loop; it must not raise.
     """
     journals = list(journals)
     found = sorted((each for journal in journals for each in journal.find(match, since)), key=lambda each: each.id)
@@ -49,6 +49,6 @@ def when(journals: Iterable[Journal], match: Matching | None, n: int, then: Then
 
 
 def merged(journals: Iterable[Journal], since: int = 0) -> list[Entry]:
-    """The entries of several nodes in the order in which they came."""
+    """Return the entries of several nodes in the order in which they were added."""
     held = [[entry for entry in tuple(journal.entries) if entry.id > since] for journal in journals]
     return list(heapq.merge(*held, key=lambda entry: entry.id))

@@ -1,6 +1,6 @@
-"""What a node does with the answers of other nodes (KafkaRaftClient.handle…Response).
+"""Responses from other nodes (KafkaRaftClient.handle…Response).
 
-Each function gives whether the answer was a good one; after a bad one its node is left alone for a while.
+Each function returns True for a good response; after a bad one its node is not asked again for a while.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from mockraft.server.controller.log_positions import EpochEndOffset
-from mockraft.server.controller.quorum import PARTITION, TOPIC_ID, TOPIC_NAME
-from mockraft.server.controller.snapshot import SnapshotId
+from mockraft.server.controller.log.positions import EpochEndOffset
+from mockraft.server.controller.log.snapshot import SnapshotId
+from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_ID, TOPIC_NAME
 from mockraft.server.raft.outgoing import NodeEndpoint
-from mockraft.server.raft.peers import Peer
+from mockraft.server.raft.request_manager import Target
 from mockraft.server.raft.states import Role
 from mockraft.server.raft.transitions import Quorum
 from mockraft.wire import error_codes
@@ -21,39 +21,39 @@ from mockraft.wire.errors import WireError
 _LOGGER = logging.getLogger("mockraft.raft")
 
 
-def vote(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
-    """A voter granted its vote, or did not."""
+def vote(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+    """Handle a vote that was granted or rejected."""
     if response.error_code == error_codes.UNSUPPORTED_VERSION and quorum.role is Role.PROSPECTIVE:
-        # A voter that knows no pre-votes: elections are held without them.
+        # The voter does not support pre-votes: hold elections without them.
         quorum.to_candidate(now_ms)
         return True
-    partition, settled = _heard(quorum, peer, response, now_ms)
+    partition, settled = _heard(quorum, target, response, now_ms)
     if settled is not None:
         return settled
     if quorum.role in (Role.PROSPECTIVE, Role.CANDIDATE):
-        quorum.record_vote(peer.id, partition.vote_granted, now_ms)
+        quorum.record_vote(target.id, partition.vote_granted, now_ms)
     return True
 
 
-def begin_epoch(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
-    """A voter knows that this node leads."""
-    _, settled = _heard(quorum, peer, response, now_ms)
+def begin_epoch(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+    """Handle a response to BeginQuorumEpoch."""
+    _, settled = _heard(quorum, target, response, now_ms)
     return settled is None or settled
 
 
-def end_epoch(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
-    """A voter knows that this node leads no more."""
-    _, settled = _heard(quorum, peer, response, now_ms)
+def end_epoch(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+    """Handle a response to EndQuorumEpoch."""
+    _, settled = _heard(quorum, target, response, now_ms)
     if settled is not None:
         return settled
-    quorum.unacknowledged.discard(peer.id)
+    quorum.unacknowledged.discard(target.id)
     return True
 
 
-def fetch(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
-    """What follows in the leader's log, or where this one parts from it."""
+def fetch(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+    """Handle a Fetch response: records, a diverging epoch or a snapshot id."""
     if response.error_code != error_codes.NONE:
-        return _unexpected(peer, response.error_code)
+        return _unexpected(target, response.error_code)
     topics = response.responses
     if len(topics) != 1 or topics[0].topic_id != TOPIC_ID or len(topics[0].partitions) != 1:
         return False
@@ -65,7 +65,7 @@ def fetch(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
     if following is None:
         return False
     if partition.error_code != error_codes.NONE:
-        return _unexpected(peer, partition.error_code)
+        return _unexpected(target, partition.error_code)
     log = quorum.log
     if partition.diverging_epoch.epoch >= 0:
         log.truncate(EpochEndOffset(partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset))
@@ -85,8 +85,8 @@ def fetch(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
     return True
 
 
-def fetch_snapshot(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
-    """The next part of a snapshot; the log begins anew after its last one."""
+def fetch_snapshot(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+    """Handle a chunk of a snapshot; the log restarts after its last chunk."""
     partition = _partition(response)
     if partition is None:
         return False
@@ -102,7 +102,7 @@ def fetch_snapshot(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bo
         _followed(quorum, now_ms)
         return True
     if partition.error_code != error_codes.NONE:
-        return _unexpected(peer, partition.error_code)
+        return _unexpected(target, partition.error_code)
     if snapshot_id != following.snapshot_id or partition.position != len(following.snapshot):
         return False
     following.snapshot += partition.unaligned_records or b""
@@ -121,8 +121,8 @@ def fetch_snapshot(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bo
     return True
 
 
-def update_voter(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
-    """The leader knows where this voter listens."""
+def update_voter(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+    """Handle a response to UpdateRaftVoter."""
     leader = response.current_leader
     address = None
     if leader.leader_id >= 0 and leader.host:
@@ -131,7 +131,7 @@ def update_voter(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool
     if handled is not None:
         return handled
     if response.error_code not in (error_codes.NONE, error_codes.UNSUPPORTED_VERSION):
-        return _unexpected(peer, response.error_code)
+        return _unexpected(target, response.error_code)
     if quorum.following is not None:
         quorum.following.has_updated_leader = True
         _followed(quorum, now_ms)
@@ -139,7 +139,7 @@ def update_voter(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool
 
 
 def _followed(quorum: Quorum, now_ms: int) -> None:
-    """The leader is there."""
+    """Handle a response to ApiVersions."""
     assert quorum.following is not None
     quorum.deadline_ms = now_ms + quorum.config.controller_quorum_fetch_timeout_ms
     quorum.following.has_fetched = True
@@ -153,19 +153,19 @@ def _commit(quorum: Quorum, high_watermark: int, now_ms: int) -> None:
             quorum.listener.committed(now_ms)
 
 
-def _heard(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> tuple[Any, bool | None]:
-    """The partition of a voter's answer, and whether that was a good one where there is no more in it, else None."""
+def _heard(quorum: Quorum, target: Target, response: Any, now_ms: int) -> tuple[Any, bool | None]:
+    """Return a voter's partition, or whether the response was good if there is nothing more in it."""
     partition = _partition(response)
     if partition is None:
         return None, False
     settled = _common(quorum, response, partition, partition, now_ms)
     if settled is None and partition.error_code != error_codes.NONE:
-        settled = _unexpected(peer, partition.error_code)
+        settled = _unexpected(target, partition.error_code)
     return partition, settled
 
 
 def _common(quorum: Quorum, response: Any, partition: Any, leader: Any, now_ms: int) -> bool | None:
-    """What every partition's answer says of leader and epoch (maybeHandleCommonResponse); None: there is more in it."""
+    """Apply leader and epoch of a partition's response (maybeHandleCommonResponse); None: there is more in it."""
     leader_id = leader.leader_id
     endpoint = next((found for found in response.node_endpoints if found.node_id == leader_id), None)
     address = NodeEndpoint(leader_id, endpoint.host, endpoint.port) if endpoint else None
@@ -182,11 +182,11 @@ def _common_to(
         return True
     if epoch > quorum.epoch or error in (error_codes.FENCED_LEADER_EPOCH, error_codes.NOT_LEADER_OR_FOLLOWER):
         changes = quorum.changes
-        quorum.hear_of_leader(leader, epoch, address, now_ms)
-        # Who knows nothing new is not asked again at once.
+        quorum.maybe_transition(leader, epoch, address, now_ms)
+        # Do not ask a node without news again at once.
         return quorum.changes > changes
     if leader is not None and quorum.leader_id is None:
-        quorum.hear_of_leader(leader, epoch, address, now_ms)
+        quorum.maybe_transition(leader, epoch, address, now_ms)
         return None if error == error_codes.NONE else True
     if error == error_codes.INVALID_VOTER_KEY:
         return True
@@ -194,7 +194,7 @@ def _common_to(
 
 
 def _partition(response: Any) -> Any:
-    """The answer's one partition; None where the answer is an error or not about the metadata log."""
+    """Return the response's only partition; None for an error or another partition than the metadata log."""
     if response.error_code != error_codes.NONE or len(response.topics) != 1:
         return None
     topic = response.topics[0]
@@ -206,6 +206,6 @@ def _partition(response: Any) -> Any:
     return partition if index == PARTITION else None
 
 
-def _unexpected(peer: Peer, error_code: int) -> bool:
-    _LOGGER.warning("node %d answered %s", peer.id, error_codes.name(error_code))
+def _unexpected(target: Target, error_code: int) -> bool:
+    _LOGGER.warning("node %d answered %s", target.id, error_codes.name(error_code))
     return False

@@ -1,11 +1,11 @@
-"""What a leader knows of its replicas, and what follows: high watermark, its majority (Kafka's LeaderState)."""
+"""A leader's view of its replicas, and what follows from it: high watermark, majority (Kafka's LeaderState)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
-from mockraft.server.controller.voter_set import VoterNode, VoterSet
+from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import VoterNode, VoterSet
 
 OBSERVER_SESSION_TIMEOUT_MS = 300_000
 OBSERVERS_MAX = 100_000
@@ -15,7 +15,7 @@ CAUGHT_UP_FETCH_AGE_MS = 3_600_000
 
 @dataclass(slots=True)
 class ReplicaState:
-    """How far a replica has come. Offsets and times (ms) are -1 while unknown."""
+    """Progress of a replica. Offsets and times (ms) are -1 while unknown."""
 
     log_end_offset: int = -1
     last_fetch_timestamp_ms: int = -1
@@ -23,11 +23,11 @@ class ReplicaState:
     leader_end_offset_at_last_fetch: int = -1
 
     def fetched(self, fetch_offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """Note a valid fetch from `fetch_offset` (ReplicaState.updateFollowerState)."""
+        """Record a valid fetch from `fetch_offset` (ReplicaState.updateFollowerState)."""
         if fetch_offset >= leader_end_offset:
             self.last_caught_up_timestamp_ms = max(now_ms, self.last_caught_up_timestamp_ms)
         elif 0 < self.leader_end_offset_at_last_fetch <= fetch_offset:
-            # It has all that the leader had when it asked the last time, so it was caught up then.
+            # It has everything the leader had at its previous fetch, so it was caught up then.
             self.last_caught_up_timestamp_ms = max(self.last_fetch_timestamp_ms, self.last_caught_up_timestamp_ms)
         self.leader_end_offset_at_last_fetch = leader_end_offset
         self.last_fetch_timestamp_ms = max(now_ms, self.last_fetch_timestamp_ms)
@@ -38,7 +38,7 @@ class Leading:
     """One epoch of a leader.
 
     `established`: the high watermark is past the epoch's first record. `volatile_voters` are, at kraft.version 0, the
-    voters as they told themselves (UpdateRaftVoter), for the day of the upgrade.
+    voters as they reported themselves (UpdateRaftVoter), for the upgrade of kraft.version.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Leading:
         self.change_voters(voters)
 
     def change_voters(self, voters: VoterSet) -> None:
-        """Other voters count from now on; what is known of a replica goes with it (updateVoterAndObserverStates)."""
+        """Replace the voters; progress of known replicas is kept (updateVoterAndObserverStates)."""
         before = self.voters
         self.voters = {}
         for voter_id, node in voters.nodes.items():
@@ -80,18 +80,18 @@ class Leading:
             self._observers.setdefault(node.key, state)
 
     def fetched(self, replica: ReplicaKey, fetch_offset: int, leader_end_offset: int, now_ms: int) -> bool:
-        """Note a valid fetch; whether it is a voter's."""
+        """Record a valid fetch; return True if it came from a voter."""
         state = self.state_of(replica)
         if state is None:
             if len(self._observers) >= OBSERVERS_MAX:
-                # Anyone can claim to be one; the first seen is forgotten first.
+                # Any client can claim to be an observer; the oldest is removed first.
                 del self._observers[next(iter(self._observers))]
             state = self._observers[replica] = ReplicaState()
         state.fetched(fetch_offset, leader_end_offset, now_ms)
-        return self.heard(replica, now_ms)
+        return self.contacted(replica, now_ms)
 
-    def heard(self, replica: ReplicaKey, now_ms: int) -> bool:
-        """A replica follows; a majority of the voters that do lets the leader lead on. Whether it is a voter."""
+    def contacted(self, replica: ReplicaKey, now_ms: int) -> bool:
+        """Record contact of a replica; contact with a majority extends the leadership. Return True for a voter."""
         if not self.is_voter(replica) or replica.id == self.local.key.id:
             return False
         self._fetched_voters.add(replica.id)
@@ -102,16 +102,16 @@ class Leading:
         return True
 
     def is_voter(self, replica: ReplicaKey) -> bool:
-        """Whether the replica has a vote."""
+        """Return True if the replica is a voter."""
         voter = self.voters.get(replica.id)
         return voter is not None and voter[0].is_voter(replica)
 
     def state_of(self, replica: ReplicaKey) -> ReplicaState | None:
-        """What is known of a replica, voter or observer."""
+        """Return the progress of a voter or observer."""
         return self.voters[replica.id][1] if self.is_voter(replica) else self._observers.get(replica)
 
     def is_caught_up(self, replica: ReplicaKey, now_ms: int) -> bool:
-        """Whether an observer was caught up once and fetched within the last hour (isReplicaCaughtUp)."""
+        """Return True if an observer caught up once and fetched within the last hour (isReplicaCaughtUp)."""
         state = self._observers.get(replica)
         return (
             state is not None
@@ -120,7 +120,7 @@ class Leading:
         )
 
     def committed_offset(self, end_offset: int) -> int:
-        """The offset that a majority of the voters has; -1 while that is not above the epoch's start."""
+        """Return the offset that a majority of the voters has; -1 while it is not above the epoch's start."""
         own_id = self.local.key.id
         ends = sorted(
             (
@@ -133,11 +133,11 @@ class Leading:
         return offset if offset > self.epoch_start_offset else -1
 
     def check_quorum_ms(self) -> int | None:
-        """When it must have heard a majority; None in a quorum of one."""
+        """Return the deadline for contact with a majority; None in a quorum of one."""
         return None if len(self.voters) == 1 else self._check_quorum_deadline_ms
 
     def begin_quorum_targets(self, now_ms: int) -> list[ReplicaKey]:
-        """The voters that have to be told who leads, as they did not fetch lately; the next time is set."""
+        """Return voters to send BeginQuorumEpoch, as they did not fetch lately; set the next time."""
         self.begin_quorum_ms = now_ms + self._begin_quorum_interval_ms
         return [
             node.key
@@ -147,14 +147,14 @@ class Leading:
         ]
 
     def successors(self) -> list[ReplicaKey]:
-        """The other voters, the furthest first."""
+        """Return the other voters, the furthest first."""
         others = [voter for voter in self.voters.values() if not voter[0].is_voter(self.local.key)]
         return [node.key for node, _ in sorted(others, key=lambda voter: (-voter[1].log_end_offset, voter[0].key))]
 
     def diverged(self, replica_id: int, fetch_offset: int) -> bool:
-        """Note that a replica's log is not this one's; whether that is news worth a line in the log.
+        """Record that a replica's log diverges; return True if that should be logged.
 
-        Once per replica and offset, and for the first thousand only, however long a follower repeats itself.
+        Once per replica and offset, and for the first thousand only, however often a follower repeats it.
         """
         found = (replica_id, fetch_offset)
         if replica_id < 0 or found in self._diverged or len(self._diverged) >= DIVERGED_MAX:
@@ -163,7 +163,7 @@ class Leading:
         return True
 
     def observers(self, now_ms: int) -> dict[ReplicaKey, ReplicaState]:
-        """The replicas without a vote that fetched in the last five minutes: every broker."""
+        """Return replicas without a vote that fetched in the last five minutes: every broker."""
         self._observers = {
             key: state
             for key, state in self._observers.items()
@@ -172,5 +172,5 @@ class Leading:
         return self._observers
 
     def has_directory_ids(self) -> bool:
-        """Whether every volatile voter told its directory."""
+        """Return True if every volatile voter reported its directory."""
         return all(node.key.directory_id != NO_DIRECTORY_ID for node in self.volatile_voters.nodes.values())

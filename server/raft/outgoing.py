@@ -1,4 +1,4 @@
-"""What raft asks of the shell that owns the sockets, and what it tells the controller above it."""
+"""Requests of raft to other nodes, and its listener interface."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class NodeEndpoint(NamedTuple):
-    """Where another node of the quorum listens."""
+    """Address of another node of the quorum."""
 
     id: int
     host: str
@@ -16,10 +16,11 @@ class NodeEndpoint(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Outgoing:
-    """A request to another node of the quorum; its answer goes to `Raft.received`.
+    """A request to another node of the quorum; its response goes to `Raft.received`.
 
-    `message` is a request message, to be sent in the newest version both sides know of `version_min` to `version_max`.
-    `node_id` is None where only the address is known (a bootstrap server). Not answered within `timeout_ms`, it failed.
+    `message` is a request message, to be sent in the newest version both sides support of `version_min` to
+    `version_max`. `node_id` is None if only the address is known (a bootstrap server). Without a response within
+    `timeout_ms` it failed.
     """
 
     id: int
@@ -33,16 +34,16 @@ class Outgoing:
 
 
 class Listener(Protocol):
-    """Who is told, synchronously, of what becomes of this node: the controller (Kafka's RaftClient.Listener)."""
+    """Synchronous callbacks on changes of this node: the controller implements it (Kafka's RaftClient.Listener)."""
 
     def became_leader(self, epoch: int, now_ms: int) -> None:
-        """This node leads `epoch`, and all that was committed before it, its own first batch too, is in the log."""
+        """Handle leadership of `epoch`; everything committed before it and its own first batch are in the log."""
 
     def lost_leadership(self, now_ms: int) -> None:
-        """This node, of which `became_leader` was told, leads no more."""
+        """Handle the end of a leadership that `became_leader` announced."""
 
     def committed(self, now_ms: int) -> None:
-        """The high watermark moved; not told of appends in a quorum of one, which move it themselves."""
+        """Handle a moved high watermark; not called for appends in a quorum of one, which move it themselves."""
 
     def truncated(self, now_ms: int) -> None:
-        """Records above the high watermark are gone from the log, or a snapshot took the place of the whole log."""
+        """Handle a truncation above the high watermark, or a snapshot that replaced the whole log."""

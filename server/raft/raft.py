@@ -1,6 +1,6 @@
-"""One node of the quorum (Kafka's KafkaRaftClient), without sockets: time is an argument, chance is seeded.
+"""One node of the quorum (Kafka's KafkaRaftClient), without sockets: time is an argument, randomness is seeded.
 
-`poll` does what time asks for and gives requests to send, `received` takes their answers, and the requests of others
+`poll` does what is due and returns requests to send, `received` takes their responses, and requests of other nodes
 come in through `vote`, `begin_epoch`, `end_epoch`, `fetched` and `voter_changes`.
 """
 
@@ -10,16 +10,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.data_dir import DataDirError, StorageError
-from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.controller.log.data_dir import DataDirError, StorageError
+from mockraft.server.controller.log.metadata_log import MetadataLog
+from mockraft.server.controller.log.state_file import begin_with, read_state
 from mockraft.server.controller.periodic import NEVER_MS
-from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
-from mockraft.server.controller.state_file import begin_with, read_state
-from mockraft.server.controller.voter_set import VoterSet
-from mockraft.server.raft import answers, asking, voter_changes
+from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import VoterSet
+from mockraft.server.raft import answers, messages, voter_changes
 from mockraft.server.raft.leading import ReplicaState
 from mockraft.server.raft.outgoing import NodeEndpoint, Outgoing
-from mockraft.server.raft.peers import Peer
+from mockraft.server.raft.request_manager import Target
 from mockraft.server.raft.states import Role, grants
 from mockraft.server.raft.transitions import Quorum
 from mockraft.wire.errors import WireError
@@ -28,79 +28,81 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 if TYPE_CHECKING:
     import random
 
+    from mockraft.wire.messages.fetch_response import FetchResponse
+
 _STEPS_MAX = 16
 _FIRST_BOOTSTRAP_ID = -2
 
-Answered = Callable[[Quorum, Peer, Any, int], bool]
+Answered = Callable[[Quorum, Target, Any, int], bool]
 
 
 class Raft(Quorum):
     """One node's view of the quorum.
 
-    `log` is the metadata log, whose high watermark this moves. `automatic` False: no timeout starts an election or ends
-    a leadership, only `elect` and `resign` do. `listener` is told of what becomes of this node.
+    `log` is the metadata log, whose high watermark this moves. `automatic` False: no timeout starts an election or
+    ends a leadership, only `elect` and `resign` do. `listener` is notified of changes of this node.
     """
 
-    def __init__(self, config: ControllerConfig, log: MetadataLog, chance: random.Random, now_ms: int) -> None:
-        """Over an opened log; the only voter leads a new epoch at once. OSError, StorageError: it cannot be written."""
-        super().__init__(config, log, chance)
-        self.fetches_said: dict[tuple[Any, ...], Any] = {}
-        """What the API Fetch answered last, by what it says, for the next one who asks."""
+    def __init__(self, config: ControllerConfig, log: MetadataLog, rng: random.Random, now_ms: int) -> None:
+        """Start on an opened log; the only voter leads a new epoch at once. OSError, StorageError: write failed."""
+        super().__init__(config, log, rng)
+        self.fetch_responses: dict[tuple[Any, ...], FetchResponse] = {}
+        """The last Fetch response of the API, reused for the next follower that asks the same."""
         self._outgoing: list[Outgoing] = []
         self._outgoing_count = 0
-        self._in_flight: dict[int, tuple[Peer, Answered]] = {}
+        self._in_flight: dict[int, tuple[Target, Answered]] = {}
         self._configured_bootstrap = [
-            Peer(_FIRST_BOOTSTRAP_ID - number, host, port)
+            Target(_FIRST_BOOTSTRAP_ID - number, host, port)
             for number, (host, port) in enumerate(config.bootstrap_addresses)
             if (host, port) != (config.voter_host, config.voter_port)
         ]
         self.start(now_ms)
 
     @classmethod
-    def open(cls, config: ControllerConfig, now_ms: int, chance: random.Random) -> Raft:
+    def open(cls, config: ControllerConfig, now_ms: int, rng: random.Random) -> Raft:
         """Recover the log from `config.data_dir`, or start one in memory; the only voter leads a new epoch at once.
 
         A new log begins with `config.initial_state`. `config` must name the port that brokers connect to, for it goes
         into the log. DataDirError when the data dir cannot be used; OSError, ValueError for the state's file.
         """
         saved = None if config.initial_state is None else read_state(config.initial_state)
-        log = MetadataLog.open(config, now_ms, chance)
+        log = MetadataLog.open(config, now_ms, rng)
         try:
             if saved is not None and log.end_offset == 0:
                 begin_with(log, saved, now_ms)
-            return cls(config, log, chance, now_ms)
+            return cls(config, log, rng, now_ms)
         except (OSError, StorageError, WireError) as error:
             log.close()
             raise DataDirError(f"data dir {config.data_dir}: cannot be used: {error}") from error
 
     @property
     def leader_epoch(self) -> int:
-        """The newest epoch this node knows of."""
+        """Newest known epoch."""
         return self.epoch
 
     @property
     def leader_endpoint(self) -> NodeEndpoint | None:
-        """Where the leader listens; None while none is known, and where it is this node."""
+        """Address of the leader; None while unknown, and if it is this node."""
         return self.leader_address if self.leader_id != self.config.node_id else None
 
     @property
     def voters(self) -> VoterSet:
-        """The newest voters, committed or not."""
+        """Newest voters, committed or not."""
         return self.log.voters
 
     @property
     def high_watermark(self) -> int:
-        """What is known to be committed; -1 while a leader does not know it for its epoch."""
+        """High watermark as known to clients; -1 while a leader has none for its epoch."""
         if self.leading is not None and not self.leading.established:
             return -1
         return self.log.high_watermark
 
     def observers(self, now_ms: int) -> dict[ReplicaKey, ReplicaState]:
-        """As leader: the replicas without a vote that fetched in the last five minutes; else none."""
+        """Return, as leader, the replicas without a vote that fetched in the last five minutes; else none."""
         return self.leading.observers(now_ms) if self.leading is not None else {}
 
     def elect(self, now_ms: int) -> None:
-        """Start an election at once, without asking first whether it would be won. ValueError: this is no voter."""
+        """Start an election at once, without a pre-vote. ValueError: this node is not a voter."""
         if not self.is_voter:
             raise ValueError(f"node {self.config.node_id} is no voter: {self.log.voters.keys_text()}")
         if self.role is Role.LEADER:
@@ -112,13 +114,13 @@ class Raft(Quorum):
             self.to_candidate(now_ms)
 
     def resign(self, now_ms: int) -> None:
-        """Lead no more; the others are told and elect. ValueError: this is not the leader."""
+        """Resign the leadership, so that the others elect. ValueError: this is not the leader."""
         if self.role is not Role.LEADER:
             raise ValueError(f"node {self.config.node_id} does not lead: it is {self.role.value}")
         self.to_resigned(now_ms)
 
     def vote(self, candidate: ReplicaKey, last_epoch: int, last_offset: int, *, pre_vote: bool, now_ms: int) -> bool:
-        """Somebody whose log ends so asks for the vote of this epoch; whether it is granted."""
+        """Return True if this node grants its vote of this epoch to a candidate with such a log end."""
         is_up_to_date = (last_epoch, last_offset) >= (self.log.last_epoch, self.log.end_offset)
         granted = grants(self.voting, candidate, is_up_to_date=is_up_to_date, pre_vote=pre_vote)
         if granted and not pre_vote and self.voted is None:
@@ -126,7 +128,7 @@ class Raft(Quorum):
         return granted
 
     def epoch_ends(self, leader_id: int, successors: list[ReplicaKey], now_ms: int) -> None:
-        """The leader resigned: who stands first among the successors elects at once, the others later."""
+        """Handle the leader's resignation: the first of the successors elects at once, the others later."""
         if self.role is not Role.FOLLOWER or self.leader_id != leader_id:
             return
         own = (ReplicaKey(self.config.node_id, NO_DIRECTORY_ID), self.key)
@@ -135,20 +137,20 @@ class Raft(Quorum):
         self.next_ms = 0
 
     def fetched(self, replica: ReplicaKey, fetch_offset: int, now_ms: int) -> None:
-        """As leader: a replica that has this log up to `fetch_offset` fetches."""
+        """Record, as leader, a fetch of a replica that has this log up to `fetch_offset`."""
         assert self.leading is not None
         if self.leading.fetched(replica, fetch_offset, self.log.end_offset, now_ms):
             self.update_high_watermark(now_ms)
 
     def add_voter(self, change: voter_changes.VoterChange, now_ms: int) -> None:
-        """Ask a voter-to-be for its versions; `change` was begun with `voter_changes.begin_adding`."""
+        """Request the versions of a future voter; `change` was begun with `voter_changes.begin_adding`."""
         endpoint = next(found for found in change.endpoints if found.name == self.config.controller_listener_name)
-        peer = Peer(change.key.id, endpoint.host, endpoint.port)
+        target = Target(change.key.id, endpoint.host, endpoint.port)
         request = ApiVersionsRequest(client_software_name="mockraft", client_software_version="1")
-        self._send(peer, request, _newcomer_answered, now_ms)
+        self._send(target, request, _newcomer_answered, now_ms)
 
     def poll(self, now_ms: int) -> list[Outgoing]:
-        """Do what is due and give the requests to send; one at a time is in flight to each node."""
+        """Do what is due and return the requests to send; one at a time is in flight to each node."""
         for _ in range(_STEPS_MAX):
             self.next_ms = NEVER_MS
             _POLLS[self.role](self, now_ms)
@@ -158,39 +160,39 @@ class Raft(Quorum):
         return outgoing
 
     def received(self, outgoing_id: int, response: Any, now_ms: int) -> None:
-        """Take the answer to a request; None where there was none. Late and superseded ones are ignored."""
-        peer, answered = self._in_flight.pop(outgoing_id, (None, None))
-        if peer is None or answered is None or not self.peers.expects(peer.id, outgoing_id):
+        """Process the response to a request, or None. Late and superseded ones are ignored."""
+        target, answered = self._in_flight.pop(outgoing_id, (None, None))
+        if target is None or answered is None or not self.requests.expects(target.id, outgoing_id):
             return
         self.next_ms = 0
         succeeded = False
         try:
             if response is not None or answered is _newcomer_answered:
-                succeeded = answered(self, peer, response, now_ms)
+                succeeded = answered(self, target, response, now_ms)
         finally:
-            self.peers.answered(peer.id, outgoing_id, succeeded, now_ms)
+            self.requests.answered(target.id, outgoing_id, succeeded, now_ms)
 
     def next_poll_ms(self, now_ms: int) -> int:
-        """When `poll` has something to do, in milliseconds since the epoch."""
+        """Earliest time at which `poll` has work, in milliseconds since the epoch."""
         return self.next_ms
 
     def _wait(self, until_ms: int | None) -> None:
         if until_ms is not None:
             self.next_ms = min(self.next_ms, until_ms)
 
-    def _send(self, peer: Peer, message: Any, answered: Answered, now_ms: int, version_min: int = 0) -> None:
+    def _send(self, target: Target, message: Any, answered: Answered, now_ms: int, version_min: int = 0) -> None:
         self._outgoing_count += 1
         number = self._outgoing_count
-        # Of what was superseded the answers are not waited for.
+        # Drop in-flight requests that were superseded.
         self._in_flight = {
-            sent: asked for sent, asked in self._in_flight.items() if self.peers.expects(asked[0].id, sent)
+            sent: asked for sent, asked in self._in_flight.items() if self.requests.expects(asked[0].id, sent)
         }
-        self._in_flight[number] = (peer, answered)
-        self.peers.sent(peer.id, number, now_ms)
-        node_id = peer.id if peer.id >= 0 else None
+        self._in_flight[number] = (target, answered)
+        self.requests.sent(target.id, number, now_ms)
+        node_id = target.id if target.id >= 0 else None
         timeout_ms = self.config.controller_quorum_request_timeout_ms
         self._outgoing.append(
-            Outgoing(number, node_id, peer.host, peer.port, message, version_min, message.max_version, timeout_ms)
+            Outgoing(number, node_id, target.host, target.port, message, version_min, message.max_version, timeout_ms)
         )
 
     def _send_to_voters(
@@ -203,8 +205,8 @@ class Raft(Quorum):
     ) -> None:
         for voter in voters:
             address = self.address_of(voter.id)
-            if address is not None and self.peers.is_ready(voter.id, now_ms):
-                self._send(Peer(*address), message(voter), answered, now_ms, version_min)
+            if address is not None and self.requests.is_ready(voter.id, now_ms):
+                self._send(Target(*address), message(voter), answered, now_ms, version_min)
 
     def _poll_leader(self, now_ms: int) -> None:
         leading = self.leading
@@ -218,7 +220,7 @@ class Raft(Quorum):
             if now_ms >= leading.begin_quorum_ms:
                 targets = leading.begin_quorum_targets(now_ms)
                 self._send_to_voters(
-                    targets, lambda voter: asking.begin_epoch(self, voter), answers.begin_epoch, now_ms
+                    targets, lambda voter: messages.begin_epoch(self, voter), answers.begin_epoch, now_ms
                 )
             self._wait(leading.begin_quorum_ms)
         self._wait(check_ms)
@@ -234,11 +236,15 @@ class Raft(Quorum):
                 self.lose_election(now_ms)
             return
         if not self.votes.is_rejected:
-            version_min = asking.PRE_VOTE_VERSION if self.role is Role.PROSPECTIVE else 0
+            version_min = messages.PRE_VOTE_VERSION if self.role is Role.PROSPECTIVE else 0
             self._send_to_voters(
-                self.votes.unrecorded, lambda voter: asking.vote_for(self, voter), answers.vote, now_ms, version_min
+                self.votes.unrecorded,
+                lambda voter: messages.vote_for(self, voter),
+                answers.vote,
+                now_ms,
+                version_min,
             )
-            self._wait(self.peers.next_ms(now_ms))
+            self._wait(self.requests.next_ms(now_ms))
         self._wait(self.deadline_ms)
 
     def _poll_unattached(self, now_ms: int) -> None:
@@ -268,12 +274,12 @@ class Raft(Quorum):
             self.to_unattached(self.epoch + 1, now_ms)
             return
         waiting = [node.key for voter_id, node in self.log.voters.nodes.items() if voter_id in self.unacknowledged]
-        self._send_to_voters(waiting, lambda _: asking.end_epoch(self), answers.end_epoch, now_ms)
-        self._wait(self.peers.next_ms(now_ms) if waiting else None)
+        self._send_to_voters(waiting, lambda _: messages.end_epoch(self), answers.end_epoch, now_ms)
+        self._wait(self.requests.next_ms(now_ms) if waiting else None)
         self._wait(self.deadline_ms)
 
     def _update_voter(self, now_ms: int) -> None:
-        """Tell the leader where this voter listens, if it may not know."""
+        """Send the leader this voter's endpoints if it may not know them."""
         following, leader = self.following, self.leader_address
         assert following is not None
         assert leader is not None
@@ -281,46 +287,52 @@ class Raft(Quorum):
             is_needed = self.log.voters.needs_update(self.log.local_voter)
         else:
             is_needed = not following.has_updated_leader
-        if is_needed and not self.peers.is_ready(leader.id, now_ms):
-            # A fetch is under way; this goes out before the next one.
+        if is_needed and not self.requests.is_ready(leader.id, now_ms):
+            # A fetch is in flight; send this before the next one.
             return
         following.update_voter_ms = now_ms + self.config.controller_quorum_fetch_timeout_ms
         if is_needed:
-            self._send(Peer(*leader), asking.update_voter(self), answers.update_voter, now_ms)
+            self._send(Target(*leader), messages.update_voter(self), answers.update_voter, now_ms)
 
     def _fetch_from_best(self, now_ms: int) -> None:
-        """Fetch from the leader; from anybody where the leader does not answer (maybeSendFetchToBestNode)."""
+        """Fetch from the leader, or from any voter if the leader does not respond (maybeSendFetchToBestNode)."""
         leader, following = self.leader_address, self.following
         assert following is not None
         assert leader is not None
-        if self.peers.has_timed_out(leader.id, now_ms):
-            self.peers.reset(leader.id)
+        if self.requests.has_timed_out(leader.id, now_ms):
+            self.requests.reset(leader.id)
             self._fetch_from_any(now_ms)
-        elif self.peers.is_backing_off(leader.id, now_ms):
+        elif self.requests.is_backing_off(leader.id, now_ms):
             self._fetch_from_any(now_ms)
-        elif not self.peers.any_in_flight(now_ms):
+        elif not self.requests.any_in_flight(now_ms):
             if following.snapshot_id is not None:
-                self._send(Peer(*leader), asking.fetch_rest_of_snapshot(self), answers.fetch_snapshot, now_ms)
+                self._send(Target(*leader), messages.fetch_rest_of_snapshot(self), answers.fetch_snapshot, now_ms)
             else:
-                self._send(Peer(*leader), asking.fetch_log(self), answers.fetch, now_ms, asking.TOPIC_ID_VERSION)
-        self._wait(self.peers.next_ms(now_ms))
+                self._send(
+                    Target(*leader),
+                    messages.fetch_log(self),
+                    answers.fetch,
+                    now_ms,
+                    messages.TOPIC_ID_VERSION,
+                )
+        self._wait(self.requests.next_ms(now_ms))
 
     def _fetch_from_any(self, now_ms: int) -> None:
-        peer = self.peers.ready_one(self._bootstrap, now_ms)
-        if peer is not None:
-            self._send(peer, asking.fetch_log(self), answers.fetch, now_ms, asking.TOPIC_ID_VERSION)
-        self._wait(self.peers.next_ms(now_ms))
+        target = self.requests.ready_one(self._bootstrap, now_ms)
+        if target is not None:
+            self._send(target, messages.fetch_log(self), answers.fetch, now_ms, messages.TOPIC_ID_VERSION)
+        self._wait(self.requests.next_ms(now_ms))
 
     @property
-    def _bootstrap(self) -> list[Peer]:
-        """Whom to ask for the leader: the bootstrap servers, or the other voters where none are configured."""
+    def _bootstrap(self) -> list[Target]:
+        """Return nodes to ask for the leader: the bootstrap servers, or the other voters if none are configured."""
         if self._configured_bootstrap:
             return self._configured_bootstrap
         found = (self.address_of(voter_id) for voter_id in self.log.voters.nodes if voter_id != self.config.node_id)
-        return [Peer(*address) for address in found if address is not None]
+        return [Target(*address) for address in found if address is not None]
 
     def _election_backoff_ms(self, position: int, successors: int) -> int:
-        """KafkaRaftClient.strictExponentialElectionBackoffMs."""
+        """Return a random backoff (KafkaRaftClient.strictExponentialElectionBackoffMs)."""
         backoff_max_ms = self.config.controller_quorum_election_backoff_max_ms
         if position == 0:
             return 0
@@ -329,8 +341,8 @@ class Raft(Quorum):
         return min(backoff_max_ms, (backoff_max_ms >> (successors - 1)) << (position - 1))
 
 
-def _newcomer_answered(quorum: Quorum, peer: Peer, response: Any, now_ms: int) -> bool:
-    return voter_changes.newcomer_answered(quorum, peer.id, response, now_ms)
+def _newcomer_answered(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+    return voter_changes.newcomer_answered(quorum, target.id, response, now_ms)
 
 
 _POLLS: dict[Role, Callable[[Raft, int], None]] = {

@@ -1,21 +1,21 @@
-"""What a node asks the other nodes of its quorum: the log's requests, and a standby's own registration.
+"""Requests to other nodes of the quorum: those of the log, and a standby's registration.
 
-A standby tells the active controller its endpoints and features (ControllerRegistrationManager; KIP-919); the active
-one writes its own record. Sent when the log does not know this incarnation and metadata.version allows it, and again
-after a failure, later each time.
+A standby sends the active controller its endpoints and features (ControllerRegistrationManager; KIP-919); the active
+one writes its own record. Sent when the log does not contain this incarnation and metadata.version allows it, and
+again after a failure, with growing delays.
 """
 
 from typing import Any, Final
 
+from mockraft.server.controller.brokers.registration import registration_of
 from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.controller.periodic import NEVER_MS
-from mockraft.server.controller.registration import registration_of
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.wire import error_codes
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 
 REGISTRATION_ID: Final = -1
-"""Id of a registration among the requests of the log, which count from 0."""
+"""Id of a registration among the log's requests, which count from 0."""
 
 _BACKOFF_MS = 100
 _BACKOFF_MAX_MS = 120_000
@@ -23,7 +23,7 @@ _TIMEOUT_MS = 30_000
 
 
 class QuorumRequests:
-    """The requests of one node; at most one registration is in flight."""
+    """Requests of one node; at most one registration is in flight."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -34,7 +34,7 @@ class QuorumRequests:
         self._due_ms = 0
 
     def poll(self, now_ms: int) -> list[Outgoing]:
-        """Do what is due and give the requests to send."""
+        """Do what is due and return the requests to send."""
         outgoing = self._raft.poll(now_ms)
         if now_ms >= self._registration_due_ms():
             leader = self._raft.leader_endpoint
@@ -47,7 +47,7 @@ class QuorumRequests:
         return outgoing
 
     def received(self, outgoing_id: int, response: Any, now_ms: int) -> None:
-        """The answer to one of them, None where there was none."""
+        """Process the response to one of them, or None."""
         if outgoing_id != REGISTRATION_ID:
             self._raft.received(outgoing_id, response, now_ms)
             return
@@ -59,7 +59,7 @@ class QuorumRequests:
         self._failures += 1
 
     def next_poll_ms(self, now_ms: int) -> int:
-        """When `poll` has something to do, in milliseconds since the epoch."""
+        """Earliest time at which `poll` has work, in milliseconds since the epoch."""
         poll_ms = self._raft.next_poll_ms(now_ms)
         return poll_ms if self._controller.epoch != STANDBY else min(poll_ms, self._registration_due_ms())
 

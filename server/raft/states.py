@@ -1,6 +1,6 @@
-"""The states of a node and the ways between them, as tables and pure functions (Kafka's QuorumState; KIP-595, KIP-996).
+"""States of a node and the transitions between them, as tables and pure functions (QuorumState; KIP-595, KIP-996).
 
-A node that has no vote, an observer, is UNATTACHED or FOLLOWER and never anything else by itself.
+A node without a vote, an observer, is always UNATTACHED or FOLLOWER.
 """
 
 from __future__ import annotations
@@ -8,26 +8,26 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
+from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
 
 
 class Role(Enum):
-    """What a node is in its epoch."""
+    """Role of a node in its epoch."""
 
     UNATTACHED = "unattached"
-    """It follows nobody; it may have voted."""
+    """Follows no leader; may have voted."""
     PROSPECTIVE = "prospective"
-    """It asks whether it would be elected (a pre-vote), without a new epoch."""
+    """Holds a pre-vote, without a new epoch."""
     CANDIDATE = "candidate"
-    """It voted for itself and asks the others for their votes."""
+    """Voted for itself and requests the votes of the others."""
     FOLLOWER = "follower"
     LEADER = "leader"
     RESIGNED = "resigned"
-    """It led this epoch and leads it no more."""
+    """Led this epoch and resigned."""
 
 
 class Step(NamedTuple):
-    """One way from a role to another: whether the epoch may or must grow with it, and whether it takes a vote."""
+    """One transition between roles: whether the epoch may or must grow, and whether it requires a vote."""
 
     in_same_epoch: bool
     in_higher_epoch: bool
@@ -61,11 +61,11 @@ STEPS: dict[tuple[Role, Role], Step] = {
     (Role.RESIGNED, Role.PROSPECTIVE): _VOTER,
     (Role.RESIGNED, Role.FOLLOWER): _ANY,
 }
-"""Every way there is. FOLLOWER to FOLLOWER in an epoch is for a leader whose address was not known before."""
+"""All transitions. FOLLOWER to FOLLOWER in an epoch adds the address of a leader whose address was unknown."""
 
 
 def can_step(role: Role, to: Role, epoch: int, to_epoch: int, *, is_voter: bool) -> bool:
-    """Whether a node may go from `role` in `epoch` to `to` in `to_epoch`."""
+    """Return True if a node may change from `role` in `epoch` to `to` in `to_epoch`."""
     step = STEPS.get((role, to))
     if step is None or (step.takes_a_vote and not is_voter):
         return False
@@ -73,17 +73,17 @@ def can_step(role: Role, to: Role, epoch: int, to_epoch: int, *, is_voter: bool)
 
 
 class Voting(NamedTuple):
-    """What decides whether a node grants a vote of its epoch."""
+    """State that decides whether a node grants a vote of its epoch."""
 
     role: Role
     has_leader: bool = False
     voted: ReplicaKey | None = None
     has_fetched: bool = False
-    """A follower: whether the leader answered it in this epoch."""
+    """For a follower: True if the leader responded in this epoch."""
 
 
 def grants(voting: Voting, candidate: ReplicaKey, *, is_up_to_date: bool, pre_vote: bool) -> bool:
-    """Whether a vote is granted; `is_up_to_date`: the candidate's log is not behind the voter's (canGrantVote)."""
+    """Return True if a vote is granted; `is_up_to_date`: the candidate's log is not behind (canGrantVote)."""
     if pre_vote:
         if voting.role is Role.LEADER or (voting.role is Role.FOLLOWER and voting.has_fetched):
             return False
@@ -91,45 +91,45 @@ def grants(voting: Voting, candidate: ReplicaKey, *, is_up_to_date: bool, pre_vo
     if voting.role not in (Role.UNATTACHED, Role.PROSPECTIVE):
         return False
     if voting.voted is not None:
-        # Who asks again is granted again: the first answer may have been lost.
+        # Grant a repeated request again: the first response may have been lost.
         known = voting.voted.directory_id
         return voting.voted.id == candidate.id and known in (NO_DIRECTORY_ID, candidate.directory_id)
     return not voting.has_leader and is_up_to_date
 
 
 class Votes:
-    """The votes in one election (EpochElection): by voter id, None while it has not said."""
+    """Votes in one election (EpochElection), by voter id; None while there is no response."""
 
     def __init__(self, voters: dict[int, ReplicaKey], own_id: int) -> None:
         self.voters = voters
         self._said: dict[int, bool | None] = {**dict.fromkeys(voters), own_id: True}
 
     def record(self, voter_id: int, granted: bool) -> None:
-        """A voter said; what somebody else said does not count."""
+        """Record a voter's response; others are ignored."""
         if voter_id in self.voters:
             self._said[voter_id] = granted
 
     @property
     def majority(self) -> int:
-        """How many votes elect."""
+        """Number of votes that elect."""
         return len(self.voters) // 2 + 1
 
     @property
     def granting(self) -> list[int]:
-        """Who granted."""
+        """Voters that granted."""
         return sorted(voter_id for voter_id, granted in self._said.items() if granted)
 
     @property
     def unrecorded(self) -> list[ReplicaKey]:
-        """Who has not said."""
+        """Voters that have not responded."""
         return [key for voter_id, key in self.voters.items() if self._said[voter_id] is None]
 
     @property
     def is_granted(self) -> bool:
-        """Whether a majority granted."""
+        """True if a majority granted."""
         return len(self.granting) >= self.majority
 
     @property
     def is_rejected(self) -> bool:
-        """Whether no majority can grant any more."""
+        """True if a majority can no longer grant."""
         return len(self.granting) + len(self.unrecorded) < self.majority

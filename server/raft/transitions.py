@@ -1,6 +1,6 @@
-"""One node's state in its quorum, and every change of it (Kafka's QuorumState and the transitions of KafkaRaftClient).
+"""One node's quorum state and every change of it (Kafka's QuorumState and the transitions of KafkaRaftClient).
 
-What must survive the process is in the log's `election` before anybody is told of it.
+State that must survive the process is in the log's `election` before it is sent to anybody.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.controller.log.metadata_log import MetadataLog
+from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.periodic import NEVER_MS
-from mockraft.server.controller.quorum import Election, ReplicaKey
-from mockraft.server.controller.snapshot import SnapshotId
-from mockraft.server.controller.voter_set import BEFORE_THE_LOG, control_records
+from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import BEFORE_THE_LOG, control_records
 from mockraft.server.raft.leading import Leading
 from mockraft.server.raft.outgoing import Listener, NodeEndpoint
-from mockraft.server.raft.peers import Peers
+from mockraft.server.raft.request_manager import RequestManager
 from mockraft.server.raft.states import Role, Votes, Voting, can_step
 from mockraft.wire import record_batch
 from mockraft.wire.records.leader_change_message import LeaderChangeMessage, Voter
@@ -31,12 +31,12 @@ _LOGGER = logging.getLogger("mockraft.raft")
 
 
 class InconsistentLeaderError(ValueError):
-    """Somebody says that an epoch has another leader than this node knows: one of them broke the protocol."""
+    """Raised if a node names another leader of an epoch than this node knows: one of them broke the protocol."""
 
 
 @dataclass(slots=True)
 class Following:
-    """What a follower remembers of its leader."""
+    """A follower's knowledge of its leader."""
 
     update_voter_ms: int
     has_fetched: bool = False
@@ -46,16 +46,16 @@ class Following:
 
 
 class Quorum:
-    """A node's role, epoch and leader, and what it remembers while it has that role.
+    """A node's role, epoch and leader, and the state of that role.
 
-    `deadline_ms` is when the role's timeout ends: election or fetch. `changes` counts what parked requests wait for
-    beside the log's growth. `automatic` False: no timeout elects or dethrones anybody.
+    `deadline_ms` is when the role's timeout ends: election or fetch. `changes` counts changes that parked requests
+    wait for beside the log's growth. `automatic` False: no timeout starts an election or ends a leadership.
     """
 
-    def __init__(self, config: ControllerConfig, log: MetadataLog, chance: random.Random) -> None:
+    def __init__(self, config: ControllerConfig, log: MetadataLog, rng: random.Random) -> None:
         self.config = config
         self.log = log
-        self.chance = chance
+        self.rng = rng
         self.automatic = True
         self.listener: Listener | None = None
         self.changes = 0
@@ -72,39 +72,39 @@ class Quorum:
         self.successors: list[ReplicaKey] = []
         self.voter_change: VoterChange | None = None
         self.resign_requested = False
-        self.peers = Peers(
-            config.controller_quorum_retry_backoff_ms, config.controller_quorum_request_timeout_ms, chance
+        self.requests = RequestManager(
+            config.controller_quorum_retry_backoff_ms, config.controller_quorum_request_timeout_ms, rng
         )
         self.next_ms = 0
 
     @property
     def key(self) -> ReplicaKey:
-        """Who this node is."""
+        """This node as a replica."""
         return ReplicaKey(self.config.node_id, self.log.directory_id)
 
     @property
     def is_voter(self) -> bool:
-        """Whether this node has a vote."""
+        """True if this node has a vote."""
         return self.log.voters.is_voter(self.key)
 
     @property
     def is_leader(self) -> bool:
-        """Whether this node leads `epoch`."""
+        """Return True if this node leads `epoch`."""
         return self.role is Role.LEADER
 
     @property
     def voting(self) -> Voting:
-        """What decides whether this node grants a vote."""
+        """State that decides whether this node grants a vote."""
         has_fetched = self.following is not None and self.following.has_fetched
         return Voting(self.role, self.leader_id is not None, self.voted, has_fetched)
 
     def address_of(self, voter_id: int) -> NodeEndpoint | None:
-        """Where a voter listens."""
+        """Return the address of a voter."""
         found = self.log.voters.endpoint(voter_id, self.config.controller_listener_name)
         return NodeEndpoint(voter_id, found.host, found.port) if found else None
 
     def start(self, now_ms: int) -> None:
-        """Take up the role that the election remembered leaves this node; the only voter leads at once."""
+        """Restore the role that the persisted election leaves this node; the only voter leads at once."""
         election = self.log.election
         own_id, alone = self.config.node_id, self.log.voters.is_only_voter(self.key)
         self.epoch = election.epoch
@@ -132,7 +132,7 @@ class Quorum:
             self.to_prospective(now_ms)
 
     def to_unattached(self, epoch: int, now_ms: int, leader_id: int | None = None) -> None:
-        """Follow nobody in `epoch`; the time that was left to a running election stays."""
+        """Become unattached in `epoch`; the remaining time of a running election timeout is kept."""
         self._check(Role.UNATTACHED, epoch)
         keeps_deadline = self.role in (Role.CANDIDATE, Role.UNATTACHED, Role.RESIGNED) or (
             self.role is Role.PROSPECTIVE and self.votes is not None and not self.votes.is_rejected
@@ -153,18 +153,18 @@ class Quorum:
         self._follow(now_ms)
 
     def to_prospective(self, now_ms: int) -> None:
-        """Ask whether an election would be won."""
+        """Start a pre-vote."""
         self._check(Role.PROSPECTIVE, self.epoch)
         deadline_ms = self._election_deadline_ms(now_ms)
         votes = self._new_votes()
-        # Nothing changes that must be remembered.
+        # No persisted state changes.
         leader = (self.leader_id, self.leader_address)
         self._step(Role.PROSPECTIVE, self.epoch, *leader, self.voted, now_ms, deadline_ms, save=False)
         self.votes = votes
         self._count_votes(now_ms)
 
     def to_candidate(self, now_ms: int) -> None:
-        """Begin an election in the next epoch."""
+        """Start an election in the next epoch."""
         self._check(Role.CANDIDATE, self.epoch + 1)
         deadline_ms = self._election_deadline_ms(now_ms)
         self._step(Role.CANDIDATE, self.epoch + 1, None, None, self.key, now_ms, deadline_ms)
@@ -172,7 +172,7 @@ class Quorum:
         self._count_votes(now_ms)
 
     def to_resigned(self, now_ms: int) -> None:
-        """Lead no more, and tell the others so."""
+        """Resign, and send EndQuorumEpoch to the others."""
         self._check(Role.RESIGNED, self.epoch)
         assert self.leading is not None
         successors = self.leading.successors()
@@ -184,7 +184,7 @@ class Quorum:
         self.successors = successors
 
     def vote_for(self, candidate: ReplicaKey, now_ms: int) -> None:
-        """Give this epoch's vote, for good."""
+        """Persist this epoch's vote."""
         self.log.save_election(Election(self.epoch, self.leader_id, candidate))
         self.voted = candidate
         self.deadline_ms = self._election_deadline_ms(now_ms)
@@ -193,7 +193,7 @@ class Quorum:
         self.next_ms = 0
 
     def record_vote(self, voter_id: int, granted: bool, now_ms: int) -> None:
-        """A voter answered in the election that runs."""
+        """Record a voter's response in the current election."""
         assert self.votes is not None
         self.votes.record(voter_id, granted)
         if granted:
@@ -202,14 +202,14 @@ class Quorum:
             self.lose_election(now_ms)
 
     def lose_election(self, now_ms: int) -> None:
-        """A pre-vote came to nothing: back to the leader, where one is known."""
+        """End a failed pre-vote: follow the leader again, if one is known."""
         if self.leader_address is not None:
             self.to_follower(self.epoch, self.leader_address, now_ms)
         else:
             self.to_unattached(self.epoch, now_ms, self.leader_id)
 
-    def hear_of_leader(self, leader_id: int | None, epoch: int, leader: NodeEndpoint | None, now_ms: int) -> None:
-        """Somebody says who leads which epoch (maybeTransition). InconsistentLeaderError where that cannot be."""
+    def maybe_transition(self, leader_id: int | None, epoch: int, leader: NodeEndpoint | None, now_ms: int) -> None:
+        """Apply a reported leader and epoch (maybeTransition). InconsistentLeaderError if it contradicts this node."""
         if not self._is_consistent(leader_id, epoch):
             raise InconsistentLeaderError(
                 f"told of leader {leader_id} in epoch {epoch}; known is {self.leader_id} in epoch {self.epoch}"
@@ -219,12 +219,14 @@ class Quorum:
         elif leader_id is not None and (epoch > self.epoch or self.leader_id is None or self.leader_address is None):
             if leader is None:
                 if epoch > self.epoch or self.leader_id is None:
-                    raise InconsistentLeaderError(f"told of leader {leader_id} in epoch {epoch}, but not where it is")
+                    raise InconsistentLeaderError(
+                        f"leader {leader_id} of epoch {epoch} was reported without an address"
+                    )
                 return
             self.to_follower(epoch, leader, now_ms)
 
     def update_high_watermark(self, now_ms: int) -> None:
-        """As leader: commit what a majority has, and say so; the first time in an epoch makes the leadership good."""
+        """Advance, as leader, the high watermark to what a majority has; the first time establishes the leadership."""
         leading = self.leading
         assert leading is not None
         offset = leading.committed_offset(self.log.end_offset)
@@ -241,7 +243,7 @@ class Quorum:
                 self.listener.became_leader(self.epoch, now_ms)
 
     def append_control(self, pairs: list[tuple[bytes, bytes]], now_ms: int, *, alone: bool) -> int:
-        """As leader: append control records after which this node is the only voter, or is not; gives their offset."""
+        """Append control records as leader, after which this node is the only voter or not; return their offset."""
         self.log.commits_alone = alone and self.log.commits_alone
         offset = self.log.append_control(pairs, now_ms)
         self.log.commits_alone = alone
@@ -253,7 +255,7 @@ class Quorum:
         return offset
 
     def _lead(self, now_ms: int) -> None:
-        """A majority elected this node: begin the epoch (LeaderState.appendStartOfEpochControlRecords)."""
+        """Begin the epoch after a won election (LeaderState.appendStartOfEpochControlRecords)."""
         self._check(Role.LEADER, self.epoch)
         assert self.votes is not None
         granting = self.votes.granting
@@ -312,7 +314,7 @@ class Quorum:
         self.resign_requested = False
         self.changes += 1
         self.next_ms = 0
-        self.peers.reset()
+        self.requests.reset()
         _LOGGER.info("node %d: %s, then %s in epoch %d", self.config.node_id, before.value, role.value, epoch)
         if before is Role.LEADER:
             self._lose_leadership(now_ms)
@@ -333,7 +335,7 @@ class Quorum:
             )
 
     def _is_consistent(self, leader_id: int | None, epoch: int) -> bool:
-        """KafkaRaftClient.hasConsistentLeader."""
+        """Return True if leader and epoch agree with this node (KafkaRaftClient.hasConsistentLeader)."""
         if leader_id == self.config.node_id:
             return self.is_leader
         return epoch != self.epoch or leader_id is None or self.leader_id in (None, leader_id)
@@ -349,8 +351,8 @@ class Quorum:
 
     def _election_deadline_ms(self, now_ms: int) -> int:
         timeout_ms = self.config.controller_quorum_election_timeout_ms
-        # Chance keeps voters apart; who is alone needs none of it, and so leaves it to the controller's own draws.
-        jitter_ms = timeout_ms // 2 if self.log.voters.is_only_voter(self.key) else self.chance.randrange(timeout_ms)
+        # Randomness keeps voters apart; a single voter draws none, so the controller's own draws stay the same.
+        jitter_ms = timeout_ms // 2 if self.log.voters.is_only_voter(self.key) else self.rng.randrange(timeout_ms)
         return now_ms + timeout_ms + jitter_ms
 
     @property

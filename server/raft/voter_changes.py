@@ -1,4 +1,4 @@
-"""Voters are added, removed and moved, one change at a time, each in effect once it is in the log (KIP-853).
+"""Adding, removing and updating voters, one change at a time, each effective once it is in the log (KIP-853).
 
 Source: AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler, LeaderState.maybeAppendUpgradedKRaftVersion.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mockraft.server.controller.quorum import ReplicaKey
+from mockraft.server.controller.quorum.election_state import ReplicaKey
+from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, control_records, voters_record
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.voter_set import Endpoint, VoterNode, VoterSet, control_records, voters_record
 from mockraft.server.raft.leading import Leading
 from mockraft.server.raft.transitions import Quorum
 from mockraft.wire import error_codes
@@ -20,9 +20,9 @@ KRAFT_VERSION = "kraft.version"
 
 @dataclass(slots=True)
 class VoterChange:
-    """A change that is under way. `result` is what its request is answered with: error code and message.
+    """A change in progress. `result` is the outcome for its request: error code and message.
 
-    `last_offset` is that of its VotersRecord, -1 while there is none: the newcomer is still being asked.
+    `last_offset` is that of its VotersRecord, -1 before it is written: the new voter's versions are being requested.
     """
 
     key: ReplicaKey
@@ -33,7 +33,7 @@ class VoterChange:
     result: tuple[int, str | None] | None = None
 
     def committed(self, quorum: Quorum, now_ms: int) -> None:
-        """The high watermark moved: the change may be committed; a leader that it removed resigns."""
+        """Complete the change if the high watermark passed it; a leader that it removed resigns."""
         if 0 <= self.last_offset < quorum.log.high_watermark:
             self.finish(quorum, error_codes.NONE, None)
             if not quorum.is_voter:
@@ -41,7 +41,7 @@ class VoterChange:
                 quorum.next_ms = 0
 
     def finish(self, quorum: Quorum, error_code: int, message: str | None) -> None:
-        """It is over; the request is answered if it was not before."""
+        """End the change; its request is answered if it was not before."""
         if error_code != error_codes.NONE and message is None:
             message = error_codes.message(error_code)
         self.result = self.result or (error_code, message)
@@ -49,12 +49,12 @@ class VoterChange:
         quorum.changes += 1
 
     def fail_not_leader(self, quorum: Quorum) -> None:
-        """The leadership is lost before the change was committed."""
+        """Fail a change that was not committed before the leadership was lost."""
         self.finish(quorum, error_codes.NOT_LEADER_OR_FOLLOWER, None)
 
 
 def check_leads(quorum: Quorum, epoch: int) -> int:
-    """The error code for a request that only the leader of `epoch` answers (validateLeaderOnlyRequest)."""
+    """Return the error code for a request that only the leader of `epoch` answers (validateLeaderOnlyRequest)."""
     if epoch < quorum.epoch:
         return error_codes.FENCED_LEADER_EPOCH
     if epoch > quorum.epoch:
@@ -65,12 +65,12 @@ def check_leads(quorum: Quorum, epoch: int) -> int:
 def begin_adding(
     quorum: Quorum, key: ReplicaKey, endpoints: tuple[Endpoint, ...], ack_when_committed: bool, now_ms: int
 ) -> VoterChange:
-    """Begin to add a voter; it has to be asked for its versions next. ApiError where that cannot be done now."""
+    """Begin to add a voter; its versions are requested next. ApiError if that is not possible now."""
     voters = _voters_to_change(quorum, "adding", now_ms)
     if key.id in voters.nodes:
-        told = f"The voter id for {key} is already part of the set of voters {voters.keys_text()}."
-        raise ApiError(error_codes.DUPLICATE_VOTER, told)
-    if not quorum.peers.is_ready(key.id, now_ms):
+        message = f"The voter id for {key} is already part of the set of voters {voters.keys_text()}."
+        raise ApiError(error_codes.DUPLICATE_VOTER, message)
+    if not quorum.requests.is_ready(key.id, now_ms):
         raise ApiError(error_codes.REQUEST_TIMED_OUT, f"New voter {key} is not ready to receive requests")
     change = VoterChange(key, _deadline_ms(quorum, now_ms), endpoints, ack_when_committed)
     quorum.voter_change = change
@@ -79,28 +79,28 @@ def begin_adding(
 
 
 def newcomer_answered(quorum: Quorum, voter_id: int, response: Any, now_ms: int) -> bool:
-    """The newcomer said its ApiVersions, or nothing (None): it becomes a voter if it fits and is caught up."""
+    """Add the new voter if its ApiVersions response (None: none came) fits and it is caught up."""
     change = quorum.voter_change
     if quorum.leading is None or change is None or change.last_offset >= 0 or change.key.id != voter_id:
         return True
     code = error_codes.BROKER_NOT_AVAILABLE if response is None else response.error_code
     if code != error_codes.NONE:
-        told = f"Aborted add voter operation for since API_VERSIONS returned an error {error_codes.name(code)}"
-        change.finish(quorum, error_codes.REQUEST_TIMED_OUT, told)
+        message = f"Aborted add voter operation for since API_VERSIONS returned an error {error_codes.name(code)}"
+        change.finish(quorum, error_codes.REQUEST_TIMED_OUT, message)
         return False
     level = quorum.log.kraft_version
     found = next((feature for feature in response.supported_features if feature.name == KRAFT_VERSION), None)
     if found is None or not found.min_version <= level <= found.max_version:
         known = f"(min: {found.min_version}, max: {found.max_version}" if found else "(min: 0, max: 0)"
-        told = (
+        message = (
             f"Aborted add voter operation for {change.key} since the {KRAFT_VERSION} range {known} doesn't support the"
             f" finalized version {level}"
         )
-        change.finish(quorum, error_codes.INVALID_REQUEST, told)
+        change.finish(quorum, error_codes.INVALID_REQUEST, message)
         return True
     if not quorum.leading.is_caught_up(change.key, now_ms):
-        told = f"Aborted add voter operation for {change.key} since it is lagging behind"
-        change.finish(quorum, error_codes.REQUEST_TIMED_OUT, told)
+        message = f"Aborted add voter operation for {change.key} since it is lagging behind"
+        change.finish(quorum, error_codes.REQUEST_TIMED_OUT, message)
         return True
     node = VoterNode(change.key, change.endpoints, found.min_version, found.max_version)
     voters = quorum.log.voters.added(node)
@@ -113,12 +113,12 @@ def newcomer_answered(quorum: Quorum, voter_id: int, response: Any, now_ms: int)
 
 
 def remove(quorum: Quorum, key: ReplicaKey, now_ms: int) -> VoterChange:
-    """Remove a voter. ApiError where that cannot be done now, or where it is not a voter or the last one."""
+    """Remove a voter. ApiError if that is not possible now, or if it is not a voter or the last one."""
     voters = _voters_to_change(quorum, "removing", now_ms)
     left = voters.removed(key)
     if left is None:
-        told = f"Cannot remove voter {key} from the set of voters {voters.keys_text()}"
-        raise ApiError(error_codes.VOTER_NOT_FOUND, told)
+        message = f"Cannot remove voter {key} from the set of voters {voters.keys_text()}"
+        raise ApiError(error_codes.VOTER_NOT_FOUND, message)
     change = VoterChange(key, _deadline_ms(quorum, now_ms))
     quorum.voter_change = change
     _append(quorum, left, change, now_ms)
@@ -126,7 +126,7 @@ def remove(quorum: Quorum, key: ReplicaKey, now_ms: int) -> VoterChange:
 
 
 def update(quorum: Quorum, node: VoterNode, now_ms: int) -> int:
-    """A voter says where it listens and what it knows; gives the error code."""
+    """Update a voter's endpoints and versions; return the error code."""
     leading, log = quorum.leading, quorum.log
     if leading is None:
         return error_codes.NOT_LEADER_OR_FOLLOWER
@@ -145,19 +145,19 @@ def update(quorum: Quorum, node: VoterNode, now_ms: int) -> int:
         leading.volatile_voters = updated
     else:
         _append(quorum, updated, None, now_ms)
-    leading.heard(node.key, now_ms)
+    leading.contacted(node.key, now_ms)
     return error_codes.NONE
 
 
 def upgrade_kraft_version(quorum: Quorum, level: int, now_ms: int) -> None:
-    """Finalize kraft.version above 0: the level and the voters become records. ApiError where a voter is not ready."""
+    """Finalize kraft.version above 0: the level and the voters become records. ApiError if a voter is not ready."""
     leading = quorum.leading
     if leading is None:
         raise ApiError(error_codes.NOT_CONTROLLER)
     voters = leading.volatile_voters
     if not all(node.kraft_version_min <= level <= node.kraft_version_max for node in voters.nodes.values()):
-        told = f"Invalid upgrade of {KRAFT_VERSION} to {level} because not all of the voters support it"
-        raise ApiError(error_codes.INVALID_UPDATE_VERSION, told)
+        message = f"Invalid upgrade of {KRAFT_VERSION} to {level} because not all of the voters support it"
+        raise ApiError(error_codes.INVALID_UPDATE_VERSION, message)
     if not leading.has_directory_ids():
         # Kafka ends here with an IllegalStateException.
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
@@ -165,7 +165,7 @@ def upgrade_kraft_version(quorum: Quorum, level: int, now_ms: int) -> None:
 
 
 def expire(quorum: Quorum, now_ms: int) -> None:
-    """Give up a change that takes too long; what is in the log of it stays."""
+    """Abort a change that takes too long; its records stay in the log."""
     change = quorum.voter_change
     if change is not None and now_ms >= change.deadline_ms:
         change.finish(quorum, error_codes.REQUEST_TIMED_OUT, None)
@@ -179,17 +179,17 @@ def _voters_to_change(quorum: Quorum, doing: str, now_ms: int) -> VoterSet:
     if quorum.voter_change is not None:
         raise ApiError(error_codes.REQUEST_TIMED_OUT, f"{waiting}leader to handle previous voter change request")
     if not leading.established:
-        told = f"{waiting}leader to establish HWM and fence previous voter changes"
-        raise ApiError(error_codes.REQUEST_TIMED_OUT, told)
+        message = f"{waiting}leader to establish HWM and fence previous voter changes"
+        raise ApiError(error_codes.REQUEST_TIMED_OUT, message)
     if log.kraft_version == 0:
-        told = f"Cluster doesn't support {doing} voter because the {KRAFT_VERSION} feature is 0"
-        raise ApiError(error_codes.UNSUPPORTED_VERSION, told)
+        message = f"Cluster doesn't support {doing} voter because the {KRAFT_VERSION} feature is 0"
+        raise ApiError(error_codes.UNSUPPORTED_VERSION, message)
     if log.voters_offset >= log.high_watermark:
-        told = (
+        message = (
             f"{waiting}voters to commit the latest voter change at Optional[{log.voters_offset}] with HWM"
             f" {log.high_watermark}"
         )
-        raise ApiError(error_codes.REQUEST_TIMED_OUT, told)
+        raise ApiError(error_codes.REQUEST_TIMED_OUT, message)
     return log.voters
 
 

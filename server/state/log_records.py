@@ -1,4 +1,4 @@
-"""The metadata log as typed records, and records as a test words them on their way into it."""
+"""The metadata log as typed records, and the records that a test appends to it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mockraft.server.state.views import LogRecord
 from mockraft.wire import metadata_log_frame, record_batch, records
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.names import did_you_mean
 from mockraft.wire.record_batch import Batch
 
 _READ_BYTES: Final = 1 << 20
@@ -23,9 +24,9 @@ _CONTROL_RECORDS: Final = {
 
 
 def read_log(controller: Controller, from_offset: int, limit: int | None) -> Iterator[LogRecord]:
-    """The records from an offset on, at most `limit`; a negative offset counts from the end of the log.
+    """Yield the records from an offset on, at most `limit`; a negative offset counts from the end of the log.
 
-    What retention dropped is left out. WireError for a record of a newer Kafka.
+    Records before the log's start are skipped. Raise WireError for a record of a newer Kafka.
     """
     log = controller.log
     offset = from_offset + log.end_offset if from_offset < 0 else from_offset
@@ -40,30 +41,29 @@ def read_log(controller: Controller, from_offset: int, limit: int | None) -> Ite
         offset = offset_after
 
 
-def record_at(controller: Controller, told: Any) -> RecordAt:
-    """A record as a test gives it: an object, one with its version, or JSON (`{"type", "version", "record"}`).
+def record_at(controller: Controller, given: Any) -> RecordAt:
+    """Return a record that a test gives: an object, one with its version, or JSON (`{"type", "version", "record"}`).
 
-    Without a version it is written as Kafka would (`version_of`). `type` is the name of
-    Kafka's spec, or in the words of Kafka's tools (REGISTER_BROKER_RECORD); "data" does for "record", as they say it.
-    Fields that are left out have their defaults.
-    ValueError where it cannot be read.
+    Without a version it gets the one that Kafka would write (`version_of`). `type` is the name in Kafka's spec, or that
+    of Kafka's tools (REGISTER_BROKER_RECORD); "data" is accepted for "record", as in their output. Omitted fields have
+    their defaults. Raise ValueError if it cannot be read.
     """
-    if isinstance(told, RecordAt):
-        return told
-    if isinstance(told, LogRecord):
-        return RecordAt(told.record, told.version)
-    if isinstance(told, Mapping):
-        return _from_json(controller, told)
-    name = type(told).__name__
+    if isinstance(given, RecordAt):
+        return given
+    if isinstance(given, LogRecord):
+        return RecordAt(given.record, given.version)
+    if isinstance(given, Mapping):
+        return _from_json(controller, given)
+    name = type(given).__name__
     if name not in records.TYPES.values():
         raise ValueError(f"{name} is no metadata record: give one of mockraft.wire.records, or its JSON")
-    return RecordAt(told, version_of(controller, told))
+    return RecordAt(given, version_of(controller, given))
 
 
-def records_at(controller: Controller, told: Iterable[Any]) -> list[RecordAt]:
-    """The records that a test says. ValueError whose text begins with the one that is wrong (`records[0].type=…`)."""
+def records_at(controller: Controller, given: Iterable[Any]) -> list[RecordAt]:
+    """Return the records that a test gives. ValueError begins with the one that is wrong (`records[0].type=…`)."""
     found = []
-    for index, each in enumerate(told):
+    for index, each in enumerate(given):
         try:
             found.append(record_at(controller, each))
         except ValueError as error:
@@ -73,9 +73,9 @@ def records_at(controller: Controller, told: Iterable[Any]) -> list[RecordAt]:
 
 
 def version_of(controller: Controller, record: Any) -> int:
-    """The version in which Kafka writes a record: what the finalized metadata.version fixes, else the lowest that can.
+    """Return the version in which Kafka writes a record: by the finalized metadata.version, else the lowest.
 
-    ValueError where no version can say it.
+    Raise ValueError if no version can express it.
     """
     kind = type(record)
     fixed = controller.image.version.record_versions.get(kind.__name__)
@@ -89,7 +89,7 @@ def version_of(controller: Controller, record: Any) -> int:
             refusal = error
         else:
             return version
-    raise ValueError(f"no version of {kind.__name__} can say this: {refusal}")
+    raise ValueError(f"no version of {kind.__name__} can express it: {refusal}")
 
 
 def _from_json(controller: Controller, tree: Mapping[str, Any]) -> RecordAt:
@@ -99,8 +99,7 @@ def _from_json(controller: Controller, tree: Mapping[str, Any]) -> RecordAt:
     known = {_folded(known): known for known in records.TYPES.values()}
     found = known.get(_folded(name))
     if found is None:
-        names = ", ".join(sorted(known.values()))
-        raise ValueError(f"type={name!r}: no metadata record is called so; there are {names}")
+        raise ValueError(f"type={name!r}: unknown metadata record; {did_you_mean(name, sorted(known.values()))}")
     kind = records.by_name(found)
     version = tree.get("version")
     if version is not None and not (isinstance(version, int) and kind.min_version <= version <= kind.max_version):
@@ -112,8 +111,8 @@ def _from_json(controller: Controller, tree: Mapping[str, Any]) -> RecordAt:
     return RecordAt(record, version_of(controller, record) if version is None else version)
 
 
-def check_applies(controller: Controller, told: Iterable[RecordAt]) -> None:
-    """ValueError for a record that makes no sense as the state is: brokers that read it would break over it too."""
+def check_applies(controller: Controller, given: Iterable[RecordAt]) -> None:
+    """Raise ValueError for a record that does not fit the state: brokers that read it would fail over it too."""
     from copy import deepcopy
 
     image = controller.image
@@ -122,7 +121,7 @@ def check_applies(controller: Controller, told: Iterable[RecordAt]) -> None:
     for topic in image.topics.by_id.values():
         values += topic.partitions.values()
     trial = deepcopy(image, {id(value): value for value in values})
-    for index, (record, version) in enumerate(told):
+    for index, (record, version) in enumerate(given):
         try:
             metadata_log_frame.encode(record, version)
             trial.apply(record, controller.log.end_offset + index)

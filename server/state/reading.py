@@ -1,4 +1,4 @@
-"""Views of a controller, made when somebody looks."""
+"""Views of a controller's state, made on demand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from mockraft.kafka_configs import config_keys
 from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.controller.image import BrokerRegistration, Partition, Topic
-from mockraft.server.controller.quorum import ReplicaKey
+from mockraft.server.controller.quorum.election_state import ReplicaKey
 from mockraft.server.raft.leading import ReplicaState
 from mockraft.server.security_options import SECURITY_PROTOCOLS
 from mockraft.server.state.views import (
@@ -35,25 +35,25 @@ _CONFIG_TYPES: Final = {
 
 
 def broker_views(controller: Controller, now_ms: int) -> list[BrokerView]:
-    """All registered brokers, by id."""
+    """Return all registered brokers, by id."""
     fetched = _fetched_offsets(controller, now_ms)
     brokers = controller.image.cluster.brokers
     return [_broker_view(controller, brokers[number], fetched.get(number, -1)) for number in sorted(brokers)]
 
 
 def broker_view(controller: Controller, broker: BrokerRegistration, now_ms: int) -> BrokerView:
-    """One of them."""
+    """Return one registered broker."""
     return _broker_view(controller, broker, _fetched_offsets(controller, now_ms).get(broker.broker_id, -1))
 
 
 def topic_view(topic: Topic) -> TopicView:
-    """One topic."""
+    """Return one topic."""
     partitions = tuple(partition_view(number, topic.partitions[number]) for number in sorted(topic.partitions))
     return TopicView(topic.name, uuids.text_of(topic.topic_id), partitions)
 
 
 def partition_view(number: int, partition: Partition) -> PartitionView:
-    """One partition."""
+    """Return one partition."""
     return PartitionView(
         number,
         partition.leader,
@@ -70,7 +70,7 @@ def partition_view(number: int, partition: Partition) -> PartitionView:
 
 
 def config_views(controller: Controller) -> list[ConfigView]:
-    """The dynamic configuration of every resource that has one."""
+    """Return the dynamic configuration of every resource that has one."""
     return [
         ConfigView(_CONFIG_TYPES.get(resource_type, str(resource_type)), name, dict(values))
         for (resource_type, name), values in sorted(controller.image.configs.items())
@@ -78,7 +78,7 @@ def config_views(controller: Controller) -> list[ConfigView]:
 
 
 def snapshot_views(controller: Controller) -> list[SnapshotView]:
-    """The snapshots that are kept, oldest first."""
+    """Return the snapshots that are kept, oldest first."""
     return [
         SnapshotView(found.id.end_offset, found.id.epoch, found.size, found.id.file_name)
         for found in controller.log.snapshots
@@ -86,7 +86,7 @@ def snapshot_views(controller: Controller) -> list[SnapshotView]:
 
 
 def quorum_view(controller: Controller, nodes: list[Controller], now_ms: int) -> QuorumView:
-    """The quorum as this controller knows it, and each node of this process as it sees itself."""
+    """Return the quorum as this controller knows it, and each node of this process as it sees itself."""
     raft, log = controller.raft, controller.log
     own = raft.key
     voters = []
@@ -147,7 +147,7 @@ def _log_dirs(broker: BrokerRegistration) -> tuple[LogDirView, ...]:
 
 
 def _fetched_offsets(controller: Controller, now_ms: int) -> dict[int, int]:
-    """By broker, where its newest fetch of the metadata log began."""
+    """Return the offset of each broker's newest fetch of the metadata log."""
     newest: dict[int, ReplicaState] = {}
     for key, state in controller.raft.observers(now_ms).items():
         known = newest.get(key.id)

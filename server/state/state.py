@@ -1,7 +1,7 @@
-"""The state of a controller, or quorum, as a test reads it and changes it.
+"""The state of a controller, or quorum, as a test reads and changes it.
 
-Reading gives views of one moment. A command makes the records that Kafka's controller would make, by the controller's
-own rules, and who waits for records is answered at once. Use it in the thread of the event loop.
+Reading returns views of one moment. A command makes the records that Kafka's controller would make, by the controller's
+own rules, and answers the requests that wait for records. Use it in the thread of the event loop.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mockraft.server.controller import fencing, registration
+from mockraft.server.controller.brokers import fencing, registration
+from mockraft.server.controller.brokers.heartbeat import fence_one_stale_broker
+from mockraft.server.controller.brokers.log_dirs import directories_offline
 from mockraft.server.controller.controller import STANDBY, Controller
-from mockraft.server.controller.elections import Election
-from mockraft.server.controller.heartbeat import fence_one_stale_broker
 from mockraft.server.controller.image import BrokerRegistration, Topic
-from mockraft.server.controller.log_dirs import directories_offline
-from mockraft.server.controller.partition_rules import partition_rules
-from mockraft.server.controller.partitions import PartitionChange
+from mockraft.server.controller.log.state_file import write_state
 from mockraft.server.controller.result import ControllerResult
-from mockraft.server.controller.state_file import write_state
+from mockraft.server.controller.topics.elections import Election
+from mockraft.server.controller.topics.partition_rules import partition_rules
+from mockraft.server.controller.topics.partitions import PartitionChange
 from mockraft.server.raft.raft import Raft
 from mockraft.server.running import NothingRunsError, RunningController
 from mockraft.server.state import reading
@@ -35,66 +35,67 @@ from mockraft.server.state.views import (
 )
 from mockraft.wire import uuids
 from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.names import did_you_mean
 
 
 class State:
-    """What the controller knows; of a quorum, what its active one does.
+    """The controller's state; in a quorum, that of the active controller.
 
-    ValueError, with what there is instead, for a broker, topic or directory that is not there, and for a command that
-    the controller could not carry out. RuntimeError for a command while no controller is active.
+    Raises ValueError, with similar names, for an unknown broker, topic or directory, and for a command that the
+    controller could not carry out; RuntimeError for a command while no controller is active.
     """
 
     def __init__(self, nodes: Callable[[], Mapping[int, RunningController]]) -> None:
         self._nodes = nodes
 
     def brokers(self) -> list[BrokerView]:
-        """The registered brokers, by id."""
+        """Return the registered brokers, by id."""
         running = self._running
         return reading.broker_views(running.controller, running.clock.now_ms())
 
     def broker(self, broker_id: int) -> BrokerView:
-        """One of them."""
+        """Return a registered broker."""
         running = self._running
         found = self._registration(running.controller, broker_id)
         return reading.broker_view(running.controller, found, running.clock.now_ms())
 
     def topics(self) -> list[TopicView]:
-        """The topics with their partitions, by name."""
+        """Return the topics with their partitions, by name."""
         topics = self._running.controller.image.topics.by_name
         return [reading.topic_view(topics[name]) for name in sorted(topics)]
 
     def topic(self, name: str) -> TopicView:
-        """One of them."""
+        """Return a topic."""
         return reading.topic_view(self._topic(self._running.controller, name))
 
     def features(self) -> dict[str, int]:
-        """The finalized level of each feature, metadata.version and kraft.version too."""
+        """Return the finalized level of each feature, metadata.version and kraft.version included."""
         controller = self._running.controller
         return {**controller.image.features, "kraft.version": controller.log.kraft_version}
 
     def configs(self) -> list[ConfigView]:
-        """Dynamic configuration, by resource."""
+        """Return the dynamic configuration, by resource."""
         return reading.config_views(self._running.controller)
 
     def quorum(self) -> QuorumView:
-        """Who leads, who votes, who follows, and how far each is."""
+        """Return the leader, the voters and observers, and the offset of each."""
         running = self._running
         nodes = [node.controller for node in self._nodes().values()]
         return reading.quorum_view(running.controller, nodes, running.clock.now_ms())
 
     def snapshots(self) -> list[SnapshotView]:
-        """The snapshots that are kept, oldest first."""
+        """Return the snapshots that are kept, oldest first."""
         return reading.snapshot_views(self._running.controller)
 
     def metadata_log(self, from_offset: int = 0, limit: int | None = None) -> list[LogRecord]:
-        """Records of the metadata log from an offset on; a negative one counts from the end.
+        """Return records of the metadata log from an offset on; a negative one counts from the end.
 
-        What a snapshot replaced is not there any more: see `quorum().log_start_offset`.
+        Records that a snapshot replaced are missing: see `quorum().log_start_offset`.
         """
         return list(read_log(self._running.controller, from_offset, limit))
 
     def to_json(self) -> dict[str, Any]:
-        """All but the log, as a JSON tree."""
+        """Return everything but the log, as a JSON tree."""
         return {
             "brokers": [broker.to_json() for broker in self.brokers()],
             "topics": [topic.to_json() for topic in self.topics()],
@@ -105,7 +106,7 @@ class State:
         }
 
     def fence(self, broker_id: int) -> None:
-        """Fence a broker; it leaves every ISR. Its next heartbeat that does not ask to be fenced unfences it again."""
+        """Fence a broker; it leaves every ISR. Its next heartbeat without `wantFence` unfences it again."""
 
         def records(controller: Controller, now_ms: int) -> list[RecordAt]:
             found = self._registration(controller, broker_id)
@@ -114,7 +115,7 @@ class State:
         self._commit(records, f"broker {broker_id}: fenced by a test")
 
     def unfence(self, broker_id: int) -> None:
-        """Unfence a broker and renew its session; it may lead what nobody leads."""
+        """Unfence a broker and renew its session; it may lead partitions without a leader."""
 
         def records(controller: Controller, now_ms: int) -> list[RecordAt]:
             found = self._registration(controller, broker_id)
@@ -124,7 +125,7 @@ class State:
         self._commit(records, f"broker {broker_id}: unfenced by a test")
 
     def expire_session(self, broker_id: int) -> None:
-        """Have a broker's session be over now: it is fenced, until its next heartbeat."""
+        """Expire a broker's session: it is fenced until its next heartbeat."""
 
         def expire(controller: Controller, now_ms: int) -> None:
             found = self._registration(controller, broker_id)
@@ -135,7 +136,7 @@ class State:
         self._do(expire)
 
     def unregister(self, broker_id: int) -> None:
-        """Forget a broker, as UnregisterBroker does. One that runs goes on with an epoch that is stale."""
+        """Unregister a broker, as UnregisterBroker does. A running one goes on with a stale epoch."""
 
         def unregister(controller: Controller, now_ms: int) -> None:
             self._registration(controller, broker_id)
@@ -144,7 +145,7 @@ class State:
         self._do(unregister)
 
     def fail_log_dir(self, broker_id: int, directory: str | bytes) -> None:
-        """Take a log directory, by its id, as offline, as when the broker says so: its replicas leave ISR and lead."""
+        """Mark a log directory as offline, as if the broker had reported it: its replicas leave the ISR."""
         directory_id = uuids.read_text(directory) if isinstance(directory, str) else directory
 
         def records(controller: Controller, now_ms: int) -> list[RecordAt]:
@@ -159,9 +160,9 @@ class State:
         self._commit(records, f"broker {broker_id}: a log directory failed by a test")
 
     def elect(self, topic: str, partition: int, leader: int | None = None, *, unclean: bool = False) -> PartitionView:
-        """Make a replica the leader, without one the preferred replica, and give the partition as it is then.
+        """Elect a replica, by default the preferred one, and return the partition after that.
 
-        It must run and be in sync; `unclean` takes any replica that runs, and the ISR is that one alone then.
+        It must be unfenced and in sync; `unclean` allows any unfenced replica, which is then the only one in the ISR.
         """
 
         def records(controller: Controller, now_ms: int) -> list[RecordAt]:
@@ -189,11 +190,11 @@ class State:
         return reading.partition_view(partition, self._topic(self._running.controller, topic).partitions[partition])
 
     def append(self, records: Iterable[Any]) -> list[LogRecord]:
-        """Write metadata records as one batch, and give them as they are in the log.
+        """Write metadata records as one batch, and return them as they are in the log.
 
         Each is an object of `mockraft.wire.records`, one with its version (`RecordAt`), a `LogRecord`, or JSON:
-        `{"type": "ConfigRecord", "version": 0, "record": {…}}`. Nothing is written unless all of them make sense
-        one after the other as the state is.
+        `{"type": "ConfigRecord", "version": 0, "record": {…}}`. Nothing is written unless all of them fit the state,
+        one after the other.
         """
         told = list(records)
 
@@ -206,7 +207,7 @@ class State:
         return self.metadata_log(base_offset, len(told))
 
     def snapshot(self) -> SnapshotView:
-        """Write a snapshot of all that is committed, and give it; the newest there is where nothing is new."""
+        """Write a snapshot of everything committed and return it; the newest one if nothing is new."""
 
         def write(controller: Controller, now_ms: int) -> None:
             log = controller.log
@@ -221,27 +222,27 @@ class State:
         return self.snapshots()[-1]
 
     def elect_controller(self, node_id: int) -> None:
-        """Have a node of the quorum stand for election now; it leads once a majority has voted for it."""
+        """Make a node of the quorum a candidate now; it leads once a majority has voted for it."""
         nodes = self._nodes()
         if node_id not in nodes:
-            raise ValueError(f"node {node_id} does not run; there are {sorted(nodes)}")
+            raise ValueError(f"node {node_id} is not running; there are {sorted(nodes)}")
         nodes[node_id].script(Raft.elect)
 
     def resign(self) -> None:
-        """Have the active controller give up its epoch; a controller alone leads again after 1.5 s."""
+        """Make the active controller resign; a single controller leads again after 1.5 s."""
         self._active.script(Raft.resign)
 
     def save(self, path: str | Path) -> Path:
-        """Write the whole state into a file that `Controller(state=path)` and `Double.load` begin with; gives its path.
+        """Write the whole state to a file for `Controller(state=path)` and `Double.load`; return its path.
 
-        It is a snapshot as Kafka writes it. In a folder it gets the name that Kafka gives it, under which
-        `kafka-dump-log` and `kafka-metadata-shell` read it. OSError.
+        It is a snapshot in Kafka's format. In a folder it gets Kafka's file name, under which `kafka-dump-log` and
+        `kafka-metadata-shell` read it. Raise OSError.
         """
         return write_state(Path(path), self._running.controller, self._running.clock.now_ms())
 
     @property
     def _running(self) -> RunningController:
-        """Who knows most: the active controller, else the node with the newest log."""
+        """The most advanced node: the active controller, else the node with the newest log."""
         nodes = self._nodes()
         if not nodes:
             raise NothingRunsError
@@ -260,7 +261,7 @@ class State:
         return running
 
     def _do(self, change: Callable[[Controller, int], None]) -> None:
-        """Change the active controller, and answer who waits for that."""
+        """Change the active controller, and answer the requests that wait for it."""
         running = self._active
         now_ms = running.clock.now_ms()
         try:
@@ -271,7 +272,7 @@ class State:
     def _commit(
         self, records: Callable[[Controller, int], list[RecordAt]], reason: str, *, atomic: bool = False
     ) -> int:
-        """Write the records; gives the offset of the first."""
+        """Write the records; return the offset of the first."""
         base_offset = self._active.controller.log.end_offset
 
         def commit(controller: Controller, now_ms: int) -> None:
@@ -291,7 +292,7 @@ class State:
     def _topic(self, controller: Controller, name: str) -> Topic:
         found = controller.image.topics.by_name.get(name)
         if found is None:
-            raise ValueError(f"there is no topic {name!r}; {_there_are(controller.image.topics.by_name, 'topics')}")
+            raise ValueError(f"there is no topic {name!r}; {did_you_mean(name, controller.image.topics.by_name)}")
         return found
 
 

@@ -1,4 +1,4 @@
-"""What a test reads of a controller's state: plain values of one moment, each with its JSON.
+"""Views of a controller's state: plain values of one moment, each with its JSON.
 
 Uuids are Kafka's texts (22 characters), times are milliseconds of the controller's clock, offsets are those of the
 metadata log.
@@ -11,16 +11,16 @@ from typing import Any
 
 
 class View:
-    """A dataclass whose JSON has its fields, in camelCase."""
+    """Base of the views: a dataclass whose JSON has its fields, in camelCase."""
 
     def to_json(self) -> dict[str, Any]:
-        """The view as a JSON tree."""
+        """Return the view as a JSON tree."""
         return {key: _tree(getattr(self, name)) for name, key in _names(type(self))}
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerView(View):
-    """Where clients, or other nodes, connect to; `security_protocol` is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+    """An address for clients or other nodes; `security_protocol` is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
 
     name: str
     host: str
@@ -30,7 +30,7 @@ class ListenerView(View):
 
 @dataclass(frozen=True, slots=True)
 class LogDirView(View):
-    """A log directory; `state` is online, offline (told since the broker registered) or cordoned (KIP-1066)."""
+    """A log directory; `state` is online, offline (reported since the broker registered) or cordoned (KIP-1066)."""
 
     id: str
     state: str
@@ -48,9 +48,9 @@ class SupportedView(View):
 class BrokerView(View):
     """A registered broker.
 
-    `metadata_offset` is the last record it is known to have, from its heartbeats and fetches, and `lag` how many
-    committed records it lacks; both None where nothing was heard. `caught_up`: it has its own registration.
-    `last_contact_ms` is when its session was renewed last, None when the session is over.
+    `metadata_offset` is the last record it is known to have, from its heartbeats and fetches, and `lag` the number of
+    committed records it lacks; both None if unknown. `caught_up`: it has its own registration. `last_contact_ms` is the
+    time of the last renewal of its session, None if the session is over.
     """
 
     broker_id: int
@@ -108,7 +108,7 @@ class ConfigView(View):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotView(View):
-    """A snapshot that is kept: it has the records below `end_offset`, the last of which is of `epoch`."""
+    """A snapshot: it has the records below `end_offset`, the last of which is of `epoch`."""
 
     end_offset: int
     epoch: int
@@ -118,7 +118,7 @@ class SnapshotView(View):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaView(View):
-    """A replica of the metadata log; offset and time are None where the leader does not know them."""
+    """A replica of the metadata log; offset and time are None if the leader does not know them."""
 
     node_id: int
     directory_id: str
@@ -128,7 +128,7 @@ class ReplicaView(View):
 
 @dataclass(frozen=True, slots=True)
 class NodeView(View):
-    """A node of the quorum that runs in this process, as it sees itself; `role` is raft's word for it."""
+    """A node of the quorum in this process, as it sees itself; `role` is its raft state."""
 
     node_id: int
     role: str
@@ -141,7 +141,7 @@ class NodeView(View):
 
 @dataclass(frozen=True, slots=True)
 class QuorumView(View):
-    """The quorum as its leader sees it; `leader_id` None and what the newest node knows where nobody leads."""
+    """The quorum as its leader sees it, or the node with the newest log if `leader_id` is None."""
 
     leader_id: int | None
     epoch: int
@@ -155,7 +155,7 @@ class QuorumView(View):
 
 @dataclass(frozen=True, slots=True)
 class LogRecord(View):
-    """A record of the metadata log, control records too, with the version it is written in.
+    """A record of the metadata log, or a control record, with its version.
 
     `record` is the generated object (`mockraft.wire.records`).
     """
@@ -168,7 +168,7 @@ class LogRecord(View):
     record: Any
 
     def to_json(self) -> dict[str, Any]:
-        """The line as a JSON tree, the record in Kafka's own JSON form; `State.append` takes it back."""
+        """Return the record as a JSON tree, in Kafka's own JSON form; `State.append` accepts it."""
         from mockraft.wire.json_form import to_json
 
         return {
@@ -195,7 +195,7 @@ _NAMES: dict[type[View], list[tuple[str, str]]] = {}
 
 
 def _names(view: type[View]) -> list[tuple[str, str]]:
-    """Each field and its name in JSON."""
+    """Return each field and its name in JSON."""
     names = _NAMES.get(view)
     if names is None:
         own = [field.name for field in fields(view)]  # type: ignore[arg-type]  # every view is a dataclass

@@ -1,9 +1,9 @@
-"""What a stub does instead: actions, which make a chain. Each is data and extends the stub's plan.
+"""Actions: what a stub does in place of, before or after the controller's answer. Each extends the stub's plan.
 
     {"injectError": "NOT_CONTROLLER"}   {"delayOn": {"ms": 500}}   "drop"
 
-An action that works on an answer (a change, an edit of its bytes) lets the controller answer where nothing before it
-in the chain does. What stands before `disconnectOn` or `reset` is still sent.
+An action that works on an answer (a change, an edit of its bytes) lets the controller answer if no earlier action in
+the chain does. Answers of actions before `disconnectOn` or `reset` are still sent.
 """
 
 from __future__ import annotations
@@ -13,30 +13,31 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mockraft.server.stubs.chance import Chance
-from mockraft.server.stubs.errors import StubError, camel, read_parameters, unknown, write_parameters
+from mockraft.server.stubs.errors import StubError, read_parameters, unknown, write_parameters
 from mockraft.server.stubs.fields import FieldPath, error_code, field_path, message_from_tree, shown
 from mockraft.wire import messages
 from mockraft.wire.errors import WireError
 from mockraft.wire.kio_entities import from_kio, is_kio
 from mockraft.wire.message import Message
+from mockraft.wire.names import camel
 
 if TYPE_CHECKING:
-    from mockraft.server.stubs.match import Asked
+    from mockraft.server.stubs.match import StubRequest
     from mockraft.server.stubs.plan import Plan
 
-Resolver = Callable[[int, "Asked"], Sequence["Action"]]
-"""Of the call's number, from 1 on, and what was asked: what is done."""
+Resolver = Callable[[int, "StubRequest"], Sequence["Action"]]
+"""Return the actions for a call, given its number (from 1) and the request."""
 
 Keys = frozenset[int]
-"""Numbers of the APIs that a stub is about; empty for any."""
+"""API keys that a stub is about; empty for any."""
 
 FieldChange = Mapping[str, Any] | Callable[[Any], Any]
-"""New values by field path, or what is called with the message, changes it or gives another."""
+"""New values by field path, or a function that gets the message and changes it or returns another."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """What all actions have: `name` in JSON, and `main`, the parameter that may be given alone."""
+    """Base of all actions: `name` in JSON, and `main`, the parameter that may be given alone."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -45,18 +46,18 @@ class Action:
     takes_whole: ClassVar[bool] = False
 
     def extend(self, plan: Plan) -> None:
-        """Put what it does into a plan. StubError where it cannot follow what is there."""
+        """Add the action to a plan. Raise StubError if it cannot follow what the plan has."""
         raise AssertionError(f"{self.name} does nothing")
 
     def resolver(self) -> Resolver:
-        """What says what it is for a call; made once for each stub, so that what goes on from call to call is there."""
+        """Return a per-stub resolver that keeps state between calls."""
         return lambda number, asked: (self,)
 
     def check(self, keys: Keys) -> None:
-        """Look whether it fits the APIs that the stub is about. StubError names the field that does not."""
+        """Check that the action fits the stub's APIs. Raise StubError that names the field that does not."""
 
     def to_json(self) -> dict[str, Any]:
-        """The action as JSON."""
+        """Return the action as JSON."""
         parameters = {name: shown(value) for name, value in write_parameters(self).items()}
         main = self.main and camel(self.main)
         if not parameters:
@@ -68,25 +69,25 @@ class Action:
 
 @dataclass(frozen=True)
 class PassThrough(Action):
-    """The controller answers."""
+    """Let the controller answer."""
 
     name: ClassVar[str] = "passThrough"
     summary: ClassVar[str] = "The controller answers, as without the stub."
 
     def extend(self, plan: Plan) -> None:
-        """The controller answers."""
+        """Let the controller answer."""
         plan.take_answer()
         plan.passes = True
 
 
 @dataclass(frozen=True)
 class InjectError(Action):
-    """An error where the API says errors; the controller does not see the request."""
+    """Answer with an error in the API's error form; the controller does not see the request."""
 
     error: str | int
     message: str | None = None
     name: ClassVar[str] = "injectError"
-    summary: ClassVar[str] = "An error, said as the API says errors; the controller does not see the request."
+    summary: ClassVar[str] = "An error in the API's own error form; the controller does not see the request."
     example: ClassVar[Any] = "NOT_CONTROLLER"
     main: ClassVar[str | None] = "error"
     takes_whole: ClassVar[bool] = True
@@ -97,7 +98,7 @@ class InjectError(Action):
         assert error_code(self.error, "") is not None
 
     def extend(self, plan: Plan) -> None:
-        """The API's error form answers."""
+        """Answer with the API's error form."""
         plan.take_answer()
         code, message = error_code(self.error, ""), self.message
         plan.refused_with = code
@@ -106,7 +107,7 @@ class InjectError(Action):
 
 @dataclass(frozen=True)
 class Answer(Action):
-    """A response; the controller does not see the request."""
+    """Answer with a given response; the controller does not see the request."""
 
     body: Any
     name: ClassVar[str] = "answer"
@@ -125,21 +126,21 @@ class Answer(Action):
                 raise StubError(str(wrong), "body") from wrong
 
     def check(self, keys: Keys) -> None:
-        """A tree of fields is one of one API's response."""
+        """Check a tree of fields against the response of the stub's API."""
         if isinstance(self.body, Mapping):
             if not keys:
-                raise StubError("say in the match of which API this is an answer")
+                raise StubError("the match must name the API of this answer")
             for key in keys:
                 message_from_tree(messages.response(key), self.body)
 
     def extend(self, plan: Plan) -> None:
-        """The response answers."""
+        """Answer with the response."""
         plan.take_answer()
         body = self.body
         plan.respond = lambda api, asked: as_message(body, api)
 
     def to_json(self) -> dict[str, Any]:
-        """The action as JSON; a message as far as JSON can say it."""
+        """Return the action as JSON; a message as far as JSON can express it."""
         if isinstance(self.body, Message):
             from mockraft.wire.json_form import to_json
 
@@ -149,7 +150,7 @@ class Answer(Action):
 
 @dataclass(frozen=True)
 class Change(Action):
-    """Fields of the request before the controller sees it, fields of the response before it is sent."""
+    """Change fields of the request before the controller sees it, or of the response before it is sent."""
 
     request: FieldChange = field(default_factory=dict)
     response: FieldChange = field(default_factory=dict)
@@ -165,10 +166,10 @@ class Change(Action):
             if not callable(change) and not isinstance(change, Mapping):
                 raise StubError(f"expected an object of values by field, got {change!r}", side)
         if not self.request and not self.response:
-            raise StubError("say what to change: request, response or both")
+            raise StubError("nothing to change: give request, response or both")
 
     def check(self, keys: Keys) -> None:
-        """Each field is one of every API that the stub is about."""
+        """Check that each field exists in every API that the stub is about."""
         for side, of_api in (("request", messages.request), ("response", messages.response)):
             change = getattr(self, side)
             for path, value in () if callable(change) else change.items():
@@ -179,17 +180,17 @@ class Change(Action):
                         raise StubError(wrong.what, f"{side}.{path}") from None
 
     def extend(self, plan: Plan) -> None:
-        """The controller answers unless another does; the fields are set on the way in and out."""
+        """Let the controller answer unless another action does, and set the fields on the way in and out."""
         if self.request:
             if plan.has_answer and not plan.passes:
-                raise StubError("the controller does not see the request: an action before it answers", "request")
+                raise StubError("the controller does not see the request: an earlier action answers", "request")
             plan.request_changes.append(_changer(self.request))
         plan.let_pass()
         if self.response:
             plan.response_changes.append(_changer(self.response))
 
     def to_json(self) -> dict[str, Any]:
-        """The action as JSON."""
+        """Return the action as JSON."""
         return {
             self.name: {side: shown(getattr(self, side)) for side in ("request", "response") if getattr(self, side)}
         }
@@ -197,7 +198,7 @@ class Change(Action):
 
 @dataclass(frozen=True)
 class UnknownTaggedField(Action):
-    """A tagged field in the response that no schema knows; a client must skip it."""
+    """Add a tagged field that no schema knows to the response; a client must skip it."""
 
     tag: int
     hex: str = ""
@@ -211,7 +212,7 @@ class UnknownTaggedField(Action):
         assert bytes_of(self.hex) is not None
 
     def extend(self, plan: Plan) -> None:
-        """The response gets the field."""
+        """Add the field to the response."""
         plan.let_pass()
         tag, data = self.tag, bytes_of(self.hex)
 
@@ -223,7 +224,7 @@ class UnknownTaggedField(Action):
 
 @dataclass(frozen=True)
 class DelayOn(Action):
-    """The answer comes later; the connection's next requests wait, as Kafka mutes a channel."""
+    """Delay the answer; the connection's next requests wait, as when Kafka mutes a channel."""
 
     ms: int
     jitter_ms: int = 0
@@ -243,7 +244,7 @@ class DelayOn(Action):
                 raise StubError(f"expected milliseconds from 0 on, got {getattr(self, name)!r}", camel(name))
 
     def extend(self, plan: Plan) -> None:
-        """The plan waits."""
+        """Add the delay."""
         ms, jitter_ms, seed = self.ms, self.jitter_ms, self.seed
 
         def delay_ms(chance: Chance) -> int:
@@ -254,7 +255,7 @@ class DelayOn(Action):
 
 
 def as_message(value: Any, api: Any) -> Any:
-    """The response of an API that a test gave: a message, or a tree of its fields. Raises StubError."""
+    """Return a response from a message or a tree of its fields. Raise StubError."""
     if isinstance(value, Message):
         return value
     if isinstance(value, Mapping):
@@ -263,7 +264,7 @@ def as_message(value: Any, api: Any) -> Any:
 
 
 def bytes_of(text: Any, name: str = "hex") -> bytes:
-    """Bytes from hexadecimal digits, spaces allowed. Raises StubError."""
+    """Return bytes from hexadecimal digits, spaces allowed. Raise StubError."""
     try:
         return bytes.fromhex(text)
     except (TypeError, ValueError):
@@ -271,15 +272,15 @@ def bytes_of(text: Any, name: str = "hex") -> bytes:
 
 
 def known_actions() -> dict[str, type[Action]]:
-    """The actions by their name in JSON, in the order of the documentation."""
+    """Return the actions by their name in JSON, in the order of the documentation."""
     from mockraft.server.stubs import endings, frame_edits, side_effects
 
-    rooms = (ACTIONS, side_effects.ACTIONS, endings.ACTIONS, frame_edits.ACTIONS)
-    return {kind.name: kind for actions in rooms for kind in actions}
+    groups = (ACTIONS, side_effects.ACTIONS, endings.ACTIONS, frame_edits.ACTIONS)
+    return {kind.name: kind for actions in groups for kind in actions}
 
 
 def action_from_json(tree: Any) -> Action:
-    """The action that JSON says. Raises StubError that names the field."""
+    """Read an action from JSON. Raise StubError that names the field."""
     if isinstance(tree, Action):
         return tree
     if isinstance(tree, str):
@@ -292,7 +293,7 @@ def action_from_json(tree: Any) -> Action:
     if not named:
         raise StubError(unknown("action", next(iter(given), ""), kinds))
     if len(named) > 1:
-        raise StubError(f"{' and '.join(named)} are actions of their own: put each into an object of the list")
+        raise StubError(f"{' and '.join(named)} are separate actions: put each into its own object of the list")
     kind, value = kinds[named[0]], given.pop(named[0])
     if kind.main is not None and (kind.takes_whole or not isinstance(value, Mapping)):
         given = {camel(kind.main): value, **given}
@@ -309,7 +310,7 @@ def action_from_json(tree: Any) -> Action:
 
 
 def actions_from_json(tree: Any) -> tuple[Action, ...]:
-    """A chain of actions; one alone may stand without the list. Raises StubError."""
+    """Read a chain of actions; a single one needs no list. Raise StubError."""
     if not isinstance(tree, list | tuple):
         tree = [tree]
     actions = []

@@ -1,4 +1,4 @@
-"""Chance that repeats: the same seed gives the same draws on every Python, so a run can be had again."""
+"""Repeatable randomness: the same seed gives the same draws on every Python."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _MASK = (1 << 64) - 1
 
 
 class Chance:
-    """Draws from a seed (splitmix64). `stream` makes draws of their own from the same seed: one for each call."""
+    """Draws from a seed (splitmix64). Each `stream` of a seed has draws of its own: one for each call."""
 
     __slots__ = ("_state",)
 
@@ -14,12 +14,12 @@ class Chance:
         self._state = _mixed(seed & _MASK) ^ _mixed(stream * 0x9E3779B97F4A7C15 + 1 & _MASK)
 
     def random(self) -> float:
-        """A number from 0 up to, but not, 1."""
+        """Return a number from 0 (included) to 1 (excluded)."""
         self._state = self._state + 0x9E3779B97F4A7C15 & _MASK
         return (_mixed(self._state) >> 11) / (1 << 53)
 
     def below(self, limit: int) -> int:
-        """An integer from 0 up to, but not, `limit`."""
+        """Return an integer from 0 (included) to `limit` (excluded)."""
         return int(self.random() * limit)
 
 

@@ -1,4 +1,4 @@
-"""Actions after which there is no answer, or no connection."""
+"""Actions that leave the client without an answer or end the connection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Drop(Action):
-    """No answer, and the connection goes on."""
+    """Send no answer; the connection stays open."""
 
     name: ClassVar[str] = "drop"
     summary: ClassVar[str] = (
@@ -24,46 +24,46 @@ class Drop(Action):
     )
 
     def extend(self, plan: Plan) -> None:
-        """Nothing is sent."""
+        """Send nothing."""
         plan.is_sent = False
         plan.reason.append("dropped")
 
 
 @dataclass(frozen=True)
 class DisconnectOn(Action):
-    """The connection is closed, after what was answered so far."""
+    """Close the connection after the answer of an earlier action."""
 
     name: ClassVar[str] = "disconnectOn"
-    summary: ClassVar[str] = "The connection is closed; an answer of an action before it is sent first."
+    summary: ClassVar[str] = "The connection is closed, after the answer of an earlier action is sent."
 
     def extend(self, plan: Plan) -> None:
-        """The connection ends."""
+        """Close the connection."""
         plan.end = "close"
         plan.reason.append("disconnected")
 
 
 @dataclass(frozen=True)
 class Reset(Action):
-    """The connection is broken off with a TCP reset, after what was answered so far."""
+    """Break the connection with a TCP reset after the answer of an earlier action."""
 
     name: ClassVar[str] = "reset"
-    summary: ClassVar[str] = "The connection is broken off (TCP RST); an answer of an action before it is sent first."
+    summary: ClassVar[str] = "The connection is reset (TCP RST), after the answer of an earlier action is sent."
 
     def extend(self, plan: Plan) -> None:
-        """The connection ends."""
+        """Reset the connection."""
         plan.end = "reset"
         plan.reason.append("reset")
 
 
 @dataclass(frozen=True)
 class Blackhole(Action):
-    """The client, or only the connection, is not answered any more until the rack releases it."""
+    """Stop answering the client, or only the connection, until it is released."""
 
     by: str = "clientId"
     name: ClassVar[str] = "blackhole"
     summary: ClassVar[str] = (
-        "This client (`by`: clientId), or only this connection (`by`: connection), is not answered any more, whatever "
-        "it asks, until it is released or the stub is gone; then the controller answers what waits."
+        "This client (`by`: clientId), or only this connection (`by`: connection), gets no more answers, whatever "
+        "it requests, until it is released or the stub is removed; then the controller answers what waits."
     )
     example: ClassVar[Any] = {"by": "connection"}
     main: ClassVar[str | None] = "by"
@@ -73,7 +73,7 @@ class Blackhole(Action):
             raise StubError(f"expected clientId or connection, got {self.by!r}", "by")
 
     def extend(self, plan: Plan) -> None:
-        """The plan holds."""
+        """Hold the client or connection."""
         plan.take_answer()
         plan.held_by = self.by
         plan.reason.append("blackholed")

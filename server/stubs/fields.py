@@ -27,7 +27,7 @@ _INTEGERS = frozenset({"int8", "int16", "uint16", "int32", "uint32", "int64"})
 
 
 class _Step(NamedTuple):
-    """One name of a path; `element` says which one of a list, _EACH for any, None for the field as a whole."""
+    """One name of a path; `element` is the index in a list, _EACH for any, None for the field as a whole."""
 
     attribute: str
     element: int | None
@@ -44,7 +44,7 @@ class FieldPath(NamedTuple):
     steps: tuple[_Step, ...]
 
     def reader(self) -> Callable[[Any], Any]:
-        """Gives the value in a message (None where the way there ends early), or the list of them if many."""
+        """Return a reader of the value in a message (None if the path ends early), or of the list of values if many."""
         if all(step.element is None for step in self.steps) and len(self.steps) == 1:
             return attrgetter(self.steps[0].attribute)
         if self.is_many:
@@ -52,7 +52,7 @@ class FieldPath(NamedTuple):
         return lambda message: next(_values(message, self.steps), None)
 
     def assign(self, message: Any, value: Any) -> None:
-        """Put a value there, in each element where the path says `[]`. IndexError where there is no such element."""
+        """Set the value, in each element if the path has `[]`. Raise IndexError if there is no such element."""
         *way, last = self.steps
         for owner in _values(message, way):
             if last.element is None:
@@ -63,7 +63,7 @@ class FieldPath(NamedTuple):
                     elements[index] = value
 
     def value(self, given: Any) -> Any:
-        """What the message class has for a value as JSON or Python gives it. Raises StubError."""
+        """Return the message class's value for one given in JSON or Python. Raise StubError."""
         if given is None:
             return None
         if self.spec.is_array and not self.is_element:
@@ -71,12 +71,12 @@ class FieldPath(NamedTuple):
         return _single(self.cls, self.spec, given, self.text)
 
     def part(self, given: Any) -> Any:
-        """What may be contained in a value there: an element of a list, a part of a text."""
+        """Return the value for something contained in the field: an element of a list, a part of a text."""
         return _single(self.cls, self.spec, given, self.text) if self.spec.is_array else self.value(given)
 
 
 def field_path(cls: type, text: str) -> FieldPath:
-    """The path `text` in a message class. Raises StubError that names the fields there are."""
+    """Return the path `text` in a message class. Raise StubError that names similar fields."""
     spec: FieldSpec | None = None
     struct: StructSpec | None = schema_of(cls).root
     steps: list[_Step] = []
@@ -84,7 +84,7 @@ def field_path(cls: type, text: str) -> FieldPath:
     for number, part in enumerate(parts):
         found = _PART.fullmatch(part)
         if found is None:
-            raise StubError(f"{part!r} is no field's name, and not a name with [] or [number] after it", text)
+            raise StubError(f"{part!r} is no field name, optionally followed by [] or [number]", text)
         if struct is None:
             raise StubError(f"{parts[number - 1]} has no fields of its own", text)
         spec = _named(struct, found[1], text, cls.__name__ if number == 0 else struct.name)
@@ -102,12 +102,12 @@ def field_path(cls: type, text: str) -> FieldPath:
 
 
 def message_from_tree(cls: type, tree: Mapping[str, Any], where: str = "") -> Any:
-    """A message, or a struct of one, from the fields that are given; the others keep their defaults."""
+    """Return a message, or a struct of one, from some of its fields; the others keep their defaults."""
     return _filled(cls, schema_of(cls).root, tree, where)
 
 
 def shown(value: Any) -> Any:
-    """A field's value as JSON can have it: a uuid as text, other bytes as base64, a struct as its fields."""
+    """Return a field's value for JSON: a uuid as text, other bytes as base64, a struct as its fields."""
     if isinstance(value, bytes):
         return uuids.text_of(value) if len(value) == 16 else base64.b64encode(value).decode()
     if isinstance(value, Struct):
@@ -122,7 +122,7 @@ def shown(value: Any) -> Any:
 
 
 def error_code(given: str | int, field: str) -> int:
-    """An error code by its name or number; a number that Kafka has not is taken, too."""
+    """Return an error code from its name or number; numbers that Kafka does not use are allowed."""
     if isinstance(given, str):
         if given.upper() not in _CODES:
             raise StubError(unknown("error", given, _CODES), field)

@@ -1,4 +1,4 @@
-"""Damage to the bytes of one answer, after it was written: what a client must notice, or survive."""
+"""Damage to the bytes of one answer after it was written: what a client must notice, or survive."""
 
 from __future__ import annotations
 
@@ -15,63 +15,61 @@ if TYPE_CHECKING:
     from mockraft.server.stubs.plan import Plan
 
 Frame = bytes
-"""The bytes of an answer: a parameter of edits is called bytes, too."""
+"""Bytes of an answer; an alias because a parameter of the edits is called bytes."""
 
 _INT = Struct(">i")
 _HEAD_BYTES = 8
-"""The length and the correlation id, which `corrupt` leaves alone: it is the body that is to be misread."""
+"""Size of the length and the correlation id, which `corrupt` leaves alone: only the body shall be misread."""
 
 
 @dataclass(frozen=True)
 class FrameEdit(Action):
-    """What all edits do: work on the bytes of the answer there is, length and all."""
+    """Base of the edits: they work on the bytes of an answer, length included."""
 
     def extend(self, plan: Plan) -> None:
-        """The bytes are edited before they are sent."""
+        """Edit the bytes before they are sent."""
         plan.let_pass()
         plan.frame_edits.append(self.edited)
         plan.reason.append(self.name)
 
     def edited(self, frame: Frame, chance: Chance) -> Frame:
-        """The bytes to send in place of the frame."""
+        """Return the bytes to send in place of the frame."""
         raise AssertionError(f"{self.name} edits nothing")
 
 
 @dataclass(frozen=True)
 class WrongCorrelationId(FrameEdit):
-    """The answer to another request."""
+    """Change the correlation id, as if the answer were to another request."""
 
     by: int = 1
     name: ClassVar[str] = "wrongCorrelationId"
-    summary: ClassVar[str] = "The correlation id is `by` more than it should be (1 when left out)."
+    summary: ClassVar[str] = "The correlation id is off by `by` (default 1)."
     example: ClassVar[Any] = {"by": 1000}
     main: ClassVar[str | None] = "by"
 
     def edited(self, frame: Frame, chance: Chance) -> Frame:
-        """The frame with another correlation id."""
+        """Return the frame with another correlation id."""
         return frame[:4] + _shifted(frame[4:8], self.by) + frame[8:]
 
 
 @dataclass(frozen=True)
 class WrongLength(FrameEdit):
-    """A length that is not the frame's."""
+    """Send a length that is not the frame's."""
 
     by: int = 1
     name: ClassVar[str] = "wrongLength"
-    summary: ClassVar[str] = (
-        "The frame's length says `by` bytes more than there are (1 when left out; less than 0: fewer)."
-    )
+    summary: ClassVar[str] = "The frame's length field is off by `by` bytes (default 1; below 0: too small)."
     example: ClassVar[Any] = {"by": -4}
     main: ClassVar[str | None] = "by"
 
     def edited(self, frame: Frame, chance: Chance) -> Frame:
-        """The frame with another length."""
+        """Return the frame with another length."""
         return _shifted(frame[:4], self.by) + frame[4:]
 
 
 @dataclass(frozen=True)
 class Truncate(FrameEdit):
-    """The beginning alone."""
+    """Send only the beginning."""
 
     bytes: int
     name: ClassVar[str] = "truncate"
@@ -84,18 +82,18 @@ class Truncate(FrameEdit):
             raise StubError(f"expected bytes from 0 on, got {self.bytes!r}", "bytes")
 
     def edited(self, frame: Frame, chance: Chance) -> Frame:
-        """The frame's beginning."""
+        """Return the beginning of the frame."""
         return frame[: self.bytes]
 
 
 @dataclass(frozen=True)
 class Corrupt(FrameEdit):
-    """Other bytes in places that chance picks."""
+    """Change bytes at random places."""
 
     bytes: int = 1
     seed: int = 0
     name: ClassVar[str] = "corrupt"
-    summary: ClassVar[str] = "So many `bytes` of the body are others; the same `seed` changes the same ones."
+    summary: ClassVar[str] = "This number of `bytes` of the body is changed; the same `seed` changes the same ones."
     example: ClassVar[Any] = {"bytes": 3, "seed": 7}
     main: ClassVar[str | None] = "bytes"
 
@@ -104,7 +102,7 @@ class Corrupt(FrameEdit):
             raise StubError(f"expected bytes from 1 on, got {self.bytes!r}", "bytes")
 
     def edited(self, frame: Frame, chance: Chance) -> Frame:
-        """The frame with other bytes."""
+        """Return the frame with other bytes."""
         edited = bytearray(frame)
         chance = Chance(self.seed, chance.below(1 << 53))
         for _ in range(self.bytes if len(frame) > _HEAD_BYTES else 0):
@@ -114,11 +112,11 @@ class Corrupt(FrameEdit):
 
 @dataclass(frozen=True)
 class Duplicate(FrameEdit):
-    """The answer again."""
+    """Send the answer several times."""
 
     times: int = 2
     name: ClassVar[str] = "duplicate"
-    summary: ClassVar[str] = "The answer is sent so many `times` (2 when left out)."
+    summary: ClassVar[str] = "The answer is sent this many `times` (default 2)."
     example: ClassVar[Any] = {"times": 3}
     main: ClassVar[str | None] = "times"
 
@@ -127,13 +125,13 @@ class Duplicate(FrameEdit):
             raise StubError(f"expected a number from 1 to 1000, got {self.times!r}", "times")
 
     def edited(self, frame: Frame, chance: Chance) -> Frame:
-        """The frame again and again."""
+        """Return the frame repeated."""
         return frame * self.times
 
 
 @dataclass(frozen=True)
 class Raw(Action):
-    """Bytes that are no answer."""
+    """Send bytes that are no answer."""
 
     hex: str
     name: ClassVar[str] = "raw"
@@ -147,14 +145,14 @@ class Raw(Action):
         assert bytes_of(self.hex) is not None
 
     def extend(self, plan: Plan) -> None:
-        """The bytes answer."""
+        """Answer with the bytes."""
         plan.take_answer()
         plan.raw = bytes_of(self.hex)
         plan.reason.append(self.name)
 
 
 def _shifted(number: bytes, by: int) -> bytes:
-    """An int32 and so much more, round the end."""
+    """Add to an int32, with overflow."""
     if len(number) < _INT.size:
         return number
     return _INT.pack((_INT.unpack(number)[0] + by + (1 << 31)) % (1 << 32) - (1 << 31))

@@ -1,6 +1,6 @@
-"""Which requests: by API, version, broker, client, connection, listener, node, principal, and by what they say.
+"""Matches: select requests by API, version, broker, client, connection, listener, node, principal and fields.
 
-A match is data; its conditions are compiled once, so that trying one costs a few attribute reads and comparisons.
+A match is data; its conditions are compiled once, so that testing one costs a few attribute reads and comparisons.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from mockraft.server.stubs.errors import StubError, camel, snake, unknown
+from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.fields import field_path, shown
 from mockraft.server.stubs.predicates import NAMES_IN_PYTHON, Test, any_of, predicate
 from mockraft.server.stubs.senders import sender, sender_by_client_id
 from mockraft.wire import api_keys, messages
+from mockraft.wire.names import camel, snake
 
 _KEYS = {name.lower(): key for key, name in api_keys.NAMES.items()}
 
 
-class Asked:
-    """A request as matches see it. `broker_id` is who it comes from, -1 when that is not a broker's."""
+class StubRequest:
+    """A request as matches see it. `broker_id` is the sending broker, -1 if it is not a broker's."""
 
     __slots__ = (
         "api_key",
@@ -57,25 +58,25 @@ class Asked:
         self.request = request
 
 
-AskedTest = Callable[[Asked], bool]
+RequestTest = Callable[[StubRequest], bool]
 
 
 class Condition(NamedTuple):
-    """One condition of a match: what it looks at, what it wants, its test, and what there is in a request."""
+    """One condition of a match: what it looks at, what it expects, its test, and a reader of the actual value."""
 
     path: str
     expected: Any
-    test: AskedTest
-    actual: Callable[[Asked], Any]
+    test: RequestTest
+    actual: Callable[[StubRequest], Any]
 
 
 @dataclass(frozen=True)
 class Match:
-    """What a request must be like; what is left out may be anything.
+    """Conditions on a request; what is left out may have any value.
 
-    `api` is a name (`BrokerHeartbeat`) or number, or several of them. Every other value is one value, a list (one of
-    them) or an object of operators (`{"gte": 5}`); a version may be `{"min": 1, "max": 2}`. `where` has such values by
-    the path of a field of the request (`currentMetadataOffset`, `features[].name`). Raises StubError.
+    `api` is a name (`BrokerHeartbeat`) or number, or several of them. Every other condition is one value, a list (one
+    of them) or an object of operators (`{"gte": 5}`); a version may be `{"min": 1, "max": 2}`. `where` has such
+    conditions by the path of a request's field (`currentMetadataOffset`, `features[].name`). Raises StubError.
     """
 
     api: Any = None
@@ -95,18 +96,18 @@ class Match:
         assert self.conditions is not None
 
     def __call__(self, exchange: Any) -> bool:
-        """Whether an exchange of the journal, or an Asked, is such a request."""
-        asked = exchange if isinstance(exchange, Asked) else asked_in(exchange)
+        """Return True if an exchange of the journal, or a StubRequest, matches."""
+        asked = exchange if isinstance(exchange, StubRequest) else request_of(exchange)
         return all(condition.test(asked) for condition in self.conditions)
 
     @cached_property
     def api_keys(self) -> frozenset[int]:
-        """Numbers of the APIs that it is about; empty for any."""
+        """API keys that it is about; empty for any."""
         return frozenset(api_key(name) for name in self.api)
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
-        """What is to be looked at, the cheap first."""
+        """All conditions, the cheap ones first."""
         found: list[Condition] = []
         if self.api:
             keys = self.api_keys
@@ -117,13 +118,13 @@ class Match:
         return (*found, *(_where(path, expected, self.api_keys) for path, expected in self.where.items()))
 
     @cached_property
-    def scope_tests(self) -> tuple[tuple[str, AskedTest], ...]:
-        """The tests of scopes, each with the attribute of Asked that alone decides it."""
+    def scope_tests(self) -> tuple[tuple[str, RequestTest], ...]:
+        """Tests of scopes, each with the one attribute of StubRequest that it depends on."""
         return tuple((_SCOPES[name][0], _scope(name, value).test) for name, value in self._scopes(pure=True).items())
 
     @cached_property
-    def other_tests(self) -> tuple[AskedTest, ...]:
-        """The tests of everything else but the API: of fields, and of scopes by a function of the test's own."""
+    def other_tests(self) -> tuple[RequestTest, ...]:
+        """All other tests except of the API: of fields, and of scopes by a function that a test gave."""
         pure = {camel(name) for name in self._scopes(pure=True)} | {"api"}
         return tuple(
             condition.test
@@ -132,7 +133,7 @@ class Match:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The match as JSON."""
+        """Return the match as JSON."""
         tree: dict[str, Any] = {}
         if self.api:
             tree["api"] = self.api[0] if len(self.api) == 1 else list(self.api)
@@ -141,7 +142,7 @@ class Match:
 
     @classmethod
     def from_json(cls, tree: Any) -> Match:
-        """The match that a JSON object says. Raises StubError that names the field."""
+        """Read a match from a JSON object. Raise StubError that names the field."""
         if not isinstance(tree, Mapping):
             raise StubError(f"expected an object, got {tree!r}")
         for name in tree:
@@ -151,7 +152,7 @@ class Match:
         return cls(**{snake(name): value for name, value in tree.items()})
 
     def and_where(self, **conditions: Any) -> Match:
-        """The same with more conditions, given as keywords are given to `stub`."""
+        """Return the match with more conditions, as keywords of `stub`."""
         return replace(self, **keywords(conditions, self))
 
     def _scopes(self, *, pure: bool = False) -> dict[str, Any]:
@@ -160,9 +161,9 @@ class Match:
 
 
 def api_key(api: str | int) -> int:
-    """Number of an API by its name, however it is spelled (`BrokerHeartbeat`, `BROKER_HEARTBEAT`), or by its number.
+    """Return the number of an API from its name in any spelling (`BrokerHeartbeat`, `BROKER_HEARTBEAT`) or its number.
 
-    Raises StubError.
+    Raise StubError.
     """
     if type(api) is int:
         return api
@@ -176,9 +177,9 @@ def api_key(api: str | int) -> int:
 
 
 def keywords(given: Mapping[str, Any], match: Match | None = None) -> dict[str, Any]:
-    """A match's parts from keywords: `broker_id=1`, `client_id__startswith="raft"`, `current_metadata_offset__gte=5`.
+    """Return a match's parts from keywords: `broker_id=1`, `client_id__startswith="raft"`, `epoch__gte=5`.
 
-    Two underscores go on to an operator or to a field within. What is no scope is a field of the request.
+    Two underscores precede an operator or a nested field. A name that is no scope is a field of the request.
     """
     parts: dict[str, Any] = {}
     where: dict[str, Any] = dict(match.where) if match is not None else {}
@@ -194,8 +195,8 @@ def keywords(given: Mapping[str, Any], match: Match | None = None) -> dict[str, 
     return {**parts, **({"where": where} if where else {})}
 
 
-class _InJournal(Asked):
-    """What an exchange asked, decoded when somebody looks."""
+class _InJournal(StubRequest):
+    """The request of an exchange, decoded on first access."""
 
     __slots__ = ("_exchange",)
 
@@ -214,15 +215,20 @@ class _InJournal(Asked):
             self.request = self._exchange.request
             return self.request
         if name == "broker_id":
-            said = sender(self.request)
-            heard = getattr(self._exchange, "broker_id", -1)
-            self.broker_id = said if said >= 0 else heard if heard >= 0 else sender_by_client_id(self.client_id)
+            named = sender(self.request)
+            authenticated = getattr(self._exchange, "broker_id", -1)
+            if named >= 0:
+                self.broker_id = named
+            elif authenticated >= 0:
+                self.broker_id = authenticated
+            else:
+                self.broker_id = sender_by_client_id(self.client_id)
             return self.broker_id
         raise AttributeError(name)
 
 
-def asked_in(exchange: Any) -> Asked:
-    """What an exchange of the journal asked."""
+def request_of(exchange: Any) -> StubRequest:
+    """Return the request of an exchange of the journal."""
     return _InJournal(exchange)
 
 
@@ -238,7 +244,7 @@ def _names(api: Any) -> tuple[str, ...]:
     return tuple(api_keys.name(api_key(each)) if api_key(each) in api_keys.NAMES else each for each in given)
 
 
-def _api(asked: Asked) -> Any:
+def _api(asked: StubRequest) -> Any:
     return api_keys.name(asked.api_key)
 
 
@@ -256,35 +262,35 @@ def _text(value: Any, name: str) -> Any:
 
 _SCOPES: dict[str, tuple[str, Callable[[Any, str], Any], str]] = {
     "version": ("api_version", _integer, "version of the request"),
-    "broker_id": ("broker_id", _integer, "the broker that asks"),
-    "client_id": ("client_id", _text, "how the client calls itself"),
-    "connection": ("connection", _integer, "number of the connection, counted from 1"),
+    "broker_id": ("broker_id", _integer, "id of the sending broker"),
+    "client_id": ("client_id", _text, "the client id"),
+    "connection": ("connection", _integer, "number of the connection, from 1"),
     "listener": ("listener", _text, "name of the listener"),
-    "node": ("node", _integer, "node id of the controller that is asked"),
-    "principal": ("principal", _text, "who asks, as User:name"),
+    "node": ("node", _integer, "node id of the controller that received it"),
+    "principal": ("principal", _text, "the authenticated principal, as User:name"),
 }
 
-SCOPES = {"api": "name or number of the API"} | {camel(name): said for name, (_, _, said) in _SCOPES.items()}
-"""What a request can be matched by beside its fields, with what it is."""
+SCOPES = {"api": "name or number of the API"} | {camel(name): summary for name, (_, _, summary) in _SCOPES.items()}
+"""Request properties that can be matched besides the fields, with descriptions."""
 
 
 def _scope(name: str, expected: Any) -> Condition:
     attribute, convert, _ = _SCOPES[name]
-    said = expected
+    shown_value = expected
     if name == "version" and isinstance(expected, Mapping) and expected.keys() <= {"min", "max"} and expected:
         expected = {"gte" if bound == "min" else "lte": value for bound, value in expected.items()}
     test = predicate(expected, lambda value: None if value is None else convert(value, name), camel(name))
 
-    def actual(asked: Asked) -> Any:
+    def actual(asked: StubRequest) -> Any:
         return getattr(asked, attribute)
 
     if type(expected) is int:
-        return Condition(camel(name), said, lambda asked: getattr(asked, attribute) == expected, actual)
-    return Condition(camel(name), said, lambda asked: test(getattr(asked, attribute)), actual)
+        return Condition(camel(name), shown_value, lambda asked: getattr(asked, attribute) == expected, actual)
+    return Condition(camel(name), shown_value, lambda asked: test(getattr(asked, attribute)), actual)
 
 
 class _InApi(NamedTuple):
-    """A `where` in one API's request: how to read the field, and its test."""
+    """Compile a `where` for one API's request: how to read the field, and its test."""
 
     read: Callable[[Any], Any]
     test: Test
@@ -308,11 +314,11 @@ def _where(path: str, expected: Any, keys: frozenset[int]) -> Condition:
     else:
         by_api = _in_every_api(in_api, path)
 
-    def test(asked: Asked) -> bool:
+    def test(asked: StubRequest) -> bool:
         found = by_api.get(asked.api_key)
         return found is not None and found.test(found.read(asked.request))
 
-    def actual(asked: Asked) -> Any:
+    def actual(asked: StubRequest) -> Any:
         found = by_api.get(asked.api_key)
         return None if found is None else found.read(asked.request)
 

@@ -1,4 +1,4 @@
-"""Near misses: of what did not match, what comes nearest, field by field."""
+"""Near misses: among requests or stubs that did not match, the closest ones, condition by condition."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mockraft.server.stubs.fields import shown
-from mockraft.server.stubs.match import Asked, Match, asked_in
+from mockraft.server.stubs.match import Match, StubRequest, request_of
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.stub import Stub
 
 NEAR_MISSES = 3
-"""How many are told (WireMock's NearMissCalculator.NEAR_MISS_COUNT)."""
+"""Number of near misses reported (WireMock's NearMissCalculator.NEAR_MISS_COUNT)."""
 
 EXCHANGES_JUDGED_MAX = 1_000
-"""Of how many exchanges, the newest, the nearest is looked for: judging one reads it whole."""
+"""Number of newest exchanges that are compared: each one is decoded in full."""
 
 SHOWN_LENGTH_MAX = 200
-"""How much of a value stands in a line for people."""
+"""Maximum length of a value in a text for people."""
 
 _API_WEIGHT = 4
-"""Another API is further away than any field of the right one."""
+"""Weight of the API: another API is further away than any field of the right one."""
 
 
 class Judged(NamedTuple):
-    """One condition: what it looked at, what it wanted, what there was instead, and whether it held."""
+    """One condition: the path, the expected and the actual value, and whether it held."""
 
     path: str
     expected: Any
@@ -40,7 +40,7 @@ class Judged(NamedTuple):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The condition as JSON."""
+        """Return the condition as JSON."""
         return {"field": self.path, "expected": self.expected, "actual": self.actual, "held": self.held}
 
 
@@ -54,12 +54,12 @@ class NearMiss:
     distance: float
 
     def describe(self) -> str:
-        """The near miss in lines for people."""
+        """Return the near miss as lines for people."""
         of = f"stub {self.stub.id}" + (f" ({self.stub.name})" if self.stub.name else "") if self.stub else "the match"
         return "\n".join([f"{self.exchange!r} and {of}:", *(f"  {condition}" for condition in self.conditions)])
 
     def to_json(self) -> dict[str, Any]:
-        """The near miss as JSON; the exchange by its id."""
+        """Return the near miss as JSON, with the exchange's id."""
         return {
             "stub": self.stub.id if self.stub else None,
             "request": getattr(self.exchange, "id", None),
@@ -71,25 +71,25 @@ class NearMiss:
 def near_stubs(
     exchange: Any, stubs: Iterable[Stub], scenarios: Mapping[str, str], limit: int = NEAR_MISSES
 ) -> list[NearMiss]:
-    """The stubs that came nearest to serving an exchange."""
-    asked = exchange if isinstance(exchange, Asked) else asked_in(exchange)
+    """Return the stubs that came nearest to serving an exchange."""
+    asked = exchange if isinstance(exchange, StubRequest) else request_of(exchange)
     found = [_miss(each, exchange, (*judge(each.match, asked), *_state(each, scenarios))) for each in stubs]
     return nsmallest(limit, found, key=lambda miss: miss.distance)
 
 
 def nearest_exchanges(subject: Stub | Match, exchanges: Iterable[Any], limit: int = NEAR_MISSES) -> list[NearMiss]:
-    """The exchanges that came nearest to what a stub or a match wants; the newest first among equals."""
+    """Return the exchanges that came nearest to a stub or a match; the newest first among equals."""
     match, of = (subject, None) if isinstance(subject, Match) else (subject.match, subject)
     newest_first = list(exchanges)[::-1]
     of_this_api = [exchange for exchange in newest_first if exchange.api_key in match.api_keys] if match.api else []
     # Others are judged only where there are too few of the API that is meant.
     candidates = of_this_api if len(of_this_api) >= limit else newest_first
-    found = (_miss(of, each, judge(match, asked_in(each))) for each in candidates[:EXCHANGES_JUDGED_MAX])
+    found = (_miss(of, each, judge(match, request_of(each))) for each in candidates[:EXCHANGES_JUDGED_MAX])
     return nsmallest(limit, found, key=lambda miss: miss.distance)
 
 
-def judge(match: Match, asked: Asked) -> tuple[Judged, ...]:
-    """Every condition of a match, held against a request."""
+def judge(match: Match, asked: StubRequest) -> tuple[Judged, ...]:
+    """Evaluate every condition of a match on a request."""
     is_other_api = bool(match.api) and asked.api_key not in match.api_keys
     return tuple(
         Judged(

@@ -1,7 +1,7 @@
-"""Regular expressions that a test may give: none of those that can take for ever on a short text.
+"""Regular expressions of tests, without those that can take exponential time on a short text.
 
-Python's `re` goes back over what it tried, and the controller waits meanwhile. What makes it go on and on is a repeat
-of something that can itself match the same text in several ways (`(a+)+`, `(a|ab)*`): they multiply with each turn.
+Python's `re` backtracks, and the controller waits meanwhile. Backtracking explodes when something is repeated that can
+itself match the same text in several ways (`(a+)+`, `(a|ab)*`): the ways multiply with each repetition.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from mockraft.server.stubs.errors import StubError
 PATTERN_LENGTH_MAX: Final = 1_000
 
 _TURNS_MAX = 4
-"""How often what matches in several ways may be repeated, as in `([0-9]{1,3}[.]){3}`."""
+"""Maximum repetitions of an ambiguous part, as in `([0-9]{1,3}[.]){3}`."""
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern. StubError for one that is none, or that could take for ever."""
+    """Compile a pattern. Raise StubError if it is invalid or could take exponential time."""
     if len(pattern) > PATTERN_LENGTH_MAX:
         raise StubError(f"a regular expression of {len(pattern)} characters; {PATTERN_LENGTH_MAX} are enough")
     try:
@@ -29,14 +29,14 @@ def compiled(pattern: str) -> re.Pattern[str]:
         raise StubError(f"{pattern!r} is no regular expression: {wrong}") from None
     if _may_take_for_ever(tree, 1):
         raise StubError(
-            f"{pattern!r} may take for ever: a repeat, a choice or `?` stands within a repeat. Put what is within"
-            " into (?>…), which is not tried again, or match with startsWith, contains or in"
+            f"{pattern!r} may take exponential time: a repeat, a choice or `?` is nested in a repeat. Put the inner"
+            " part into (?>…), which is not tried again, or match with startsWith, contains or in"
         )
     return found
 
 
 def _may_take_for_ever(tree: Iterable[Any], turns: int) -> bool:
-    """Whether a part that matches in several ways is repeated too often; the whole `tree` is, so many `turns`."""
+    """Return True if an ambiguous part is repeated too often, in a `tree` that is itself repeated `turns` times."""
     for operation, about in tree:
         name = str(operation)
         is_repeat = name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
@@ -52,7 +52,7 @@ def _may_take_for_ever(tree: Iterable[Any], turns: int) -> bool:
 
 
 def _bodies(name: str, about: Any) -> Iterator[Any]:
-    """The parts that a part is made of."""
+    """Yield the parts of a part."""
     if name == "ATOMIC_GROUP":
         yield about
     elif name == "BRANCH":

@@ -1,4 +1,4 @@
-"""What a stub's chain of actions comes to: compiled once, carried out for each request that the stub serves."""
+"""The compiled form of a stub's actions, carried out for each request that the stub serves."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from mockraft.server.stubs.errors import StubError
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.actions import Action, Resolver
-    from mockraft.server.stubs.match import Asked
+    from mockraft.server.stubs.match import StubRequest
 
-Respond = Callable[[Any, "Asked"], Any]
-"""Of the API (its `request`, `response` and `error`) and what was asked, the response message."""
+Respond = Callable[[Any, "StubRequest"], Any]
+"""Return the response message from the API (its `request`, `response` and `error`) and the request."""
 
 
 class Plan:
-    """The course of one answer, in order.
+    """The steps of one answer, in order.
 
-    1. `held_by`: nothing is answered, to this connection or client, until it is released.
+    1. `held_by`: nothing is answered to this connection or client until it is released.
     2. `delays_before` pass, `request_changes` are made.
-    3. `respond` makes the response (`refused_with` is its error, if it says one); without it the controller does, if it
-       `passes`.
+    3. `respond` makes the response (`refused_with` is its error code, if any); without it the controller does, if it
+    `passes`.
     4. `response_changes` are made, `delays` pass, the response is written, `frame_edits` are made on its bytes.
     5. They are sent if `is_sent`, and the connection ends as `end` says: "" for not at all, "close" or "reset".
 
-    `is_untouched`: what is sent is what the controller answers to what was asked, if later. One that `varies` has to be
-    `resolved` for each request first.
+    `is_untouched`: the controller's answer to the unchanged request is sent as it is, possibly later. A plan that
+    `varies` has to be `resolved` for each request first.
     """
 
     __slots__ = (
@@ -70,7 +70,7 @@ class Plan:
         for index, action in enumerate(actions):
             try:
                 if self.end or self.held_by:
-                    raise StubError(f"nothing can follow {actions[index - 1].name}")
+                    raise StubError(f"no action can follow {actions[index - 1].name}")
                 action.extend(self)
             except StubError as wrong:
                 raise wrong.within(f"[{index}]") from None
@@ -84,24 +84,24 @@ class Plan:
 
     @property
     def has_answer(self) -> bool:
-        """Whether it is decided who answers."""
+        """True if it is decided what answers."""
         return self.passes or self.respond is not None or self.raw is not None or self.varies
 
-    def resolved(self, number: int, asked: Asked) -> Plan:
-        """The plan for the call of this number, from 1 on."""
+    def resolved(self, number: int, asked: StubRequest) -> Plan:
+        """Return the plan for the call of this number, from 1."""
         if self._resolvers is None:
             self._resolvers = [action.resolver() for action in self.actions]
         plan = Plan([each for resolve in self._resolvers for each in resolve(number, asked)])
         if plan.varies:
-            raise StubError("what answers gives cannot be answers again")
+            raise StubError("the action of an answer cannot be `answers` itself")
         return plan
 
     def take_answer(self) -> None:
-        """An action answers; StubError where another one does already."""
+        """Claim the answer for an action. Raise StubError if another action answers already."""
         if self.has_answer:
-            raise StubError("an action before it answers already")
+            raise StubError("an earlier action answers already")
 
     def let_pass(self) -> None:
-        """An action needs an answer to work on: the controller's where there is no other."""
+        """Let the controller answer if no action does, so that there is an answer to work on."""
         if not self.has_answer:
             self.passes = True

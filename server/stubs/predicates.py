@@ -1,19 +1,20 @@
-"""What a value must be like: equal, one of a list, or what an operator says."""
+"""Conditions on a value: equal, one of a list, or operators."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from mockraft.server.stubs.errors import StubError, snake, unknown
+from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.patterns import compiled
+from mockraft.wire.names import snake
 
 Test = Callable[[Any], bool]
 Convert = Callable[[Any], Any]
 
 
 class Operator(NamedTuple):
-    """An operator by its name in JSON. `make` gets what is said after it; if `typed`, as the field has it."""
+    """An operator by its name in JSON. `make` gets the operand, converted to the field's type if `typed`."""
 
     name: str
     summary: str
@@ -49,28 +50,28 @@ OPERATORS = {
         Operator("ne", "is not equal", lambda other: lambda value: bool(value != other)),
         Operator("in", "is one of a list", _one_of),
         Operator("contains", "a text has this part, a list this element", _contains),
-        Operator("startsWith", "a text begins so", _starts_with, typed=False),
+        Operator("startsWith", "a text begins with this", _starts_with, typed=False),
         Operator("regex", "a part of a text matches this regular expression", _regex, typed=False),
         Operator("gt", "is greater", lambda other: lambda value: value is not None and bool(value > other)),
         Operator("gte", "is greater or equal", lambda other: lambda value: value is not None and bool(value >= other)),
         Operator("lt", "is less", lambda other: lambda value: value is not None and bool(value < other)),
         Operator("lte", "is less or equal", lambda other: lambda value: value is not None and bool(value <= other)),
         Operator("exists", "true: there is a value; false: there is none", _exists, typed=False),
-        Operator("not", "is not like this: a value, a list or operators", lambda inner: inner, typed=False),
+        Operator("not", "does not match this: a value, a list or operators", lambda inner: inner, typed=False),
     )
 }
 
 NAMES_IN_PYTHON = {
     spelling: name for name in OPERATORS for spelling in (name, snake(name), name.lower(), snake(name) + "_")
 }
-"""How an operator may be spelled after `__`: `client_id__starts_with`, `broker_id__in`."""
+"""Spellings of operators after `__`: `client_id__starts_with`, `broker_id__in`."""
 
 
 def predicate(expected: Any, convert: Convert, field: str, part: Convert | None = None) -> Test:
-    """The test that says whether a value is as expected; `convert` makes a field's value of one that was given.
+    """Compile the test for an expected value; `convert` converts a given value to the field's type.
 
-    `part` does so for what is contained in one, where that is something else.
-    Raises StubError, of an unknown operator or a value that the field cannot have; `field` is where that stands.
+    `part` does so for something contained in a value, if that differs. Raise StubError for an unknown operator or a
+    value that the field cannot have; `field` is the path in the error.
     """
     if callable(expected):
         return lambda value: bool(expected(value))
@@ -82,7 +83,7 @@ def predicate(expected: Any, convert: Convert, field: str, part: Convert | None 
 
 
 def any_of(test: Test) -> Test:
-    """The test for the list of values of a path with `[]`: one of them is enough."""
+    """Return the test for the list of values of a path with `[]`: any of them may match."""
     return lambda values: any(map(test, values))
 
 

@@ -1,4 +1,4 @@
-"""Scenarios: a state with a name that stubs wait for and change, so that what was asked before decides the answer."""
+"""Scenarios: a named state that stubs require and change, so that earlier requests decide the answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from mockraft.server.stubs.errors import StubError
 
 STARTED: Final = "Started"
-"""The state in which every scenario begins (WireMock's word)."""
+"""State in which every scenario begins (WireMock's name)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,5 +28,5 @@ class Scenario:
                 raise StubError(f"expected a state's name, got {state!r}", field)
 
     def allows(self, state: str) -> bool:
-        """Whether the stub serves in this state."""
+        """Return True if the stub serves in this state."""
         return self.requires is None or self.requires == state

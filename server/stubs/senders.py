@@ -1,4 +1,4 @@
-"""Which broker a request comes from."""
+"""The broker that sent a request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mockraft.wire import api_keys
 
 
 def sender(request: Any) -> int:
-    """The id of the broker that a request says it comes from (of UnregisterBroker, whom it is about); -1 if none."""
+    """Return the id of the broker in a request (for UnregisterBroker, the one it is about); -1 if there is none."""
     broker_id: int = getattr(request, "broker_id", -1)
     if broker_id >= 0:
         return broker_id
@@ -18,11 +18,11 @@ def sender(request: Any) -> int:
 
 
 def names_sender(request: Any) -> bool:
-    """Whether the broker that a request names is who sent it."""
+    """Return True if the broker that a request names is its sender."""
     return bool(request.api_key != api_keys.UNREGISTER_BROKER)
 
 
 def sender_by_client_id(client_id: str | None) -> int:
-    """The id of the broker that calls itself so: Kafka's are `1` to controllers and `raft-client-1` for the log."""
+    """Return the broker id in a client id: Kafka's are `1` to controllers and `raft-client-1` for the log."""
     number = (client_id or "").removeprefix("raft-client-")
     return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1

@@ -1,4 +1,4 @@
-"""Answers that differ from call to call: a list of them, any iterable, or a function that is asked each time."""
+"""Answers that differ from call to call: a list, any iterable, or a function that is called each time."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from mockraft.wire import error_codes
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
-    from mockraft.server.stubs.match import Asked
+    from mockraft.server.stubs.match import StubRequest
     from mockraft.server.stubs.plan import Plan
 
 EXHAUSTED = ("stick", "passThrough")
 
-Asking = Callable[["Asked"], Any]
+Asking = Callable[["StubRequest"], Any]
 
 
 @dataclass(frozen=True)
 class Answers(Action):
-    """One of `values` for each call, or what the function gives for a request.
+    """One of `values` for each call, or what the function returns for a request.
 
     A value is a response (a message, or its fields), an error's name or number, an action or several, an exception
     (the answer is UNKNOWN_SERVER_ERROR, the journal has the traceback), a function, or None for the controller's own
-    answer. A function gets the request and, if it takes two arguments, what else is known of it (`Asked`). When a list
-    is over its last value sticks, unless `exhausted` is "passThrough".
+    answer. A function gets the request and, if it takes two arguments, its context (`StubRequest`). After the end of a
+    list its last value is repeated, unless `exhausted` is "passThrough".
     """
 
     values: Any
     exhausted: str = "stick"
     name: ClassVar[str] = "answers"
     summary: ClassVar[str] = (
-        "One after the other, a call each: actions, in Python also responses, functions and anything iterable. The "
-        "last one sticks, unless `exhausted` is `passThrough`."
+        "One for each call, in order: actions, in Python also responses, functions and any iterable. The "
+        "last one is repeated, unless `exhausted` is `passThrough`."
     )
     example: ClassVar[Any] = [{"injectError": "NOT_CONTROLLER"}, "passThrough"]
     main: ClassVar[str | None] = "values"
@@ -67,12 +67,12 @@ class Answers(Action):
             object.__setattr__(self, "values", tuple(_read(each, index) for index, each in enumerate(self.values)))
 
     def extend(self, plan: Plan) -> None:
-        """What it gives for a call answers that call."""
+        """Mark the plan as different for each call."""
         plan.take_answer()
         plan.varies = True
 
     def check(self, keys: Keys) -> None:
-        """What is known of the answers beforehand fits the APIs."""
+        """Check the answers that are known beforehand against the APIs."""
         for index, value in enumerate(self.values if isinstance(self.values, list | tuple) else ()):
             if callable(value) or isinstance(value, BaseException):
                 continue
@@ -83,16 +83,16 @@ class Answers(Action):
                 raise wrong.within(f"[{index}]") from None
 
     def to_json(self) -> dict[str, Any]:
-        """The action as JSON, as far as JSON can say it."""
+        """Return the action as JSON, as far as JSON can express it."""
         values = self.values
         tree = [_json(value) for value in values] if isinstance(values, list | tuple) else shown_source(values)
         return {self.name: tree, **({"exhausted": self.exhausted} if self.exhausted != "stick" else {})}
 
     def resolver(self) -> Resolver:
-        """What each call is answered with; an iterable begins anew with each stub that it is an action of."""
+        """Return the resolver of each call; an iterable begins anew with each stub that uses the action."""
         next_value = self._values()
 
-        def resolve(number: int, asked: Asked) -> Sequence[Action]:
+        def resolve(number: int, asked: StubRequest) -> Sequence[Action]:
             # A function may give another one.
             value = _asking(next_value(number)(asked))(asked)
             if isinstance(value, BaseException) or (isinstance(value, type) and issubclass(value, BaseException)):
@@ -102,7 +102,7 @@ class Answers(Action):
         return resolve
 
     def _values(self) -> Callable[[int], Asking]:
-        """What gives the value for the call of a number, or rather what is asked for it."""
+        """Return a function from call number to answer source."""
         values, sticks = self.values, self.exhausted == "stick"
         if callable(values):
             asking = _asking(values)
@@ -123,7 +123,7 @@ class Answers(Action):
 
 
 def as_actions(value: Any) -> Sequence[Action]:
-    """The actions that a value of `answers` stands for. Raises StubError."""
+    """Return the actions that a value of `answers` stands for. Raise StubError."""
     if value is None:
         return (PassThrough(),)
     if isinstance(value, Action):
@@ -143,12 +143,12 @@ def as_actions(value: Any) -> Sequence[Action]:
 
 
 def shown_source(values: Any) -> str:
-    """What JSON can say of a function or an iterator."""
+    """Return the JSON form of a function or an iterator."""
     return str(shown(values)) if callable(values) else f"<python {type(values).__name__}>"
 
 
 def _read(value: Any, index: int) -> Any:
-    """A value of a list as actions, unless it is called or raised when its turn comes."""
+    """Return a value of a list as actions, unless it is called or raised later."""
     if callable(value) or isinstance(value, BaseException):
         return value
     try:
@@ -165,7 +165,7 @@ def _json(value: Any) -> Any:
 
 
 def _asking(value: Any) -> Asking:
-    """What gives the value for a request: calls a function as it wants to be called, gives anything else."""
+    """Return a function that gets the value for a request: it calls a function with as many arguments as it takes."""
     if not callable(value) or isinstance(value, type):
         return lambda asked: value
     try:

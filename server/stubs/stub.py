@@ -1,7 +1,7 @@
-"""A stub: which requests, when, and what is done instead. `stub("BrokerHeartbeat").once().drop()` makes one.
+"""A stub: which requests, when, and what is done. `stub("BrokerHeartbeat").once().drop()` makes one.
 
-Every method gives another stub, so a stub can be kept, varied and used again. What `Rack.add` gives back is the live
-one: it counts.
+Every method returns another stub, so a stub can be kept, varied and used again. `StubList.add` returns the live one,
+which counts its calls.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ def _no_calls() -> deque[Exchange]:
 
 @dataclass(slots=True)
 class Stub:
-    """A stub, as a value and, in a rack, live.
+    """A stub, as a value and, in a StubList, live.
 
-    Of those that match, the one of the highest `priority` serves, among equals the newest. Live: `call_count` is how
-    often it served, `match_count` how often it matched and its scenario allowed it (a trigger may have said no),
-    `calls` the last exchanges that it served (32 at most), `last_served_ms` when that was. Raises StubError.
+    Among those that match, the one of the highest `priority` serves, among equals the newest. Live: `call_count` is how
+    often it served, `match_count` how often it matched in the right state of its scenario (the trigger may have
+    declined), `calls` the last exchanges that it served (32 at most), `last_served_ms` the time of the last one. Raises
+    StubError.
     """
 
     match: Match = field(default_factory=Match)
@@ -80,127 +81,127 @@ class Stub:
 
     @property
     def called(self) -> bool:
-        """Whether it has served."""
+        """True if it has served."""
         return self.call_count > 0
 
     @property
     def is_spent(self) -> bool:
-        """Whether its trigger never fires again."""
+        """True if its trigger never fires again."""
         return self.trigger.is_spent(self.match_count)
 
     def once(self) -> Stub:
-        """Serves the first matching request only."""
+        """Serve the first matching request only."""
         return replace(self, trigger=Once())
 
     def on_call(self, number: int) -> Stub:
-        """Serves only the matching request of this number, counted from 1."""
+        """Serve only the matching request of this number, counted from 1."""
         return replace(self, trigger=OnCall(number))
 
     def times(self, times: int) -> Stub:
-        """Serves the first so many matching requests."""
+        """Serve the first `n` matching requests."""
         return replace(self, trigger=Times(times))
 
     def every_time(self) -> Stub:
-        """Serves every matching request, which is what a stub does unless told otherwise."""
+        """Serve every matching request (the default)."""
         return replace(self, trigger=Trigger())
 
     def with_probability(self, probability: float, seed: int = 0) -> Stub:
-        """Serves each matching request with this probability; the same seed picks the same ones."""
+        """Serve each matching request with this probability; the same seed picks the same ones."""
         return replace(self, trigger=WithProbability(probability, seed))
 
     def in_scenario(self, name: str, *, requires: str | None = None, then: str | None = None) -> Stub:
-        """Serves only while the scenario is in the state `requires`, and then puts it into `then`."""
+        """Serve only while the scenario is in the state `requires`, and then put it into `then`."""
         return replace(self, scenario=Scenario(name, requires, then))
 
     def with_priority(self, priority: int) -> Stub:
-        """Higher is asked first; 0 is the default."""
+        """Set the priority: higher precedes lower, 0 is the default."""
         return replace(self, priority=priority)
 
     def named(self, name: str, *, id: str = "") -> Stub:  # noqa: A002
-        """With a name for people, and an id to find it by."""
+        """Set a name for people and an id."""
         return replace(self, name=name, id=id or self.id)
 
     def where(self, conditions: Mapping[str, Any] | None = None, **fields: Any) -> Stub:
-        """With more conditions on the request's fields."""
+        """Add conditions on the request's fields."""
         more = replace(self.match, where={**self.match.where, **(conditions or {})})
         return replace(self, match=more.and_where(**fields))
 
     def then(self, *actions: Action | Mapping[str, Any] | str) -> Stub:
-        """With more actions, as objects or as JSON."""
+        """Add actions, as objects or as JSON."""
         return replace(self, actions=(*self.actions, *actions_from_json(actions)))
 
     def inject_error(self, error: str | int, message: str | None = None) -> Stub:
-        """Answers with an error, said as the API says errors."""
+        """Answer with an error in the API's error form."""
         return self.then(InjectError(error, message))
 
     def answer(self, body: Any = None, /, **fields: Any) -> Stub:
-        """Answers with a response message, or one made of these fields; the others keep their defaults."""
+        """Answer with a response message, or one made of these fields; the others keep their defaults."""
         if body is not None and fields:
             raise StubError("give a response or its fields, not both", "answer")
         return self.then(Answer(fields if body is None else body))
 
     def answers(self, values: Callable[..., Any] | Iterable[Any], *, exhausted: str = "stick") -> Stub:
-        """Answers call by call: see `Answers`. The last value sticks, unless `exhausted="pass_through"`."""
+        """Answer call by call: see `Answers`. The last value is repeated, unless `exhausted="pass_through"`."""
         return self.then(Answers(values, exhausted))
 
     def change(self, *, request: FieldChange | None = None, response: FieldChange | None = None) -> Stub:
-        """Lets the controller answer, but changes fields of the request before or of the response after."""
+        """Let the controller answer, but change fields of the request before or of the response after."""
         return self.then(Change(request or {}, response or {}))
 
     def pass_through(self) -> Stub:
-        """Lets the controller answer; the stub only counts, or acts on that answer."""
+        """Let the controller answer; the stub only counts, or acts on that answer."""
         return self.then(PassThrough())
 
     def drop(self) -> Stub:
-        """Sends nothing; the connection goes on."""
+        """Send no answer; the connection stays open."""
         return self.then(Drop())
 
     def delay_on(self, ms: int, jitter_ms: int = 0, *, before: bool = False, seed: int = 0) -> Stub:
-        """Answers so many milliseconds later; with `before` the controller sees the request only then."""
+        """Delay the answer by milliseconds; with `before` the controller sees the request only then."""
         return self.then(DelayOn(ms, jitter_ms, before, seed))
 
     def disconnect_on(self) -> Stub:
-        """Closes the connection, after an answer of the actions before it."""
+        """Close the connection, after an answer of the actions before it."""
         return self.then(DisconnectOn())
 
     def reset(self) -> Stub:
-        """Breaks the connection off with a TCP reset, after an answer of the actions before it."""
+        """Break the connection with a TCP reset, after an answer of the actions before it."""
         return self.then(Reset())
 
     def blackhole(self, by: str = "clientId") -> Stub:
-        """Answers this client (or, by "connection", this connection) nothing any more until the rack releases it."""
+        """Stop answering this client (or, by "connection", this connection) until it is released."""
         return self.then(Blackhole("clientId" if by == "client_id" else by))
 
     def unknown_tagged_field(self, tag: int, data: bytes | str = b"") -> Stub:
-        """Adds a tagged field that no schema knows to the response; `data` are bytes or hexadecimal digits."""
+        """Add a tagged field that no schema knows to the response; `data` are bytes or hexadecimal digits."""
         return self.then(UnknownTaggedField(tag, data.hex() if isinstance(data, bytes) else data))
 
     def wrong_correlation_id(self, by: int = 1) -> Stub:
-        """Answers with a correlation id that is so much off."""
+        """Answer with a correlation id that is off by this number."""
         return self.then(frame_edits.WrongCorrelationId(by))
 
     def wrong_length(self, by: int = 1) -> Stub:
-        """Answers with a frame whose length is so much off."""
+        """Answer with a frame whose length is off by this number."""
         return self.then(frame_edits.WrongLength(by))
 
     def truncate(self, bytes: int) -> Stub:  # noqa: A002
-        """Sends only the first so many bytes of the answer."""
+        """Send only the first bytes of the answer."""
         return self.then(frame_edits.Truncate(bytes))
 
     def corrupt(self, bytes: int = 1, *, seed: int = 0) -> Stub:  # noqa: A002
-        """Changes so many bytes of the answer's body."""
+        """Change this number of bytes of the answer's body."""
         return self.then(frame_edits.Corrupt(bytes, seed))
 
     def duplicate(self, times: int = 2) -> Stub:
-        """Sends the answer so many times."""
+        """Send the answer this number of times."""
         return self.then(frame_edits.Duplicate(times))
 
     def raw(self, data: bytes | str) -> Stub:
-        """Sends these bytes (or hexadecimal digits), as they are, in place of an answer."""
+        """Send these bytes (or hexadecimal digits) as they are in place of an answer."""
         return self.then(frame_edits.Raw(data.hex() if isinstance(data, bytes) else data))
 
     def to_json(self) -> dict[str, Any]:
-        """The stub as JSON, with what it has counted."""
+        """Return the stub as JSON, with its counts."""
         tree: dict[str, Any] = {
             "id": self.id,
             "name": self.name,
@@ -218,7 +219,7 @@ class Stub:
 
     @classmethod
     def from_json(cls, tree: Any) -> Stub:
-        """The stub that JSON says; what only a live one has is ignored. Raises StubError that names the field."""
+        """Read a stub from JSON, ignoring what only a live one has. Raise StubError that names the field."""
         if not isinstance(tree, Mapping):
             raise StubError(f"expected an object, got {tree!r}")
         for name in tree:
@@ -265,14 +266,14 @@ def stub(
     where: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Stub:
-    """A stub for requests of an API, of one of several, or of any; without actions it lets the controller answer.
+    """Return a stub for requests of an API, of one of several, or of any; without actions the controller answers.
 
-    Every value may be one value, a list (one of them) or an object of operators; so may `where`'s, by field path.
-    Further keywords are fields of the request, with `__` before an operator or a field within:
+    Every condition may be one value, a list (one of them) or an object of operators; so may `where`'s, by field path.
+    Further keywords are fields of the request, with `__` before an operator or a nested field:
 
         stub("BrokerHeartbeat", broker_id=1, want_fence=True, current_metadata_offset__gte=5).times(2).drop()
 
-    Raises StubError, a ValueError, that names the field and those like it.
+    Raise StubError, a ValueError, that names the field and similar ones.
     """
     scopes = {
         "version": version,

@@ -1,7 +1,7 @@
 """Files of stubs, faults and a plan: JSON, or YAML where PyYAML is installed.
 
 stubs:
-  - match: {api: BrokerHeartbeat, brokerId: 1}
+- match: {api: BrokerHeartbeat, brokerId: 1}
     trigger: {times: 2}
     actions: [{injectError: NOT_CONTROLLER}]
 """
@@ -20,28 +20,28 @@ from mockraft.server.stubs.stub import Stub
 PARTS: Final = ("stubs", "faults", "plan")
 
 YAML_NODES_MAX: Final = 1_000_000
-"""How many values a YAML file may come to, with everything said again where an alias (`*name`) stands for it."""
+"""Maximum number of values in a YAML file, after every alias (`*name`) is expanded."""
 
 
 class StubFileError(ValueError):
-    """A file cannot be used; the text says which, where in it, and what is wrong."""
+    """A file cannot be used; the text has the file, the place in it and the reason."""
 
 
 @dataclass(frozen=True)
 class StubFile:
-    """What a file says: its stubs, and the JSON of its faults and of its plan."""
+    """The contents of a file: its stubs, and the JSON of its faults and of its plan."""
 
     stubs: list[Stub] = field(default_factory=list)
     faults: list[Any] = field(default_factory=list)
     plan: list[Any] | Mapping[str, Any] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """The file as a JSON tree."""
+        """Return the file as a JSON tree."""
         return {"stubs": [each.to_json() for each in self.stubs], "faults": self.faults, "plan": self.plan}
 
 
 def read_stub_file(path: Path) -> StubFile:
-    """Read a file, YAML if its name ends in .yaml or .yml, else JSON. Raises StubFileError."""
+    """Read a file, as YAML if its name ends in .yaml or .yml, else as JSON. Raise StubFileError."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -65,7 +65,7 @@ def read_stub_file(path: Path) -> StubFile:
 
 
 def stub_file_from_json(tree: Any) -> StubFile:
-    """The stubs, faults and plan of a JSON tree; a list alone is stubs. Raises StubError that names the field."""
+    """Return the stubs, faults and plan of a JSON tree; a list alone is stubs. Raise StubError that names the field."""
     if isinstance(tree, list):
         tree = {"stubs": tree}
     if not isinstance(tree, Mapping):
@@ -92,7 +92,7 @@ def stub_file_from_json(tree: Any) -> StubFile:
 
 
 def _yaml(path: Path, text: str) -> tuple[Any, dict[str, int]]:
-    """The tree of a YAML text, and the line of each entry (`stubs[0]`)."""
+    """Return the tree of a YAML text, and the line of each entry (`stubs[0]`)."""
     try:
         import yaml
     except ImportError:
@@ -118,7 +118,7 @@ def _yaml(path: Path, text: str) -> tuple[Any, dict[str, int]]:
 
 
 def _check_size(node: Any, sizes: dict[int, int]) -> int:
-    """How many values a YAML node comes to; `sizes` has those of nodes before, 0 for those it is in. ValueError."""
+    """Count the values of a YAML node; `sizes` has those of earlier nodes, 0 for the open ones. Raise ValueError."""
     size = sizes.get(id(node))
     if size is None:
         sizes[id(node)] = 0
@@ -126,7 +126,7 @@ def _check_size(node: Any, sizes: dict[int, int]) -> int:
         parts = [part for each in inner for part in (each if isinstance(each, tuple) else (each,))]
         size = sizes[id(node)] = 1 + sum(_check_size(part, sizes) for part in parts)
     if size == 0:
-        raise ValueError(f"line {node.start_mark.line + 1}: an alias stands within what it is an alias of")
+        raise ValueError(f"line {node.start_mark.line + 1}: an alias refers to a node that contains it")
     if size > YAML_NODES_MAX:
-        raise ValueError(f"line {node.start_mark.line + 1}: with its aliases it comes to {size:,} values")
+        raise ValueError(f"line {node.start_mark.line + 1}: too large: {size:,} values with its aliases expanded")
     return size

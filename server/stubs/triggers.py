@@ -1,4 +1,4 @@
-"""When a stub serves a request that it matches: each is asked with the number of the matching request, from 1 on."""
+"""Triggers: which of the matching requests a stub serves, by their number from 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mockraft.server.stubs.chance import Chance
-from mockraft.server.stubs.errors import StubError, camel, snake, unknown
+from mockraft.server.stubs.errors import StubError, unknown
+from mockraft.wire.names import camel, snake
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,79 +20,79 @@ class Trigger:
     parameter: ClassVar[str | None] = None
 
     def fires(self, number: int) -> bool:
-        """Whether the matching request of this number is served."""
+        """Return True if the matching request of this number is served."""
         return True
 
     def is_spent(self, number: int) -> bool:
-        """Whether none is served any more after so many."""
+        """Return True if none is served any more after this many."""
         return False
 
     def to_json(self) -> dict[str, Any]:
-        """The trigger as JSON."""
+        """Return the trigger as JSON."""
         return {self.name: True if self.parameter is None else getattr(self, snake(self.parameter))}
 
 
 @dataclass(frozen=True, slots=True)
 class Times(Trigger):
-    """The first so many."""
+    """The first `n` matching requests."""
 
     times: int
     name: ClassVar[str] = "times"
-    summary: ClassVar[str] = "the first so many matching requests"
+    summary: ClassVar[str] = "the first matching requests, up to this number"
     parameter: ClassVar[str | None] = "times"
 
     def __post_init__(self) -> None:
         _check_count(self.times, self.name)
 
     def fires(self, number: int) -> bool:
-        """Whether it is among the first."""
+        """Return True if it is among the first."""
         return number <= self.times
 
     def is_spent(self, number: int) -> bool:
-        """Whether there were so many."""
+        """Return True after that many."""
         return number >= self.times
 
 
 @dataclass(frozen=True, slots=True)
 class Once(Trigger):
-    """The first one."""
+    """The first matching request."""
 
     name: ClassVar[str] = "once"
     summary: ClassVar[str] = "the first matching request"
 
     def fires(self, number: int) -> bool:
-        """Whether it is the first."""
+        """Return True if it is the first."""
         return number == 1
 
     def is_spent(self, number: int) -> bool:
-        """Whether there was one."""
+        """Return True after one."""
         return number >= 1
 
 
 @dataclass(frozen=True, slots=True)
 class OnCall(Trigger):
-    """Only that one."""
+    """The matching request of one number."""
 
     on_call: int
     name: ClassVar[str] = "onCall"
-    summary: ClassVar[str] = "the matching request of this number alone, counted from 1"
+    summary: ClassVar[str] = "only the matching request of this number, from 1"
     parameter: ClassVar[str | None] = "onCall"
 
     def __post_init__(self) -> None:
         _check_count(self.on_call, self.name)
 
     def fires(self, number: int) -> bool:
-        """Whether it is the one."""
+        """Return True if it is the one."""
         return number == self.on_call
 
     def is_spent(self, number: int) -> bool:
-        """Whether it is over."""
+        """Return True if it is past."""
         return number >= self.on_call
 
 
 @dataclass(frozen=True, slots=True)
 class WithProbability(Trigger):
-    """Each with this probability; the same seed picks the same ones."""
+    """Each matching request with this probability; the same seed picks the same ones."""
 
     with_probability: float
     seed: int = 0
@@ -107,11 +108,11 @@ class WithProbability(Trigger):
             raise StubError(f"expected an integer, got {self.seed!r}", "seed")
 
     def fires(self, number: int) -> bool:
-        """Whether chance has it so."""
+        """Return True if it is drawn."""
         return Chance(self.seed, number).random() < self.with_probability
 
     def to_json(self) -> dict[str, Any]:
-        """The trigger as JSON."""
+        """Return the trigger as JSON."""
         return {self.name: self.with_probability, "seed": self.seed}
 
 
@@ -120,7 +121,7 @@ TRIGGERS: dict[str, type[Trigger]] = {kind.name: kind for kind in (Trigger, Once
 
 
 def trigger_from_json(tree: Any) -> Trigger:
-    """The trigger that JSON says: `{"times": 2}`, or only a name where there is nothing to say. Raises StubError."""
+    """Read a trigger from JSON: `{"times": 2}`, or only a name if it has no parameters. Raise StubError."""
     if isinstance(tree, str):
         tree = {tree: True}
     if not isinstance(tree, Mapping):

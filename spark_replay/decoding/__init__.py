@@ -1,4 +1,17 @@
-"""Frames to messages: every body read, written again and compared with its bytes. And frames to exchanges."""
+"""Frames to messages and exchanges.
+
+Every frame is read with the generated codec (`mockraft.wire`), written again and compared with its own bytes. The
+result is one row of `schemas.MESSAGES` for each frame, whatever its bytes are: nothing is dropped and nothing raises.
+`decode_status` and `roundtrip` report the result.
+
+`verdicts` is the reference path, one frame at a time. Most frames of a capture differ from an earlier one in field
+values only, so `shapes` proves the verdict for many frames at once with numpy: `layout` divides one decoded frame into
+structure bytes (lengths, counts, null markers, tags) and field contents, and a frame with the same structure bytes has
+the same verdict. `shape_json` renders the bodies of such frames from a template. Frames not covered by the proof take
+the reference path, so both paths give identical rows; `decode_frames(by_shape=False)` uses the reference path alone.
+
+`exchange_table` joins requests with responses; `field_columns` extracts single fields without decoding whole messages.
+"""
 
 from mockraft.spark_replay.decoding.exchange_table import pair_exchanges_table
 from mockraft.spark_replay.decoding.field_columns import field_columns

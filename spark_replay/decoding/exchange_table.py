@@ -1,4 +1,4 @@
-"""Frames to exchanges: each request beside the response it got, in bounded memory."""
+"""Frames to exchanges: each request with its response, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from mockraft.spark_replay.schemas import EXCHANGES, FRAMES
 
 WAITING_BYTES_MAX = 64 << 20
-"""Most bytes of frames that wait for the other side of their exchange; beyond it the oldest half stops waiting."""
+"""Upper bound for the bytes of frames waiting for their other half; beyond it the older half stops waiting."""
 
 _OF_BOTH = ("request_frame_no", "latency_ns")
 _OF_REQUEST = [name for name in FRAMES.names if name in EXCHANGES.names and name not in _OF_BOTH]
@@ -19,11 +19,11 @@ _CONNECTION = ("conn_id", "incarnation")
 
 
 def pair_exchanges_table(frames: Iterable[pa.RecordBatch], *, unanswered: bool = True) -> Iterator[pa.RecordBatch]:
-    """The exchanges of frames, as batches of `schemas.EXCHANGES`; by number of the request within a batch.
+    """Yield the exchanges of frames as batches of `schemas.EXCHANGES`, ordered by request number within a batch.
 
-    Request and response find each other by connection, incarnation and `request_frame_no`, in whatever order and
-    batches they come. With `unanswered` a request that has no response (the capture lacks it, or acks was 0) is a row
-    too, its response columns null. Responses without a request are in no exchange.
+    Requests and responses are matched by connection, incarnation and `request_frame_no`, in any order and across
+    batches. With `unanswered`, a request without a response (not captured, or acks=0) is a row as well, with null
+    response columns. Responses without a request are in no exchange.
     """
     waiting = pa.RecordBatch.from_pylist([], schema=FRAMES)
     for batch in frames:
@@ -43,7 +43,7 @@ def _filled(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _split(frames: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch, pa.RecordBatch]:
-    """The exchanges that are complete, the requests that get no response, and the frames that wait."""
+    """Return the complete exchanges, the requests that get no response, and the frames still waiting."""
     is_response = frames.column("is_response").to_numpy(zero_copy_only=False)
     is_paired = pc.equal(frames.column("pair_status"), "paired").fill_null(False).to_numpy(zero_copy_only=False)
     request_at, response_at = _matches(frames, is_response)
@@ -60,7 +60,7 @@ def _split(frames: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch, pa.R
 def _matches(
     frames: pa.RecordBatch, is_response: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The rows of requests, and of the response to each."""
+    """Return the rows of requests, each with its response."""
     number = np.where(
         is_response,
         frames.column("request_frame_no").fill_null(-1).to_numpy(zero_copy_only=False),

@@ -1,4 +1,4 @@
-"""Single fields of many messages as columns, straight from the bytes: no objects, no JSON."""
+"""Extract single fields of many messages as columns, straight from the bytes: no message objects, no JSON."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _TYPES = {
 
 
 def field_columns(frames: pa.RecordBatch, message: str, paths: Sequence[str]) -> pa.RecordBatch:
-    """The fields of every frame of `message` ("BrokerHeartbeatRequest") that is read without an error.
+    """Return the given fields of every frame of `message` ("BrokerHeartbeatRequest") that decodes without an error.
 
-    `row` is the frame's row in `frames`; then comes a column for each path, of the field's own type (a uuid as text).
-    A path is made of Kafka's JSON names, `replicaState.replicaId`, `topics[0].name`. Null: the version has no such
-    field, it is null, it is left out as a tagged field at its default is, or the array is shorter.
-    WireError for an unknown message, and for a path that leads in no version to a single value.
+    `row` is the frame's row in `frames`; one column for each path follows, of the field's own type (a uuid as text). A
+    path uses Kafka's JSON names: `replicaState.replicaId`, `topics[0].name`. A value is null if the version lacks the
+    field, the field is null, it is a tagged field left out at its default, or the array is shorter. Raises WireError
+    for an unknown message, and for a path that leads to a single value in no version.
     """
     overlay = in_use()
     cls = overlay.by_name(message)
@@ -83,7 +83,7 @@ def _parsed(path: str) -> Path:
     for part in path.split("."):
         match = _STEP.fullmatch(part)
         if match is None:
-            raise WireError(f"{part!r} is no field: a name, and perhaps [0]", field=path)
+            raise WireError(f"{part!r} is not a field: use a name, optionally with an index like [0]", field=path)
         steps += [match[1], *(int(index) for index in re.findall(r"\d+", match[2]))]
     return tuple(steps)
 
@@ -91,12 +91,12 @@ def _parsed(path: str) -> Path:
 def _type_of(cls: type[Message], path: str, steps: Path) -> pa.DataType:
     spec: Any = None
     struct = schema_of(cls).root
-    # Whether `spec` is an array of which no element is chosen yet.
+    # True if `spec` is an array and no element has been selected yet.
     is_open = False
     for step in steps:
         if isinstance(step, int):
             if not is_open:
-                raise WireError(f"{cls.__name__} has no array there", field=path)
+                raise WireError(f"{cls.__name__} has no array at this path", field=path)
             is_open = False
             continue
         spec = next((field for field in struct.fields if field.json_name == step), None) if struct else None

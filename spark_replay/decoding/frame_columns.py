@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 Rows = npt.NDArray[np.int64]
 
 Kind = tuple[int, int, bool, int]
-"""API key, API version, whether it is a response, and size: what frames have in common that may share a shape."""
+"""API key, API version, is_response, and size: frames that share a shape have the same kind."""
 
 
 class FrameColumns:
-    """What decoding looks at of a batch of `schemas.FRAMES`; `buffer[starts[i] : ends[i]]` is frame i.
+    """The columns of a batch of `schemas.FRAMES` used for decoding; `buffer[starts[i] : ends[i]]` is frame i.
 
-    `is_whole` and `has_api` say of each row whether its bytes and its API are there at all.
+    `is_whole` and `has_api` are masks of the rows with all of their bytes, and with an API.
     """
 
     def __init__(self, frames: pa.RecordBatch) -> None:
@@ -34,12 +34,12 @@ class FrameColumns:
         self.is_response = _filled(frames.column("is_response"), False)
 
     def frame(self, row: int) -> tuple[bytes, int, int, bool]:
-        """A frame's bytes, API key, API version, and whether it is a response."""
+        """Return a frame's bytes, API key, API version and is_response."""
         data = self.buffer[self.starts[row] : self.ends[row]].tobytes()
         return data, int(self.api_key[row]), int(self.api_version[row]), bool(self.is_response[row])
 
     def alike(self, rows: Rows) -> Iterator[tuple[Kind, Rows]]:
-        """The rows by kind, those of one in their order."""
+        """Return the rows by kind, in their original order within a kind."""
         sizes = self.ends - self.starts
         kinds = (self.api_key & 0xFFFF) << 48 | (self.api_version & 0xFFFF) << 32 | self.is_response << 31 | sizes
         kinds = kinds[rows]

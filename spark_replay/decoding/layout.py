@@ -1,7 +1,7 @@
-"""Which bytes of a message are structure and which are values, read off the schema.
+"""Divide a message's bytes into structure and field contents, by its schema.
 
-A walk over one message that the codec reads: every length, count, null marker and tag is followed, and what remains,
-the content of fields, is noted as leaves. What is in no leaf is structure.
+The walk over a valid message follows every length, count, null marker and tag. The remaining bytes, the contents of
+fields, are recorded as leaves. All bytes outside leaves are structure.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ FIXED = {
     "float64": Struct(">d"),
     "uuid": Struct("16s"),
 }
-"""The kinds of fields that always take the same number of bytes."""
+"""Field types with a fixed number of bytes."""
 
 _SHORT = FIXED["int16"]
 _INT = FIXED["int32"]
 
 
 class Leaf(NamedTuple):
-    """The content of one field: `length` bytes at `offset` of the frame; `kind` is the schema's type."""
+    """The content of one field: `length` bytes at `offset` of the frame; `kind` is the schema type."""
 
     kind: str
     offset: int
@@ -41,7 +41,7 @@ class Leaf(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A struct: its fields that are on the wire by their JSON names, and the tagged fields nobody knows."""
+    """A struct: its fields on the wire by JSON name, and its unknown tagged fields."""
 
     fields: dict[str, Any]
     unknown: list[tuple[int, Leaf]]
@@ -52,8 +52,10 @@ Place = tuple[int, bytes]
 
 
 class Layout(NamedTuple):
-    """What a walk found. Each of `defaults` is a tagged field whose value could be its default: places which, all
-    holding the bytes given, make it so, and a writer then leaves the field out. `tree` is of Groups, lists and Leaves.
+    """The result of a walk; `tree` is made of Groups, lists and Leaves.
+
+    Each entry of `defaults` is a tagged field whose value could be its default: if all of its places hold the given
+    bytes, it is the default, and a writer leaves the field out.
     """
 
     tree: Group
@@ -63,18 +65,19 @@ class Layout(NamedTuple):
 
 
 class TooManyValuesError(WireError):
-    """A message has more values than are wanted of one."""
+    """Raised for a message with more values than allowed."""
 
 
 def lay_out(cls: type[Message], version: int, data: bytes, offset: int = 0) -> Layout:
-    """The layout of the message that starts at `offset`; WireError where the bytes are not one."""
+    """Return the layout of the message that starts at `offset`. Raises WireError for malformed bytes."""
     return _walk(cls, version, _Walk(cls, version, data, offset))
 
 
 def check_values(cls: type[Message], version: int, data: bytes, values_max: int) -> None:
-    """TooManyValuesError where the message has more elements and values than that; WireError where it is none.
+    """Check that the message has at most that many elements and values.
 
-    For messages of some size, before they are read: a few bytes each are enough to fill the memory with objects.
+    For large messages, before they are decoded: an element takes a few bytes on the wire and far more as an object.
+    Raises TooManyValuesError, and WireError for malformed bytes.
     """
     _walk(cls, version, _Counting(cls, version, data, 0, values_max))
 
@@ -89,7 +92,7 @@ def _walk(cls: type[Message], version: int, walk: _Walk) -> Layout:
 
 
 class _Walk:
-    """One walk: how far it is and what it has seen."""
+    """The state of one walk over a message."""
 
     def __init__(self, cls: type[Message], version: int, data: bytes, at: int) -> None:
         self.module = sys.modules[cls.__module__]
@@ -170,7 +173,7 @@ class _Walk:
         return value
 
     def places_of_default(self, spec: FieldSpec, node: Any, default: Any) -> list[Place] | None:
-        """Where the value's bytes decide whether it is `default`; None where its structure says that it is not."""
+        """Return where the value's bytes decide whether it is `default`; None if its structure rules that out."""
         if node is None or default is None:
             return [] if node is default else None
         if isinstance(node, list):
@@ -179,7 +182,7 @@ class _Walk:
             return _places_of_leaf(node, default)
         assert spec.struct is not None
         tagged = {field.json_name for field in spec.struct.tagged(self.version).values()}
-        # A tagged field is only there when it is not its default.
+        # A tagged field is written only if it is not its default.
         if node.unknown or tagged & node.fields.keys():
             return None
         places: list[Place] = []
@@ -192,7 +195,7 @@ class _Walk:
 
 
 class _Counting(_Walk):
-    """A walk that keeps nothing and ends where there are too many values."""
+    """A walk that only counts values and stops when there are too many."""
 
     def __init__(self, cls: type[Message], version: int, data: bytes, at: int, values_max: int) -> None:
         super().__init__(cls, version, data, at)
@@ -217,14 +220,14 @@ class _Counting(_Walk):
     def count(self, values: int) -> None:
         self.values_left -= values
         if self.values_left < 0:
-            raise TooManyValuesError("more values than are read of one message", offset=self.at)
+            raise TooManyValuesError("too many values in one message", offset=self.at)
 
     def places_of_default(self, spec: FieldSpec, node: Any, default: Any) -> list[Place] | None:
         return None
 
 
 def _places_of_leaf(leaf: Leaf, default: Any) -> list[Place] | None:
-    # Zero is also minus zero: left open, so that other fields decide or nothing is proven.
+    # Zero equals minus zero: undecided here, so other fields decide or nothing is proven.
     if leaf.kind == "float64":
         return []
     fixed = FIXED.get(leaf.kind)

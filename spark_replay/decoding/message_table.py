@@ -1,4 +1,4 @@
-"""Frames to messages, table to table: one row in, one row out, whatever the bytes are."""
+"""Frames to messages: one row out for every row in, whatever the bytes are."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from mockraft.spark_replay.schemas import MESSAGES
 from mockraft.wire.overlay import in_use
 
 BATCH_BYTES_MAX = 4 << 20
-"""Most bytes of frames that `decode_batches` decodes at once; a longer frame comes alone."""
+"""Upper bound for the bytes of frames that `decode_batches` decodes at once; a longer frame is decoded alone."""
 
 TEMPLATE_ROWS_MIN = 12
-"""From how many frames of one shape on their JSON is made together."""
+"""Number of frames of one shape from which their JSON is rendered together."""
 
 Rows = npt.NDArray[np.int64]
 
@@ -29,20 +29,21 @@ _KEPT = [name for name in MESSAGES.names if name not in ("api_name", *Verdict._f
 def decode_frames(
     frames: pa.RecordBatch, body: Literal["json", "none"] = "json", *, by_shape: bool = True
 ) -> pa.RecordBatch:
-    """The messages of a batch of frames: `schemas.FRAMES` in, `schemas.MESSAGES` out, row for row.
+    """Decode a batch of frames: `schemas.FRAMES` in, `schemas.MESSAGES` out, row for row.
 
     `decode_status` is
 
-    - ok: read; `roundtrip` says whether the codec writes the same bytes again, `first_diff_offset` where not
-    - error: the bytes are no such message; `error` says what and `error_offset` where in the frame
-    - unknown_api, unknown_version: the codec does not know it
-    - opaque: not Kafka's protocol (`api_key` is null); truncated: the capture has not all of its bytes
+    - ok: decoded; `roundtrip` shows whether the codec writes the same bytes again, else see `first_diff_offset`
+    - error: the bytes are not such a message; see `error` and `error_offset` (from the start of the frame)
+    - unknown_api, unknown_version: not known to the codec
+    - opaque: not Kafka's protocol (`api_key` is null); truncated: the capture lacks some of the bytes
 
     `body` "json" gives each body as Kafka's JsonConverters write it, compact; "none" leaves the column null. Frames of
-    equal structure are judged together (see `shapes`); without `by_shape` each is read on its own, to the same result.
+    equal structure are judged together (see `shapes`); without `by_shape` each is decoded on its own, with the same
+    result.
     """
     if body not in ("json", "none"):
-        raise ValueError(f"body is json or none, not {body!r}")
+        raise ValueError(f"body must be json or none, not {body!r}")
     columns = FrameColumns(frames)
     verdicts = VerdictColumns(frames.num_rows)
     verdicts.put_all(np.flatnonzero(~columns.is_whole), TRUNCATED)
@@ -59,14 +60,14 @@ def decode_frames(
 def decode_batches(
     batches: Iterable[pa.RecordBatch], body: Literal["json", "none"] = "json"
 ) -> Iterator[pa.RecordBatch]:
-    """As `decode_frames`, of many batches, each cut so that no more than `BATCH_BYTES_MAX` are decoded at once."""
+    """Call `decode_frames` for many batches, cut so that at most `BATCH_BYTES_MAX` are decoded at once."""
     for batch in batches:
         for part in _cut(batch):
             yield decode_frames(part, body)
 
 
 def _judge_by_shape(columns: FrameColumns, rows: Rows, verdicts: VerdictColumns, with_json: bool) -> Rows:
-    """Judge the rows that share a shape; the others are given back."""
+    """Judge the rows that share a shape; return the others."""
     overlay = in_use()
     left: list[Rows] = []
     for kind, group in columns.alike(rows):
@@ -78,7 +79,7 @@ def _judge_by_shape(columns: FrameColumns, rows: Rows, verdicts: VerdictColumns,
 
 
 def _put_shape(shape: Shape, columns: FrameColumns, rows: Rows, verdicts: VerdictColumns, with_json: bool) -> Rows:
-    """Put the verdict and bodies of rows of a shape; those whose bodies are better made one by one are given back."""
+    """Store the verdict and bodies of rows of one shape; return the rows whose bodies are rendered one by one."""
     if not with_json:
         verdicts.put_all(rows, shape.verdict)
         return rows[:0]
@@ -101,7 +102,7 @@ def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _api_names(frames: pa.RecordBatch) -> pa.Array:
-    """The APIs' names as Kafka spells them (`BrokerHeartbeat`); null where there is none of that number."""
+    """Return the APIs' names as Kafka spells them (`BrokerHeartbeat`); null for an unknown key."""
     names = {key: name.removesuffix("Request") for key, name in in_use().requests.items()}
     keys = frames.column("api_key").dictionary_encode()
     return pa.array([names.get(key) for key in keys.dictionary.to_pylist()], pa.string()).take(keys.indices)

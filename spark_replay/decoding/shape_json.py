@@ -1,7 +1,7 @@
-"""The JSON of many frames of one shape at once: one template, whose holes are columns.
+"""Render the JSON of many frames of one shape at once, from one template with a column for each value.
 
-Equal structure means equal JSON but for the values, so the text between the values is made once and Arrow joins it with
-columns of numbers, uuids and texts. The result is, letter for letter, what `json_form` and `json.dumps` give.
+Equal structure means equal JSON except for the values. The text between the values is made once, and Arrow joins it
+with columns of numbers, uuids and strings. The result is identical to that of `json_form` and `json.dumps`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 Bytes = npt.NDArray[np.uint8]
 
 INTEGERS = {"int8": ">i1", "int16": ">i2", "uint16": ">u2", "int32": ">i4", "uint32": ">u4", "int64": ">i8"}
-"""numpy's names of the schema's integers."""
+"""numpy dtypes of the schema's integer types."""
 
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
 _BASE64_URL = np.frombuffer(_BASE64.tobytes().replace(b"+/", b"-_"), np.uint8)
@@ -31,7 +31,7 @@ _UNSAFE = np.array([byte < 0x20 or byte > 0x7E or byte in b'"\\' for byte in ran
 
 
 class Template:
-    """The JSON of a shape's bodies: text, and leaves where a value goes."""
+    """The JSON of a shape's bodies: literal text, and a leaf for each value."""
 
     def __init__(self, cls: type[Message], version: int, tree: Group) -> None:
         self._pieces: list[str | Leaf] = []
@@ -72,9 +72,12 @@ class Template:
             self._struct(spec.struct, version, node)
 
     def write(self, frames: Bytes) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-        """The JSON of frames, rows of bytes; and of which rows it is right: text to be escaped is left to others."""
+        """Return the JSON of frames (rows of bytes), and a mask of the rows for which it is valid.
+
+        Rows with strings that need escaping are not rendered here.
+        """
         first = frames[0].tobytes()
-        # How many bytes before each offset are not the same in all frames.
+        # Number of bytes before each offset that are not the same in all frames.
         varying = np.concatenate(((0,), np.cumsum((frames != frames[0]).any(axis=0))))
         varies = iter((varying[self._ends] != varying[self._starts]).tolist())
         right = np.ones(len(frames), np.bool_)
@@ -95,7 +98,7 @@ class Template:
 
 
 def _column(leaf: Leaf, frames: Bytes, right: npt.NDArray[np.bool_]) -> pa.Array:
-    """A leaf's JSON in every frame."""
+    """Return a leaf's JSON in every frame."""
     content = frames[:, leaf.offset : leaf.offset + leaf.length]
     if leaf.kind in INTEGERS:
         values = np.ascontiguousarray(content).view(INTEGERS[leaf.kind]).ravel()
@@ -115,7 +118,7 @@ def _column(leaf: Leaf, frames: Bytes, right: npt.NDArray[np.bool_]) -> pa.Array
 
 
 def _text(kind: str, data: bytes) -> str:
-    """One value's JSON, as `json_form` has it."""
+    """Return one value's JSON, as `json_form` writes it."""
     if kind == "uuid":
         return f'"{uuids.text_of(data)}"'
     if kind == "string":

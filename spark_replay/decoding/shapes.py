@@ -1,30 +1,28 @@
-"""Many frames judged at once: those that differ from one that was judged in nothing but the values of fields.
+"""Judge many frames at once: those that differ from an already judged frame in field values only.
 
-The claim. Let `e` be a frame that the codec reads and writes again byte for byte, of an API, version and direction, and
-`f` one of the same and of the same size. `lay_out` divides `e` into structure (lengths, counts, null markers, tag
-counts, tags and their sizes) and the content of fields. If `f` has the structure bytes of `e` and its contents pass the
-checks below, then `f` is read without an error and written again byte for byte too. Why:
+Claim: let `e` be a frame that the codec reads and writes again byte for byte, and `f` a frame of the same API, version,
+direction and size. `lay_out` divides `e` into structure (lengths, counts, null markers, tag counts, tags and their
+sizes) and field contents. If `f` has the structure bytes of `e` and its contents pass the checks below, then `f` is
+also read without an error and written again byte for byte. Proof:
 
 1. A generated reader decides where to read next, and whether to refuse, by lengths, counts, markers and tags alone,
-   and by how many bytes are left. Those are equal, so it reads `f` as it read `e`, every field from the same place.
-2. Contents can be refused only where a string is not UTF-8. ASCII is; a string that is not all ASCII in `e` counts as
-   structure, and must be equal. Numbers, uuids, bytes and records take any bytes.
-3. A generated writer decides what to write by lengths, by what is null, by the tags that it kept, and by whether a
-   tagged field holds its default. The first three are structure; for the fourth `f` is checked: no tagged field on its
-   wire may hold its default. So it writes `f` in the order and with the lengths, markers and tags of `e`, which are
-   those that `e` had, and `f` has.
-4. Each value is written as the bytes that it was read from: integers, uuids, bytes, ASCII; a bool if its byte is 0 or 1
+   and by the number of remaining bytes. These are equal, so it reads every field of `f` at the same place as in `e`.
+2. Contents are refused only if a string is not UTF-8. ASCII is valid; a string of `e` that is not all ASCII counts as
+   structure and must be equal. Numbers, uuids, bytes and records accept any bytes.
+3. A generated writer decides what to write by lengths, nulls, the unknown tags it kept, and whether a tagged field
+   holds its default. The first three are structure. The fourth is checked: no tagged field on the wire of `f` may hold
+   its default. So `f` is written with the order, lengths, markers and tags of `e`, which are those of `f`.
+4. Each value is written as the bytes it was read from: integers, uuids, bytes, ASCII; a bool if its byte is 0 or 1
    (checked); a float if it is neither NaN nor infinite (checked).
 
-Forms that are read but written differently (a varint longer than need be, a null of another negative number, tags out
-of order) are structure, and `e` has none of them. What is not proven so is judged on its own: nothing is guessed.
+Encodings that are accepted but written differently (an overlong varint, another negative number for null, tags out of
+order) are structure, and `e` has none of them. Frames not covered by the proof are judged one by one.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,24 +40,24 @@ SHAPE_BYTES_MAX = 64 << 10
 """Longest frame that becomes a shape."""
 
 SHAPES_BYTES_MAX = 32 << 20
-"""What all shapes take at most, about; those not used for longest go first."""
+"""Approximate upper bound for the memory of all shapes; the least recently used are dropped first."""
 
 SHAPES_PER_SIZE_MAX = 16
-"""Most shapes of one API, version, direction and size."""
+"""Maximum number of shapes for one API, version, direction and size."""
 
 SIZES_MAX = 16 << 10
-"""Of how many APIs, versions, directions and sizes anything is known at a time."""
+"""Maximum number of kinds (API, version, direction and size) in the table."""
 
 FRAMES_MIN = 4
-"""How many frames must have fitted no shape before one of them becomes one."""
+"""Number of frames that fit no shape before one of them becomes a shape."""
 
 _CHUNK_BYTES = 1 << 20
-# What a content byte may differ in: a bool in its last bit, text in all but the first.
+# Bits that must be zero in content bytes: a bool may differ in its last bit, ASCII in all but the first.
 _CHECKED = {"bool": 0xFE, "string": 0x80}
 
 
 class Shape:
-    """A judged frame and what another may differ from it in. `layout` is of the body; offsets count in the frame."""
+    """A judged frame and the bytes in which another may differ. `layout` is of the body; offsets count in the frame."""
 
     def __init__(
         self, data: bytes, cls: type[Message], version: int, header: Layout, body: Layout, verdict: Verdict
@@ -86,16 +84,16 @@ class Shape:
 
     @cached_property
     def template(self) -> Template:
-        """What writes the JSON of its frames' bodies."""
+        """The template for the JSON of its frames' bodies."""
         return Template(self.cls, self.version, self.layout.tree)
 
     @property
     def size(self) -> int:
-        """About how many bytes of memory it takes."""
+        """Approximate memory in bytes."""
         return 2000 + 2 * len(self.bytes) + 600 * len(self.layout.leaves)
 
     def fits(self, buffer: Bytes, starts: Rows) -> npt.NDArray[np.bool_]:
-        """Which of the frames of this size that start there have this shape, so that `verdict` is theirs too."""
+        """Return a mask of the frames of this size, starting at `starts`, that have this shape and so its `verdict`."""
         step = max(_CHUNK_BYTES // len(self.bytes), 1)
         parts = [self._fits(buffer, starts[at : at + step]) for at in range(0, len(starts), step)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -113,8 +111,8 @@ class Shape:
 
 
 def frames_at(buffer: Bytes, starts: Rows, size: int) -> Bytes:
-    """The frames of one size as rows of bytes."""
-    # Every window of that size, without a copy (numpy's sliding_window_view, at a tenth of its cost).
+    """Return the frames of one size as rows of bytes."""
+    # A view of all windows of that size (numpy's sliding_window_view costs ten times as much).
     windows: Bytes = np.ndarray((len(buffer) - size + 1, size), np.uint8, buffer, 0, (1, 1))
     return windows[starts]
 
@@ -128,7 +126,7 @@ def _joined(places: tuple[tuple[int, bytes], ...]) -> tuple[Rows, Bytes]:
 def shape_of(
     data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool
 ) -> tuple[Verdict, Shape | None]:
-    """The verdict on a frame, and its shape where the verdict is that it is read and written again as it is."""
+    """Return the verdict on a frame, and its shape if it decodes and round-trips."""
     verdict = judge_as(data, overlay, cls, version, is_response, False)
     if verdict.decode_status != "ok" or not verdict.roundtrip:
         return verdict, None
@@ -137,7 +135,7 @@ def shape_of(
 
 
 def layout_alone(data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool) -> Layout | None:
-    """The layout of a frame's body, where the frame is read without an error."""
+    """Return the layout of a frame's body, for a frame that decodes without an error."""
     if not cls.min_version <= version <= cls.max_version:
         return None
     if judge_as(data, overlay, cls, version, is_response, False).decode_status != "ok":
@@ -149,7 +147,7 @@ def layout_alone(data: bytes, overlay: Overlay, cls: type[Message], version: int
 def _layouts(
     data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool
 ) -> tuple[Layout, Layout] | None:
-    """The layouts of a frame's header and body; None where the schema does not divide all of its bytes."""
+    """Return the layouts of a frame's header and body; None if the schema does not cover all of its bytes."""
     header_class = overlay.by_name("ResponseHeader" if is_response else "RequestHeader")
     before = header_version(overlay, cls.api_key, version, is_response)
     try:
@@ -161,7 +159,7 @@ def _layouts(
 
 
 class _Size:
-    """The shapes of one API, version, direction and size, the last used first."""
+    """The shapes of one kind (API, version, direction and size), most recently used first."""
 
     def __init__(self) -> None:
         self.shapes: list[Shape] = []
@@ -170,7 +168,7 @@ class _Size:
 
     @property
     def misses_min(self) -> int:
-        """How many frames must have fitted nothing: more and more where shapes are made and never seen again."""
+        """Number of misses before a new shape is made; it grows if shapes are made and never matched."""
         unused = self.in_vain + sum(shape.hits == 0 for shape in self.shapes)
         return FRAMES_MIN << min(unused, 16)
 
@@ -179,15 +177,15 @@ class ShapeTable:
     """The shapes seen so far, bounded."""
 
     def __init__(self) -> None:
-        self._sizes: OrderedDict[tuple[Any, ...], _Size] = OrderedDict()
+        self._sizes: OrderedDict[tuple[object, ...], _Size] = OrderedDict()
         self._bytes = 0
 
     def sort(
         self, overlay: Overlay, key: tuple[int, int, bool, int], buffer: Bytes, starts: Rows
     ) -> tuple[list[tuple[Shape, Rows]], Rows]:
-        """The frames (all of one API, version, direction and size, which `key` is) by shape, and those of none.
+        """Divide frames of one kind (`key`) by shape; the second value is those without one.
 
-        Both as indexes into `starts`.
+        Both are indexes into `starts`.
         """
         api_key, version, is_response, size = key
         left = np.arange(len(starts))
@@ -221,7 +219,7 @@ class ShapeTable:
         fits = shape.fits(buffer, starts[left])
         if fits.any():
             found.append((shape, left[fits]))
-            # The frame that a shape was made of is no use of it.
+            # The frame that a shape was made from does not count as a use of it.
             shape.hits += int(fits.sum()) - (shape.hits == 0)
             known.shapes.remove(shape)
             known.shapes.insert(0, shape)
@@ -261,4 +259,4 @@ class ShapeTable:
 
 
 KNOWN_SHAPES = ShapeTable()
-"""The shapes that this process has seen."""
+"""The shapes seen by this process."""

@@ -1,4 +1,4 @@
-"""The verdicts on a batch of frames as Arrow columns; equal ones are kept once."""
+"""The verdicts on a batch of frames as Arrow columns; equal verdicts are stored once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = tuple(name for name in Verdict._fields if name != "body")
 
 
 class VerdictColumns:
-    """One verdict a row, given in any order, many rows at a time where they share one."""
+    """One verdict for each row, set in any order; rows with the same verdict can be set together."""
 
     def __init__(self, rows: int) -> None:
         self._numbers = np.zeros(rows, np.int32)
@@ -25,20 +25,20 @@ class VerdictColumns:
         self._body_columns: list[tuple[Rows, pa.Array]] = []
 
     def put(self, row: int, verdict: Verdict) -> None:
-        """The verdict on one row, with its body."""
+        """Set the verdict on one row, with its body."""
         if verdict.body is not None:
             self._bodies[row] = verdict.body
             verdict = verdict._replace(body=None)
         self._numbers[row] = self._verdicts.setdefault(verdict, len(self._verdicts))
 
     def put_all(self, rows: Rows, verdict: Verdict, bodies: pa.Array | None = None) -> None:
-        """The verdict that rows share; their bodies, if there are any, as a column of as many."""
+        """Set the verdict shared by several rows, and their bodies, if any, as a column of the same length."""
         self._numbers[rows] = self._verdicts.setdefault(verdict, len(self._verdicts))
         if bodies is not None:
             self._body_columns.append((rows, bodies))
 
     def columns(self) -> dict[str, pa.Array]:
-        """Every column that a verdict has, body included."""
+        """Return every column of the verdicts, body included."""
         found: dict[str, pa.Array] = {}
         numbers = pa.array(self._numbers)
         for index, name in enumerate(COLUMNS):
@@ -50,7 +50,7 @@ class VerdictColumns:
     def _body_column(self) -> pa.Array:
         single = list(self._bodies)
         columns = [*self._body_columns, (np.array(single, np.int64), pa.array(self._bodies.values(), pa.string()))]
-        # Where a row's body is among all of them; none: null.
+        # Index of each row's body in the concatenated bodies; null without one.
         places = np.full(len(self._numbers), -1, np.int64)
         start = 0
         for rows, bodies in columns:

@@ -1,6 +1,6 @@
-"""What one frame says: header and body read with the generated codec, written again, compared byte for byte.
+"""Judge one frame: decode header and body with the generated codec, write them again, compare byte for byte.
 
-This is the plain path, one frame at a time. `shapes` proves many frames at once what this would say of each of them.
+This is the reference path, one frame at a time. `shapes` gives the same results for many frames at once.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from mockraft.wire.overlay import Overlay, in_use
 from mockraft.wire.schema_files import StructSpec, schema_of
 
 REMEMBERED_BODY_BYTES_MAX = 4096
-"""Longest body that is remembered: shorter ones repeat."""
+"""Longest body that is cached: shorter ones repeat."""
 
 REMEMBERED_BYTES_MAX = 16 << 20
-"""What all remembered bodies take at most, about: what a peer sends must not fill the memory."""
+"""Approximate upper bound for all cached bodies, so that a peer cannot fill the memory."""
 
 
 LARGE_BODY_BYTES = 1 << 20
-"""From how many bytes on the values of a body are counted before it is read."""
+"""Body size from which its values are counted before decoding."""
 
 VALUES_MAX = 1_000_000
-"""Most elements and values of a large body that is read; more of them would be gigabytes of objects."""
+"""Maximum number of elements and values of a large body; more would take gigabytes as objects."""
 
 
 class Verdict(NamedTuple):
-    """What became of a frame; the columns of `schemas.MESSAGES` by those names. Offsets count from the frame's start.
+    """The result for one frame, with the columns of `schemas.MESSAGES`. Offsets count from the frame's start.
 
-    `roundtrip` is None where nothing could be read; `first_diff_offset` is the first byte that was written differently.
+    `roundtrip` is None if nothing could be decoded; `first_diff_offset` is the first byte that was written differently.
     """
 
     decode_status: str
@@ -49,7 +49,7 @@ class Verdict(NamedTuple):
 
 
 class _Body(NamedTuple):
-    """A body that was read: what it is written as, or why it cannot be, its unknown tags and its JSON."""
+    """A decoded body: its bytes written again, or the error of writing, its unknown tags and its JSON."""
 
     written: bytes
     refusal: str | None
@@ -58,16 +58,16 @@ class _Body(NamedTuple):
 
 
 TRUNCATED = Verdict("truncated")
-"""Of a frame that the capture cut short."""
+"""The verdict on a frame cut short by the capture."""
 
 OPAQUE = Verdict("opaque")
-"""Of bytes that are not Kafka's protocol."""
+"""The verdict on bytes that are not Kafka's protocol."""
 
 
 def judge_frame(data: bytes, api_key: int, api_version: int, is_response: bool, with_json: bool) -> Verdict:
-    """Read a frame (without its four bytes of length) of an API and version, and write it again. Never raises.
+    """Decode a frame (without its four-byte length) of an API and version, and write it again. Never raises.
 
-    An ApiVersions response is read as version 0 where its request's version does not read it, as clients do (KIP-511).
+    An ApiVersions response is read as version 0 if its request's version does not fit, as clients do (KIP-511).
     """
     overlay = in_use()
     name = (overlay.responses if is_response else overlay.requests).get(api_key)
@@ -90,7 +90,7 @@ def judge_frame(data: bytes, api_key: int, api_version: int, is_response: bool, 
 
 
 def header_version(overlay: Overlay, api_key: int, api_version: int, is_response: bool) -> int:
-    """The version of the header before a frame's body. WireError for an unknown API."""
+    """Return the header version of a frame. Raises WireError for an unknown API."""
     which = overlay.response_header_version if is_response else overlay.request_header_version
     return which(api_key, api_version)
 
@@ -98,7 +98,7 @@ def header_version(overlay: Overlay, api_key: int, api_version: int, is_response
 def judge_as(
     data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool, with_json: bool
 ) -> Verdict:
-    """The verdict on a frame as one of a class and a version that it has."""
+    """Return the verdict on a frame of a message class, in a version that the class has."""
     before = header_version(overlay, cls.api_key, version, is_response)
     header_class = overlay.by_name("ResponseHeader" if is_response else "RequestHeader")
     try:
@@ -120,12 +120,12 @@ def judge_as(
 def _refused(
     error: WireError, data: bytes, cls: type[Message], version: int, before: int, header_class: type[Message]
 ) -> Verdict:
-    """The verdict of an error, with an offset in the frame: the body was read without what is before it."""
+    """Return the verdict for an error, with its offset in the frame instead of the body."""
     try:
         _, at = header_class.read_from(data, before, 0)
     except WireError:
         at = 0
-    # A reader that a length led astray is beyond the end.
+    # A wrong length can put the reader beyond the end.
     offset = None if error.offset is None else min(error.offset + at, len(data))
     place = "" if error.field is None else f" (field {error.field})"
     return Verdict("error", offset, f"{error.what}{place}")
@@ -150,12 +150,12 @@ def _check_large(cls: type[Message], version: int, block: bytes) -> None:
     except TooManyValuesError:
         raise
     except WireError:
-        # What is wrong is said by the codec.
+        # The codec itself raises the error with the details.
         return
 
 
 def _remembered(cls: type[Message], version: int, block: bytes, with_json: bool) -> _Body:
-    """As `_body`, which it calls once for equal bodies, as far as they are remembered."""
+    """Call `_body` once for equal bodies, as long as they are cached."""
     key = (cls, version, block, with_json)
     found = _memory.bodies.get(key)
     if found is None:
@@ -165,7 +165,7 @@ def _remembered(cls: type[Message], version: int, block: bytes, with_json: bool)
 
 
 class _Memory:
-    """Bodies by what they were read from; emptied when full, for then it holds what does not come again."""
+    """A cache of decoded bodies by their bytes; cleared when full, since it then holds bodies that do not repeat."""
 
     def __init__(self) -> None:
         self.bodies: dict[tuple[type[Message], int, bytes, bool], _Body] = {}
@@ -185,7 +185,7 @@ _memory = _Memory()
 
 
 def first_difference(written: bytes, data: bytes) -> int:
-    """The first offset at which two unlike texts differ; the shorter one's length where it starts the other."""
+    """Return the first offset at which two different byte strings differ; the shorter length if one is a prefix."""
     size = min(len(written), len(data))
     unlike = np.frombuffer(written, np.uint8, size) != np.frombuffer(data, np.uint8, size)
     at = int(unlike.argmax()) if size else 0
@@ -199,7 +199,7 @@ def _tags_of(cls: type[Message], version: int) -> Callable[[Any, list[int]], Non
 
 @cache
 def _collector(cls: type, version: int) -> Callable[[Any, list[int]], None]:
-    """What appends the unknown tags of a message, and of every struct in it, in the order of its fields."""
+    """Return a function that appends the unknown tags of a message and its structs, in field order."""
     spec = schema_of(cls)
     return _struct_collector(spec.root, version)
 

@@ -1,10 +1,10 @@
-"""What is wrong with a capture file, with the file and the offset."""
+"""Errors of capture files, with the file and the offset."""
 
 from __future__ import annotations
 
 
 class CaptureError(ValueError):
-    """A capture file that cannot be read (on): what is wrong, in which file and at which offset of it."""
+    """Raised for an unreadable capture file: the problem, the file and the offset in it."""
 
     def __init__(self, problem: str, file: str = "", offset: int = 0) -> None:
         super().__init__(f"{file}: {problem} (offset {offset})" if file else problem)
@@ -15,4 +15,4 @@ class CaptureError(ValueError):
 
 
 class SplitDesyncError(CaptureError):
-    """A split did not end where the next one starts: the splits of this plan are wrong, plan with `exact`."""
+    """Raised if a split does not end where the next one starts: the plan is wrong, use `exact`."""

@@ -1,6 +1,6 @@
-"""Capture files as bytes: local or of any file system that pyarrow knows, plain or compressed (gz, zst, bz2, lz4).
+"""Capture files as bytes: any file system known to pyarrow, plain or compressed (gz, zst, bz2, lz4).
 
-Plain files are read at any offset; compressed ones from their start to their end only, in bounded memory.
+Plain files are read at any offset; compressed ones sequentially only, in bounded memory.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _COMPRESSIONS = {
     b"BZh": "bz2",
     b"\x04\x22\x4d\x18": "lz4",
 }
-# Kafka's traffic packs 5 to 40 times; a bomb thousands of times.
+# Kafka traffic compresses 5 to 40 times; a decompression bomb thousands of times.
 _RATIO_MAX, _FREE_BYTES = 200, 1 << 30
 _PACKED_READ_BYTES = 1 << 16
 
 
 class CaptureFile:
-    """An open capture file. `size` is None for a compressed one, whose offsets are those of the unpacked bytes."""
+    """An open capture file. `size` is None for a compressed one, whose offsets count uncompressed bytes."""
 
     def __init__(self, path: str | PathLike[str], decompressed_bytes_max: int | None = None) -> None:
         self.path = os.fspath(path)
@@ -53,25 +53,25 @@ class CaptureFile:
         self.close()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._stream.close()
         self._raw.close()
 
     def seek(self, offset: int) -> None:
-        """Read on from `offset`; only for files that are not compressed."""
+        """Continue at `offset`; only for files that are not compressed."""
         self._stream.seek(offset)
         self.position = offset
 
     def read_into(self, target: memoryview) -> int:
-        """Fill `target`; the number of bytes read is less only at the file's end.
+        """Fill `target` and return the number of bytes read, which is less only at the end of the file.
 
-        CaptureError for what cannot be unpacked and for more unpacked bytes than allowed. EOFError where packed
-        data ends in its middle, after what came before it was given.
+        Raises CaptureError if decompression fails or exceeds the limit, and EOFError if compressed data ends early,
+        after the bytes before that were returned.
         """
         done = 0
         while done < len(target) and self._failure is None:
             try:
-                # Of a read that fails nothing is left, so packed bytes are asked for in small ones.
+                # A failing read loses all of its bytes, so compressed bytes are read in small pieces.
                 limit = done + _PACKED_READ_BYTES if self.compression else len(target)
                 count = self._stream.readinto(target[done:limit])
             except OSError as error:
@@ -85,7 +85,7 @@ class CaptureFile:
         self.position += done
         if self.compression and self.position > self.decompressed_bytes_max:
             raise CaptureError(
-                f"unpacks to more than {self.decompressed_bytes_max} bytes (decompressed_bytes_max)",
+                f"decompresses to more than {self.decompressed_bytes_max} bytes (decompressed_bytes_max)",
                 self.path,
                 self.position,
             )
@@ -93,7 +93,7 @@ class CaptureFile:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the next read will raise."""
+        """Return True if the next read will raise."""
         return self._failure is not None
 
     def _problem(self, error: OSError) -> Exception:
@@ -101,10 +101,10 @@ class CaptureFile:
             return CaptureError(f"cannot be read: {error}", self.path, self.position)
         if "runcated" in str(error) or "end" in str(error).lower():
             return EOFError(str(error))
-        return CaptureError(f"cannot be unpacked: {error}", self.path, self.position)
+        return CaptureError(f"cannot be decompressed: {error}", self.path, self.position)
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes at `offset` of a file that is not compressed."""
+        """Return up to `size` bytes at `offset` of a file that is not compressed."""
         self.seek(offset)
         data = bytearray(max(size, 0))
         return bytes(data[: self.read_into(memoryview(data))])

@@ -1,4 +1,4 @@
-"""A capture file chunk by chunk, and the packets of one chunk in columns."""
+"""A capture file in chunks, and the packets of one chunk in columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHUNK_BYTES = 8 << 20
 class PacketColumns(NamedTuple):
     """Packets of one chunk: packet i is buffer[start[i] : start[i] + captured[i]] of `original[i]` bytes.
 
-    `number` counts from 1 in the file, 0 where it is not known; `file_offset` is where the packet's record starts.
+    `number` counts from 1 in the file and is 0 if unknown; `file_offset` is the start of the packet's record.
     """
 
     buffer: Bytes
@@ -28,16 +28,16 @@ class PacketColumns(NamedTuple):
     original: Longs
 
     def where(self, chosen: Mask | Longs) -> PacketColumns:
-        """The packets that a mask or their indices choose."""
+        """Return the packets selected by a mask or by indices."""
         columns: tuple[Any, ...] = self[1:]
         return PacketColumns(self.buffer, *(column[chosen] for column in columns))
 
 
 class ChunkReader:
-    """The bytes of a file from `start` to `end` (None: its end), in chunks that overlap by what was not consumed.
+    """Read a file from `start` to `end` (None: end of file) in chunks; unconsumed bytes carry over to the next chunk.
 
-    `buffer` holds `size` bytes of the file from `offset` on, then zeros; `at_end` says that nothing follows, `is_cut`
-    that a compressed file ends in its middle.
+    `buffer` holds `size` bytes of the file from `offset` on, then zeros; `at_end` means that nothing follows, `is_cut`
+    that a compressed file ends early.
     """
 
     def __init__(self, file: CaptureFile, start: int, end: int | None, chunk_bytes: int = CHUNK_BYTES) -> None:
@@ -54,12 +54,14 @@ class ChunkReader:
         self.at_end = self.end is not None and offset >= self.end
 
     def seek(self, offset: int) -> None:
-        """Read on from another place of a file that is not compressed."""
+        """Continue at another place of a file that is not compressed."""
         self._restart(offset)
         self.file.seek(offset)
 
     def begin(self, carried: bytes) -> None:
-        """Read from `start` on; a compressed file cannot go back, so `carried` is what was read of it from there."""
+        """Start reading at `start`; a compressed file cannot seek back, so `carried` holds what was already read from
+        there.
+        """
         if self.file.compression is None:
             self.seek(self.offset)
         else:
@@ -68,19 +70,19 @@ class ChunkReader:
         self.advance(0)
 
     def advance(self, consumed: int, needed: int = 0) -> None:
-        """Drop `consumed` bytes and read on: a chunk, or as much as makes `needed` bytes."""
+        """Drop `consumed` bytes and read the next chunk, or more if `needed` bytes are required."""
         carried = self.buffer[consumed : self.size]
         self.offset += consumed
-        room = max(self.chunk_bytes, needed - len(carried))
+        size = max(self.chunk_bytes, needed - len(carried))
         if self.end is not None:
-            room = max(min(room, self.end - self.offset - len(carried)), 0)
-        buffer = np.empty(len(carried) + room + PADDING_BYTES, np.uint8)
+            size = max(min(size, self.end - self.offset - len(carried)), 0)
+        buffer = np.empty(len(carried) + size + PADDING_BYTES, np.uint8)
         buffer[: len(carried)] = carried
         try:
-            count = self.file.read_into(buffer.data[len(carried) : len(carried) + room])
+            count = self.file.read_into(buffer.data[len(carried) : len(carried) + size])
         except EOFError:
             count, self.is_cut = 0, True
         self.buffer, self.size = buffer, len(carried) + count
         buffer[self.size :] = 0
-        is_short = count < room and not self.file.has_failed
+        is_short = count < size and not self.file.has_failed
         self.at_end = is_short or self.is_cut or (self.end is not None and self.offset + self.size >= self.end)

@@ -1,4 +1,4 @@
-"""Unaligned integers and headers gathered out of a chunk of bytes, many at once."""
+"""Gather unaligned integers and headers out of a chunk of bytes, many at once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-# What a chunk has after its bytes, so that a header may be gathered at any of them.
+# Zero bytes after a chunk, so that a header can be gathered at any of its offsets.
 PADDING_BYTES = 64
 
 
 def gather(buffer: Bytes, at: Longs, layout: np.dtype[Any]) -> npt.NDArray[Any]:
-    """The headers of `layout` that start at each of `at`, as a structured array.
+    """Return the headers of dtype `layout` that start at each of `at`, as a structured array.
 
-    Copying untyped items is quickest.
+    Copying untyped items is fastest.
     """
     count = len(buffer) - layout.itemsize + 1
     items = np.ndarray((max(count, 0),), np.dtype((np.void, layout.itemsize)), buffer, 0, (1,))
@@ -25,5 +25,5 @@ def gather(buffer: Bytes, at: Longs, layout: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def gather_u16(buffer: Bytes, at: Longs) -> Longs:
-    """The big-endian 16-bit integers at each of `at`."""
+    """Return the big-endian 16-bit integers at each of `at`."""
     return buffer[at].astype(np.int64) << 8 | buffer[at + 1]

@@ -1,4 +1,4 @@
-"""What of a file is in no table, as rows of `schemas.FILE_EVENTS`."""
+"""Parts of a file that are in no table, as rows of `schemas.FILE_EVENTS`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mockraft.spark_replay.formats.capture_errors import CaptureError
 OnError = Literal["fail", "quarantine", "skip"]
 
 DAMAGE_KINDS = ("corrupt", "quarantined", "truncated")
-"""The kinds that are a place in a file, a row each; the others are counts of packets."""
+"""The kinds that are a place in a file, one row each; the others are counts of packets."""
 
 
 class FileEvents:
-    """Counts what is left out of one file (or split); `finish` appends one row a kind to `rows`.
+    """Count what is left out of one file (or split); `finish` appends one row for each kind to `rows`.
 
     Damage is a row of its own with its place, or with `on_error="fail"` a CaptureError.
     """
@@ -25,17 +25,19 @@ class FileEvents:
         self._counted: dict[tuple[str, str], dict[str, Any]] = {}
 
     def count(self, kind: str, offset: int, count: int, detail: str = "") -> None:
-        """So many packets were left out, the first of them at `offset`."""
+        """Count packets that were left out, the first of them at `offset`."""
         if count:
             row = self._counted.setdefault((kind, detail), self._row(kind, offset, 0, detail))
             row["count"] += count
 
     def add(self, kind: str, offset: int, count: int, detail: str) -> None:
-        """A place in the file; `count` is bytes."""
+        """Add a place in the file; `count` is bytes."""
         self.rows.append(self._row(kind, offset, count, detail))
 
     def damage(self, offset: int, lost_bytes: int, problem: str) -> None:
-        """The bytes at `offset` cannot be read: `lost_bytes` are passed over; CaptureError where that is to fail."""
+        """Report unreadable bytes at `offset`, of which `lost_bytes` are skipped; raise CaptureError if `on_error` is
+        fail.
+        """
         if self.on_error == "fail":
             raise CaptureError(problem, self.file, offset)
         self.add("corrupt", offset, lost_bytes, problem)

@@ -1,7 +1,7 @@
-"""The headers of capture files, as `construct` layouts: what is read once a file, section or interface.
+"""Headers of capture files as `construct` layouts: those read once for each file, section or interface.
 
 Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng. Records and packet blocks are read in columns elsewhere
-(`pcap_records`, `pcapng_blocks`); their layouts are here too, as the second reading that tests compare those with.
+(`pcap_records`, `pcapng_blocks`); their layouts are here too, as an independent reading for tests to compare with.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Order = Literal["<", ">"]
 PCAP_HEADER_BYTES, RECORD_HEADER_BYTES = 24, 16
 SECTION_MAGIC = b"\x0a\x0d\x0d\x0a"
 SECTION_HEADER_BYTES = 28
-# No packet that any tool writes is larger; a header that says so is damaged.
+# No tool writes larger packets; a header with a larger length is damaged.
 CAPTURED_BYTES_MAX = 1 << 26
 SNAPLEN_MAX = 262_144
 SECTION_ORDERS: dict[bytes, Order] = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _NANOSECONDS_PER_S = 1_000_000_000
-# The magic's four bytes: byte order, and what one unit of a timestamp's fraction is in nanoseconds.
+# By magic number: byte order, and the unit of a timestamp's fraction in nanoseconds.
 _PCAP_MAGICS: dict[bytes, tuple[Order, int]] = {
     b"\xd4\xc3\xb2\xa1": ("<", 1000),
     b"\xa1\xb2\xc3\xd4": (">", 1000),
@@ -32,7 +32,7 @@ _RESOLUTION, _TIME_OFFSET, _MICROSECONDS = 9, 14, 6
 
 
 class PcapHeader(NamedTuple):
-    """What a pcap file's records share. `fraction_ns`: a unit of their timestamps' fraction."""
+    """Properties shared by the records of a pcap file. `fraction_ns`: unit of their timestamps' fraction."""
 
     order: Order
     fraction_ns: int
@@ -41,12 +41,12 @@ class PcapHeader(NamedTuple):
 
     @property
     def captured_bytes_max(self) -> int:
-        """The most that a record may hold; above it, its header is damaged (Wireshark's rule)."""
+        """Maximum captured length of a record; above it, the header is damaged (Wireshark's rule)."""
         return min(max(self.snaplen, SNAPLEN_MAX), CAPTURED_BYTES_MAX)
 
 
 class Interface(NamedTuple):
-    """A pcapng interface: `resolution` is the option's byte (the top bit: a power of two, else of ten)."""
+    """A pcapng interface: `resolution` is the option's byte (top bit set: a power of two, else of ten)."""
 
     link_type: int
     snaplen: int
@@ -56,7 +56,7 @@ class Interface(NamedTuple):
 
 @lru_cache(2)
 def layouts(order: Order) -> Any:
-    """The layouts of one byte order: a construct.Container of pcap_header, record, interface, option and blocks."""
+    """Return the layouts of one byte order: a Container of pcap_header, record, interface, option and blocks."""
     import construct
 
     u16, u32, i64 = (
@@ -106,7 +106,7 @@ def layouts(order: Order) -> Any:
 
 
 def read_pcap_header(data: bytes) -> PcapHeader | None:
-    """The header of a pcap file that starts with `data`; None when it is no pcap, CaptureError when it is cut."""
+    """Return the pcap header at the start of `data`; None if it is not a pcap. Raises CaptureError if it is cut."""
     magic = _PCAP_MAGICS.get(data[:4])
     if magic is None:
         return None
@@ -118,14 +118,14 @@ def read_pcap_header(data: bytes) -> PcapHeader | None:
 
 
 def read_interface(order: Order, body: bytes) -> Interface:
-    """The interface that a description block's body (all between its two lengths) tells of; CaptureError when cut."""
+    """Return the interface of a description block's body (without its lengths). Raises CaptureError if it is cut."""
     import construct
 
     layout = layouts(order)
     try:
         head = layout.interface.parse(body)
     except construct.ConstructError:
-        raise CaptureError("an interface description is cut") from None
+        raise CaptureError("truncated interface description") from None
     interface = Interface(head.link_type, head.snaplen)
     at = 8
     while at + 4 <= len(body):

@@ -1,7 +1,7 @@
-"""Link, IP and TCP headers of many packets at once, by gathering their fields out of the chunk.
+"""Parse link, IP and TCP headers of many packets at once.
 
-What is no whole TCP segment is left out and counted. IP fragments are counted, not put together.
-Source: the tcpdump.org link types, IEEE 802.1Q and 802.1ad, RFC 791, 8200 and 9293.
+Packets that are not whole TCP segments are counted and left out. IP fragments are counted, not reassembled. Source: the
+tcpdump.org link types, IEEE 802.1Q and 802.1ad, RFC 791, 8200 and 9293.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NULL, ETHERNET, LOOP, LINUX_SLL, LINUX_SLL2 = 0, 1, 108, 113, 276
 RAW_LINKS, IPV4_LINK, IPV6_LINK = (12, 14, 101), 228, 229
 _IPV4, _IPV6, _VLAN_TYPES = 0x0800, 0x86DD, (0x8100, 0x88A8, 0x9100)
 _UNKNOWN_LINK, _CUT = -1, -2
-# Where the ether type is, and how long the header is.
+# Offset of the ether type, and length of the header.
 _TYPED_LINKS = {ETHERNET: (12, 14), LINUX_SLL: (14, 16), LINUX_SLL2: (0, 20)}
 # AF_INET6 of Linux, Windows, NetBSD, FreeBSD and Darwin.
 _IPV6_FAMILIES = (10, 23, 24, 28, 30)
@@ -62,7 +62,7 @@ _TCP_LAYOUT = np.dtype(
 
 
 class TcpColumns(NamedTuple):
-    """TCP segments of one chunk in file order. Addresses are two 64-bit halves; IPv4 has an upper half of -1."""
+    """TCP segments of one chunk in file order. Addresses are two 64-bit halves; the upper half of IPv4 is -1."""
 
     packets: PacketColumns
     vlan: npt.NDArray[np.int32]
@@ -78,7 +78,7 @@ class TcpColumns(NamedTuple):
 
 
 class _Network(NamedTuple):
-    """IP packets with TCP in them: where the TCP header is, and how many bytes of TCP there were."""
+    """IP packets that carry TCP: the offset of the TCP header, and the number of TCP bytes on the wire."""
 
     packet: Longs
     start: Longs
@@ -87,7 +87,7 @@ class _Network(NamedTuple):
 
 
 def parse_tcp(packets: PacketColumns, ports: tuple[int, ...], events: FileEvents) -> TcpColumns:
-    """The TCP segments among `packets`; of `ports` only, where any are given."""
+    """Return the TCP segments among `packets`; of `ports` only, if any are given."""
     ether_type, start, vlan = _links(packets)
     parts = []
     for version, read in ((_IPV4, _ipv4), (_IPV6, _ipv6)):
@@ -102,7 +102,7 @@ def parse_tcp(packets: PacketColumns, ports: tuple[int, ...], events: FileEvents
 
 
 def _links(packets: PacketColumns) -> tuple[Longs, Longs, npt.NDArray[np.int32]]:
-    """Per packet: the ether type of what the link carries (below 0: none), where that starts, and the VLAN."""
+    """Return per packet the ether type of the link's payload (below 0: none), its offset, and the VLAN."""
     count = len(packets.start)
     ether_type = np.full(count, _UNKNOWN_LINK, np.int64)
     start = packets.start.copy()
@@ -140,7 +140,7 @@ def _link(packets: PacketColumns, link: int, chosen: Longs | slice, ether_type: 
 
 
 def _tags(packets: PacketColumns, ether_type: Longs, start: Longs, vlan: npt.NDArray[np.int32]) -> None:
-    """Step over VLAN tags; of two, the outer is 4096 times in `vlan`."""
+    """Skip VLAN tags; of two, the outer one counts 4096 times in `vlan`."""
     if (ether_type == _IPV4).all():
         return
     for _ in range(4):
@@ -173,7 +173,7 @@ def _leave_out(packets: PacketColumns, index: Longs, events: FileEvents, kind: s
 
 
 def _chosen(packets: PacketColumns, index: Longs, good: Mask, events: FileEvents, kind: str, detail: str) -> Mask:
-    """`good`, after the others were counted."""
+    """Return `good` after counting the others."""
     if not good.all():
         _leave_out(packets, index[~good], events, kind, detail)
     return good
@@ -195,7 +195,7 @@ def _ipv4(packets: PacketColumns, index: Longs, start: Longs, events: FileEvents
         index, start, head = index[is_whole], start[is_whole], head[is_whole]
     header_bytes = (head["words"].astype(np.int64) & 0x0F) * 4
     total = head["total"].astype(np.int64)
-    # Length 0: the network card cuts the packet up later (TSO). Otherwise what follows is Ethernet padding.
+    # Length 0: the packet is segmented later by the network adapter (TSO). Otherwise the rest is Ethernet padding.
     total = np.where(total == 0, packets.original[index] - (start - packets.start[index]), total)
     good = _chosen(packets, index, (header_bytes >= 20) & (total >= header_bytes), events, "bad_header", "IP")
     start += header_bytes

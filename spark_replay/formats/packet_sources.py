@@ -21,10 +21,10 @@ from mockraft.spark_replay.formats.pcapng_blocks import PcapngBlocks
 
 
 class Split(NamedTuple):
-    """The packets of a file whose records start at or behind `start` and before `end` (None: the file's end).
+    """The packets of a file whose records start at or behind `start` and before `end` (None: end of file).
 
-    `first_packet_no` is 0 where it is not known. For pcapng `order` and `interfaces` are those of the section that
-    `start` lies in, and `section_at_end` those that the next split was planned with (None: known to be right).
+    `first_packet_no` is 0 if unknown. For pcapng, `order` and `interfaces` are those of the section that contains
+    `start`, and `section_at_end` those that the next split was planned with (None: known to be right).
     """
 
     path: str
@@ -37,7 +37,7 @@ class Split(NamedTuple):
 
 
 def read_header(file: CaptureFile) -> tuple[PcapHeader | None, bytes]:
-    """The header of a pcap file (None: a pcapng file), and the bytes read; CaptureError for what is neither."""
+    """Return the pcap header (None: a pcapng file) and the bytes read. Raises CaptureError for any other file."""
     start = bytearray(PCAP_HEADER_BYTES)
     if file.compression is None:
         file.seek(0)
@@ -55,7 +55,7 @@ def read_header(file: CaptureFile) -> tuple[PcapHeader | None, bytes]:
 
 
 def open_packets(file: CaptureFile, split: Split, events: FileEvents, chunk_bytes: int) -> PcapRecords | PcapngBlocks:
-    """The packets of a file or of one split of it, in chunks."""
+    """Return the packets of a file or of one split of it, in chunks."""
     header, data = read_header(file)
     start = split.start if header is None else max(split.start, PCAP_HEADER_BYTES)
     reader = ChunkReader(file, start, split.end, chunk_bytes)

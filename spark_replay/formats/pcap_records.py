@@ -1,4 +1,4 @@
-"""The records of pcap files in columns: only the walk from header to header is a loop.
+"""Read records of pcap files in columns: only the walk from header to header is a loop.
 
 Source: draft-ietf-opsawg-pcap.
 """
@@ -19,12 +19,12 @@ from mockraft.spark_replay.formats.sync import RecordSync
 
 
 def record_layout(header: PcapHeader) -> np.dtype[Any]:
-    """A record's header as a numpy type."""
+    """Return a record header as a numpy dtype."""
     return np.dtype([(name, f"{header.order}u4") for name in ("seconds", "fraction", "captured", "original")])
 
 
 def walk_records(buffer: Bytes, size: int, order: str) -> Longs:
-    """Where records start in the first `size` bytes, the first at 0; the last may not be whole."""
+    """Return the starts of the records in the first `size` bytes, the first at 0; the last may be incomplete."""
     captured = struct.Struct(f"{order}8xI4x").unpack_from
     view = buffer.data[:size]
     offsets: list[int] = []
@@ -40,7 +40,7 @@ def walk_records(buffer: Bytes, size: int, order: str) -> Longs:
 
 
 class PcapRecords:
-    """The packets of a pcap file, or of a split of it, chunk by chunk."""
+    """Iterate over the packets of a pcap file, or of a split of it, chunk by chunk."""
 
     def __init__(self, reader: ChunkReader, header: PcapHeader, events: FileEvents, first_number: int) -> None:
         self.reader, self.header, self.events = reader, header, events
@@ -70,7 +70,7 @@ class PcapRecords:
                     return
                 reader.advance(0)
                 continue
-            # A record is believed once the next one's header is: so the last one waits.
+            # A record is accepted once the next header is plausible, so the last one is postponed.
             certain = max(len(starts) - 1, 0)
             if certain:
                 yield self._packets(starts[:certain], heads[:certain])
@@ -103,13 +103,13 @@ class PcapRecords:
         )
 
     def _pass_damage(self, starts: Longs, heads: Any, bad: int) -> tuple[PacketColumns, bool]:
-        """The records before the header that cannot be one, and whether reading goes on behind it.
+        """Return the records before an impossible header, and whether reading continues behind it.
 
-        The damage may be in that header or in the length of the record before it. So the next sure record is looked
-        for from there on, and if it lies inside that record, then that one is given up too.
+        The damage may be in that header or in the length of the record before it. Search for the next certain record
+        from there on; if it lies inside the record before, drop that one too.
         """
         reader = self.reader
-        problem = f"no record header: {' '.join(str(value) for value in heads[bad].item())}"
+        problem = f"invalid record header: {' '.join(str(value) for value in heads[bad].item())}"
         bad_at = int(starts[bad]) + reader.offset
         if self.events.on_error == "fail":
             self.events.damage(bad_at, 0, problem)
@@ -122,7 +122,9 @@ class PcapRecords:
         return packets, self._resume(resumed_at)
 
     def _finish(self, left_at: int) -> bool:
-        """What is left behind the last whole record, at the file's or the split's end; whether reading goes on."""
+        """Handle the rest behind the last whole record, at the end of the file or split; return True if reading
+        continues.
+        """
         reader, offset = self.reader, self.reader.offset + left_at
         left = reader.size - left_at
         if not self.is_split_end:

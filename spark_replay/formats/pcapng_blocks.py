@@ -1,7 +1,7 @@
-"""The blocks of pcapng files in columns: sections and interfaces one by one, packets a chunk at once.
+"""Read blocks of pcapng files in columns: sections and interfaces one by one, packets a chunk at once.
 
-Enhanced, simple (no time: 0) and old packet blocks are packets; blocks that hold none are stepped over.
-Source: draft-ietf-opsawg-pcapng.
+Enhanced, simple (no time: 0) and old packet blocks are packets; blocks without packets are skipped. Source:
+draft-ietf-opsawg-pcapng.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mockraft.spark_replay.formats.file_headers import (
 from mockraft.spark_replay.formats.sync import BlockSync
 
 SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, PACKET = 0x0A0D0D0A, 1, 2, 3, 6
-# A block's type and its length, before its body and behind it.
+# A block's type and length before its body, and its length behind it.
 _FRAME_BYTES, _BODY_AT = 12, 8
 _BLOCK_BYTES_MAX = CAPTURED_BYTES_MAX + 4096
 Words = npt.NDArray[np.uint32]
@@ -35,7 +35,7 @@ Section = tuple[Order, tuple[Interface, ...]]
 
 
 class _Walk(NamedTuple):
-    """Blocks one after the other: where each starts and how long it says to be, in words; why the walk ended."""
+    """Consecutive blocks: the start of each and its declared length, in words; why the walk ended."""
 
     at: Longs
     sizes: Longs
@@ -44,7 +44,7 @@ class _Walk(NamedTuple):
 
 
 def walk_blocks(words: memoryview, at: int) -> _Walk:
-    """The blocks from `at` on, up to a section header, to what cannot be a block, or to the words' end."""
+    """Return the blocks from `at` on, up to a section header, an impossible block, or the end of the words."""
     offsets: list[int] = []
     sizes: list[int] = []
     add, add_size = offsets.append, sizes.append
@@ -64,7 +64,7 @@ def walk_blocks(words: memoryview, at: int) -> _Walk:
 
 
 def times_ns(ticks: npt.NDArray[np.uint64], interface: Interface) -> Longs:
-    """Nanoseconds since 1970 of an interface's ticks, rounded down; what 64 bits cannot hold is 0."""
+    """Return nanoseconds since 1970 of an interface's ticks, rounded down; 0 if 64 bits cannot hold them."""
     power = interface.resolution & 0x7F
     is_binary = bool(interface.resolution & 0x80)
     per_s = (2 if is_binary else 10) ** power
@@ -85,10 +85,10 @@ def times_ns(ticks: npt.NDArray[np.uint64], interface: Interface) -> Longs:
 
 
 class PcapngBlocks:
-    """The packets of a pcapng file, or of a split of it, chunk by chunk.
+    """Iterate over the packets of a pcapng file, or of a split of it, chunk by chunk.
 
-    `section` is the one that the start lies in, `section_at_end` the one that must be left (None: any).
-    `interfaces_at` is where in the file each of the `interfaces` that were met is described.
+    `section` is the one that contains the start, `section_at_end` the one that must be current at the end (None: any).
+    `interfaces_at` holds the file offsets of the descriptions of the `interfaces` seen.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class PcapngBlocks:
         self._views = {}
 
     def _words(self) -> tuple[Words, memoryview]:
-        """The chunk as words of the section's byte order."""
+        """Return the chunk as words of the section's byte order."""
         found = self._views.get(self.order)
         if found is None:
             words = self.reader.buffer[: self.reader.size & ~3].view(f"{self.order}u4").astype(np.uint32, copy=False)
@@ -156,7 +156,7 @@ class PcapngBlocks:
         return self.reader.buffer[self.at : self.at + 4].tobytes() == SECTION_MAGIC
 
     def _read_section(self) -> bool:
-        """Step over a section header; whether reading goes on."""
+        """Skip a section header; return True if reading continues."""
         reader = self.reader
         if reader.size - self.at < SECTION_HEADER_BYTES and not reader.at_end:
             self._advance(SECTION_HEADER_BYTES)
@@ -167,7 +167,7 @@ class PcapngBlocks:
         order = SECTION_ORDERS.get(head[8:12])
         size = int.from_bytes(head[4:8], "big" if order == ">" else "little")
         if order is None or size < SECTION_HEADER_BYTES or size % 4 or size > _BLOCK_BYTES_MAX:
-            return self._pass_damage(f"no section header: {head[:12].hex(' ')}")
+            return self._pass_damage(f"invalid section header: {head[:12].hex(' ')}")
         if self.at + size > reader.size and not reader.at_end:
             self._advance(size)
         if self.at + size > reader.size:
@@ -182,7 +182,7 @@ class PcapngBlocks:
         return True
 
     def _packets(self, words: Words, at: Longs, sizes: Longs) -> PacketColumns:
-        """The packets among whole blocks; interfaces that are described among them are added."""
+        """Return the packets among whole blocks; add the interfaces that are described among them."""
         kinds = words[at]
         known = np.full(len(at), len(self.interfaces), np.int64)
         for which in np.flatnonzero(kinds == INTERFACE).tolist():
@@ -204,7 +204,7 @@ class PcapngBlocks:
         head_words = np.where(is_simple, 3, 7)
         bad = sizes < 4 * head_words + 4
         safe = np.where(bad, 0, at)
-        # All gathers are at places that a block of another kind or size may not have: the last word stands for those.
+        # Gathered offsets may lie outside a block of another type or size: they are clipped to the last word.
         word = _Gather(words, safe)
         interface = word(2)
         interface = np.where(is_simple, 0, interface)
@@ -214,13 +214,13 @@ class PcapngBlocks:
         original = np.where(is_simple, word(2), word(6))
         captured = np.where(is_simple, original, word(5))
         start = 4 * (safe + head_words)
-        room = sizes - 4 * head_words - 4
+        body_size = sizes - 4 * head_words - 4
         bad |= interface >= known
         index = np.where(bad, 0, interface)
         if is_simple.any() and self.interfaces:
             snaplen = self.interfaces[0].snaplen or CAPTURED_BYTES_MAX
-            captured = np.where(is_simple, np.minimum(np.minimum(captured, snaplen), room), captured)
-        bad |= captured > room
+            captured = np.where(is_simple, np.minimum(np.minimum(captured, snaplen), body_size), captured)
+        bad |= captured > body_size
         ts_ns = np.zeros(count, np.int64)
         ticks = word(3).astype(np.uint64) << np.uint64(32) | word(4).astype(np.uint64)
         link_type = np.zeros(count, np.int32)
@@ -251,7 +251,7 @@ class PcapngBlocks:
         return packets.where(~bad)
 
     def _pass_damage(self, problem: str = "no block") -> bool:
-        """Go on behind what is no block; whether there is more."""
+        """Continue behind bytes that are no block; return True if there are more."""
         reader, offset = self.reader, self.reader.offset + self.at
         if self.events.on_error == "fail":
             self.events.damage(offset, 0, problem)
@@ -268,7 +268,9 @@ class PcapngBlocks:
         return True
 
     def _finish(self) -> bool:
-        """What is left behind the last whole block, at the file's or the split's end; whether reading goes on."""
+        """Handle the rest behind the last whole block, at the end of the file or split; return True if reading
+        continues.
+        """
         reader, offset = self.reader, self.reader.offset + self.at
         left = reader.size - self.at
         if not self.is_split_end:
@@ -289,7 +291,7 @@ class PcapngBlocks:
 
 
 class _Gather:
-    """Words at a distance from each of many blocks."""
+    """Gather words at a distance from each of many blocks."""
 
     def __init__(self, words: Words, at: Longs) -> None:
         self.words, self.at, self.last = words, at, len(words) - 1

@@ -37,12 +37,12 @@ class Flow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segments:
-    """The TCP segments of one chunk of a file, in its order: arrays of one length.
+    """The TCP segments of one chunk of a file, in file order: arrays of one length.
 
-    The payload of segment i is buffer[start[i] : start[i] + captured[i]]; `length` is what it had on the wire.
-    `packet_no` counts a file's packets from 1, and is 0 where they were not counted; `file_offset` is where the
-    packet's record starts (of the unpacked bytes, when the file is compressed). `vlan` is 0 without a tag, the tag's
-    id, or outer * 4096 + inner. `flow` is an index into `flows`.
+    The payload of segment i is buffer[start[i] : start[i] + captured[i]]; `length` is its length on the wire.
+    `packet_no` counts a file's packets from 1, and is 0 if they were not counted; `file_offset` is the start of the
+    packet's record (in uncompressed bytes, for a compressed file). `vlan` is 0 without a tag, the tag's id, or outer *
+    4096 + inner. `flow` is an index into `flows`.
     """
 
     buffer: Bytes
@@ -77,13 +77,13 @@ def read_segments(
     on_error: OnError = "fail",
     decompressed_bytes_max: int | None = None,
 ) -> Iterator[Segments]:
-    """The TCP segments of a capture file, or of one split of it, a chunk of `chunk_bytes` at a time.
+    """Yield the TCP segments of a capture file, or of one split of it, a chunk of `chunk_bytes` at a time.
 
     `ports` keeps segments from or to one of them; times are from (inclusive) and to (exclusive), in nanoseconds;
-    `link_type` is believed instead of the file's. `events` receives FILE_EVENTS rows: counts of what was left out when
-    the file was read to its end, and every damaged place. CaptureError, with file and offset, for what is no capture
-    and for the first damage; with `on_error` quarantine or skip these are rows too, and reading goes on behind damage.
-    SplitDesyncError for a split of a wrong plan, whatever `on_error` is.
+    `link_type` overrides the file's. `events` receives FILE_EVENTS rows: counts of what was left out, once the file was
+    read to its end, and every damaged place. Raises CaptureError, with file and offset, for a file that is not a
+    capture and for the first damage; with `on_error` quarantine or skip these are rows too, and reading continues
+    behind damage. Raises SplitDesyncError for a split of a wrong plan, whatever `on_error` is.
     """
     split = source if isinstance(source, Split) else Split(str(source))
     wanted = tuple(sorted(ports))
@@ -137,7 +137,7 @@ def _segments(file: str, tcp: TcpColumns) -> Segments:
 
 
 def _flows(tcp: TcpColumns) -> tuple[npt.NDArray[np.int32], list[Flow]]:
-    """A number per segment for who sent it to whom, in the order of appearance: by a hash that is checked."""
+    """Return a flow number for each segment, in order of appearance, using a hash that is checked for collisions."""
     ends = tcp.sport.astype(np.uint64) << np.uint64(48) | tcp.dport.astype(np.uint64) << np.uint64(32)
     key = np.column_stack([tcp.addresses, ends | tcp.vlan.astype(np.uint64)])
     mixed = key[:, 0].copy()
@@ -169,7 +169,7 @@ def _host(high: int, low: int) -> str:
 
 
 def packets(segments: Segments) -> pa.RecordBatch:
-    """The segments as rows of `schemas.PACKETS`; `packet_no` is null where it is not known."""
+    """Return the segments as rows of `schemas.PACKETS`; `packet_no` is null if unknown."""
     flows = segments.flows
     by_flow = as_arrow(segments.flow, pa.int32())
     columns = {

@@ -1,9 +1,8 @@
-"""Where a big capture file can be cut so that its parts, read apart, are exactly the whole.
+"""Plan where to cut a large capture file so that its parts, read separately, are exactly the whole.
 
-Neither format says where a record starts. The first part starts at a true record; each next one starts at a place that
-`sync` finds, and a reader raises SplitDesyncError unless it arrives there exactly: so by induction every part starts at
-a true record, or an error says that the plan was wrong. An exact plan walks the whole file instead, and numbers the
-packets.
+Neither format marks the start of a record. The first part starts at a true record; each next one starts at a place
+found by `sync`, and a reader raises SplitDesyncError unless it arrives there exactly: by induction every part starts at
+a true record, or there is an error. An exact plan walks the whole file instead, and numbers the packets.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ _INTERFACE_BYTES_MAX = 1 << 12
 def plan_splits(
     path: str | PathLike[str], split_bytes: int = SPLIT_BYTES, split_index: SplitIndex = "auto"
 ) -> list[Split]:
-    """The splits of a capture file, each of about `split_bytes`; compressed files are one split.
+    """Return the splits of a capture file, each of about `split_bytes`; a compressed file is one split.
 
-    `exact` walks all of the file (about the speed of reading it) and numbers the packets. `off` looks at little more
-    than the places where it cuts. `auto` does that too, but looks for sections and interfaces that begin within a
-    pcapng file, and walks it where it has any. CaptureError for what is no capture.
+    `exact` walks the whole file (about as fast as reading it) and numbers the packets. `off` looks only around the
+    cuts. `auto` does so too, but also searches a pcapng file for sections and interfaces that begin within it, and
+    walks the file if there are any. Raises CaptureError for a file that is not a capture.
     """
     whole = Split(os.fspath(path), first_packet_no=1 if split_index == "exact" else 0)
     if split_bytes < 1:
-        raise ValueError(f"splits of {split_bytes} bytes are none")
+        raise ValueError(f"split_bytes must be positive, not {split_bytes}")
     with CaptureFile(path) as file:
         header, _ = read_header(file)
         if file.size is None or file.size <= split_bytes:
@@ -53,7 +52,7 @@ def plan_splits(
 
 
 def packet_numbers(path: str | PathLike[str], file_offsets: Iterable[int]) -> list[int]:
-    """The numbers (from 1, as Wireshark counts) of the packets whose records start at these offsets; 0: none does."""
+    """Return the numbers (from 1, as Wireshark counts) of the packets whose records start at these offsets; 0: none."""
     wanted = np.array(list(file_offsets), np.int64)
     found = np.zeros(len(wanted), np.int64)
     with CaptureFile(path) as file:
@@ -117,7 +116,7 @@ def _pcapng(file: CaptureFile, whole: Split, split_bytes: int, split_index: Spli
 
 
 def _changes(file: CaptureFile, start: int, order: Order) -> bool:
-    """Whether anything behind `start` may be the header of a section or of an interface."""
+    """Return True if anything behind `start` may be the header of a section or of an interface."""
     file.seek(start)
     data = bytearray(_PLAN_CHUNK_BYTES)
     while count := file.read_into(memoryview(data)):
@@ -129,7 +128,7 @@ def _changes(file: CaptureFile, start: int, order: Order) -> bool:
         is_size = (sizes >= 20) & (sizes <= _INTERFACE_BYTES_MAX) & (sizes % 4 == 0)
         at, tails, sizes = at[is_size], (at + (sizes >> 2) - 1)[is_size], sizes[is_size]
         is_seen = tails < len(words)
-        # What goes on in the next part of the file may be one as well.
+        # A header may also cross into the next part of the file.
         if not is_seen.all() or (words[tails] == sizes).any() or words[-1] == INTERFACE:
             return True
     return False

@@ -1,8 +1,8 @@
-"""The first sure record of a pcap file, or block of a pcapng file, at or behind any offset.
+"""Find the first certain record of a pcap file, or block of a pcapng file, at or behind any offset.
 
-A pure function of the file and the offset, so that two neighbours who look for the same offset find the same place.
-A header is believed if it starts a chain of headers; where two chains exist (a capture inside a payload), both are
-followed until they meet or one breaks, so what is found is on the file's own chain.
+The result depends on the file and the offset alone, so two neighbouring splits that search from the same offset find
+the same place. A header is accepted if it starts a chain of headers; if there are two chains (a capture inside a
+payload), both are followed until they meet or one breaks, so the result is on the file's own chain.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _WINDOW_BYTES = 1 << 18
 _PAGE_BYTES, _PAGES_MAX = 1 << 16, 32
 _FOLLOWED_MAX = 20_000
 _BLOCK_HEADERS_BYTES = 64
-# Records further from the file's first are possible, but nothing to start at.
+# Timestamps further from the file's first record are valid, but not used to find a start.
 _SECONDS_MAX = 5 * 366 * 86_400
 
 
 class _Pages:
-    """Small reads at many near offsets, out of few reads of the file."""
+    """Serve small reads at many nearby offsets from few reads of the file."""
 
     def __init__(self, file: CaptureFile) -> None:
         self.file = file
@@ -40,7 +40,7 @@ class _Pages:
         self.pages: dict[int, bytes] = {}
 
     def at(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes (a few); less at the file's end."""
+        """Return up to `size` bytes (a few); less at the end of the file."""
         number, start = divmod(offset, _PAGE_BYTES)
         found = self._page(number)[start : start + size]
         return found if len(found) == size else found + self._page(number + 1)[: size - len(found)]
@@ -55,22 +55,22 @@ class _Pages:
 
 
 class Chain(Protocol):
-    """How records follow each other in one format."""
+    """The chain of records in one format."""
 
     record_bytes_max: int
     first_at: int
 
     def candidates(self, offset: int, size: int) -> Iterator[int]:
-        """Offsets in a part of the file at which a record may start."""
+        """Return offsets in a part of the file at which a record may start."""
 
     def follow(self, offset: int) -> int | None:
-        """Where the next record starts if one starts at `offset`; None if none can."""
+        """Return the start of the next record if one starts at `offset`; None if none can."""
 
 
 def find_sync(chain: Chain, offset: int, end: int) -> int | None:
-    """The first sure record at or behind `offset` and before `end`; None where there is none.
+    """Return the first certain record at or behind `offset` and before `end`; None if there is none.
 
-    Every chain that comes from before `offset` is followed, for the file's own is among them.
+    Every chain that comes from before `offset` is followed, since the file's own is among them.
     """
     passed: set[int] = set()
     heads: dict[int, int] = {}
@@ -89,7 +89,7 @@ def find_sync(chain: Chain, offset: int, end: int) -> int | None:
 
 
 def find_next(chain: Chain, offset: int, end: int) -> int | None:
-    """The same behind damage, where no chain comes from before `offset`."""
+    """Return the first certain record behind damage, where no chain comes from before `offset`."""
     at = offset
     while at < end:
         for candidate in chain.candidates(at, min(_WINDOW_BYTES, end - at)):
@@ -112,7 +112,7 @@ def _holds(chain: Chain, offset: int | None) -> bool:
 
 
 def _first_shared(chain: Chain, first: int) -> int | None:
-    """`first`, unless another chain starts within the next record: then where only one of them is left."""
+    """Return `first`, or if another chain starts within the next record, the place where only one chain remains."""
     end = first + chain.record_bytes_max
     chain_at: dict[int, int] = {}
     heads: list[int | None] = []
@@ -129,7 +129,7 @@ def _first_shared(chain: Chain, first: int) -> int | None:
             at = following
         joined = None if at is None or at < candidate else chain_at.get(at)
         if at is not None and joined is not None and joined != len(heads):
-            # Two chains meet: only from here on is it known that it is the file's.
+            # Two chains meet: they are certain only from here on.
             sure[joined] = max(sure[joined], at)
             at = None
         heads.append(at)
@@ -138,7 +138,7 @@ def _first_shared(chain: Chain, first: int) -> int | None:
 
 
 def _last_standing(chain: Chain, heads: dict[int, int]) -> int | None:
-    """Follow every chain (its head, and where it is sure from) until one is left."""
+    """Follow every chain (its head, and the offset from which it is certain) until one remains."""
     for _ in range(_FOLLOWED_MAX):
         if len(heads) <= 1:
             return next(iter(heads.values()), None)
@@ -165,15 +165,15 @@ class RecordSync:
         self.seconds = self.numbers.unpack(first)[0] if len(first) == RECORD_HEADER_BYTES else 0
 
     def find(self, offset: int, end: int) -> int | None:
-        """The first sure record at or behind `offset`; None if there is none before `end`."""
+        """Return the first certain record at or behind `offset`; None if there is none before `end`."""
         return find_sync(self, offset, end)
 
     def resume(self, offset: int, end: int | None) -> int | None:
-        """The first sure record behind damage before `offset`."""
+        """Return the first certain record behind damage before `offset`."""
         return find_next(self, offset, self.size if end is None else end)
 
     def candidates(self, offset: int, size: int) -> Iterator[int]:
-        """Offsets at which four numbers are as a record's."""
+        """Return offsets at which four numbers are plausible for a record."""
         data = np.frombuffer(self.pages.file.read_at(offset, size + RECORD_HEADER_BYTES - 1), np.uint8)
         count = len(data) - RECORD_HEADER_BYTES + 1
         if count <= 0:
@@ -187,7 +187,7 @@ class RecordSync:
         yield from (at + offset).tolist()
 
     def follow(self, offset: int) -> int | None:
-        """The next record's place; the file's end follows itself."""
+        """Return the start of the next record; the end of the file follows itself."""
         if offset == self.size:
             return offset
         head = self.pages.at(offset, RECORD_HEADER_BYTES)
@@ -216,15 +216,15 @@ class BlockSync:
         self.first_at = 0
 
     def find(self, offset: int, end: int) -> int | None:
-        """The first sure block at or behind `offset`; None if there is none before `end`."""
+        """Return the first certain block at or behind `offset`; None if there is none before `end`."""
         return find_sync(self, offset + -offset % 4, end)
 
     def resume(self, offset: int, end: int | None) -> int | None:
-        """The first sure block behind damage before `offset`."""
+        """Return the first certain block behind damage before `offset`."""
         return find_next(self, offset + -offset % 4, self.size if end is None else end)
 
     def candidates(self, offset: int, size: int) -> Iterator[int]:
-        """Aligned offsets with a length that is repeated at the block's end."""
+        """Return aligned offsets with a length that is repeated at the block's end."""
         offset += -offset % 4
         data = self.pages.file.read_at(offset, size + 8)
         words = np.frombuffer(data[: len(data) // 4 * 4], f"{self.order}u4")
@@ -236,7 +236,7 @@ class BlockSync:
         yield from (at[is_equal | ~is_inside] * 4 + offset).tolist()
 
     def follow(self, offset: int) -> int | None:
-        """The next block's place; the file's end follows itself."""
+        """Return the start of the next block; the end of the file follows itself."""
         if offset == self.size:
             return offset
         size_bytes = self.pages.at(offset + 4, 4)

@@ -1,4 +1,4 @@
-"""The sockets of a controller made of a capture; what it says is `captured_answers`."""
+"""The asyncio server of a controller that answers from a capture; `captured_answers` has the logic."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _READ_BYTES = 1 << 16
 
 
 class CaptureController:
-    """Listens for `answers`, at their address.
+    """Serve `answers` at their address.
 
-    Requests of one connection are answered one after the other, in order. A request that the capture has no answer to
-    ends its connection, as a controller that died would; `on_event` is told a line of text then.
+    Requests of one connection are answered in order, one at a time. A request without a captured response ends its
+    connection, as a controller that died would; `on_event` is called with a line of text then.
     """
 
     def __init__(self, answers: CapturedAnswers, *, on_event: Callable[[str], None] = lambda _: None) -> None:
@@ -35,7 +35,7 @@ class CaptureController:
         return f"{host}:{port}"
 
     async def start(self) -> None:
-        """Listen; port 0 of the answers' address becomes the one that was free. OSError."""
+        """Listen; a port 0 in the answers' address is replaced by the assigned one. Raises OSError."""
         host, port = self.answers.address
         self._server = await asyncio.start_server(self._serve, host, port)
         self.answers.address = host, self._server.sockets[0].getsockname()[1]
@@ -66,7 +66,7 @@ class CaptureController:
                     if not await self._answer(frame, writer):
                         return
         except WireError as error:
-            self.on_event(f"what is no Kafka request ends its connection: {error}")
+            self.on_event(f"connection closed: not a Kafka request: {error}")
         except (ConnectionError, asyncio.CancelledError):
             return
         finally:
@@ -79,7 +79,7 @@ class CaptureController:
         answer = self.answers.answer(frame)
         if answer is None:
             name = api_keys.name(int.from_bytes(frame[:2], signed=True))
-            self.on_event(f"no captured answer to {name} version {int.from_bytes(frame[2:4])}")
+            self.on_event(f"no captured response to {name} version {int.from_bytes(frame[2:4])}")
             return False
         if answer.wait_ms:
             await asyncio.sleep(answer.wait_ms / 1000)

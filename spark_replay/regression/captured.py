@@ -1,4 +1,4 @@
-"""A captured request with its response, as replays take them, whatever they were read from."""
+"""A captured request with its response, as used by replays, whatever the source."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ROWS_AT_ONCE = 256
 
 
 class Captured(NamedTuple):
-    """One exchange with the columns of `schemas.EXCHANGES`; `number` counts the session's from 1.
+    """One exchange with the columns of `schemas.EXCHANGES`; `number` counts within the session, from 1.
 
-    `request` and `response` are frames without their length; either is None where the capture lacks it.
+    `request` and `response` are frames without their length; either is None if it was not captured.
     """
 
     number: int
@@ -42,7 +42,7 @@ class Captured(NamedTuple):
 
     @property
     def connection(self) -> tuple[int, int]:
-        """What tells its connection from others."""
+        """The key of its connection."""
         return self.conn_id, self.incarnation
 
     @property
@@ -52,21 +52,21 @@ class Captured(NamedTuple):
 
     @property
     def latency_ns(self) -> int | None:
-        """How long the captured answer took; None without one."""
+        """Latency of the captured response; None without one."""
         return None if self.response_ts_ns is None else max(0, self.response_ts_ns - self.request_ts_ns)
 
     def read_request(self) -> tuple[Request, Any]:
-        """Header and body of the request. WireError when it cannot be read."""
+        """Decode header and body of the request. Raises WireError."""
         header = parse_request(self.request or b"")
         return header, messages.request(self.api_key).read(header.frame[header.body_offset :], self.api_version)
 
     def read_response(self) -> Any:
-        """The body of the response. WireError when it cannot be read."""
+        """Decode the body of the response. Raises WireError."""
         return read_frame(self.response or b"", self.api_key, self.api_version)
 
 
 def read_frame(frame: bytes, api_key: int, api_version: int) -> Any:
-    """The body of a response frame. WireError when it cannot be read."""
+    """Decode the body of a response frame. Raises WireError."""
     if len(frame) < 4:
         raise WireError(f"a response of {len(frame)} bytes has no correlation id")
     offset = 4
@@ -76,9 +76,9 @@ def read_frame(frame: bytes, api_key: int, api_version: int) -> Any:
 
 
 def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Captured]:
-    """Rows of `schemas.EXCHANGES`, numbered as they come; they are in the order of sending already.
+    """Yield rows of `schemas.EXCHANGES`, already in the order of sending, numbered as they come.
 
-    A few hundred rows at once are Python objects; the rest stays in its Arrow batch.
+    A few hundred rows at a time become Python objects; the rest stays in its Arrow batch.
     """
     names = Captured._fields[1:]
     number = 0
@@ -92,7 +92,7 @@ def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Captured]:
 
 
 def to_batch(exchanges: Iterable[Captured]) -> pa.RecordBatch:
-    """Rows of `schemas.EXCHANGES`."""
+    """Return rows of `schemas.EXCHANGES`."""
     import pyarrow as pa
     from mockraft.spark_replay.schemas import EXCHANGES
 

@@ -1,12 +1,12 @@
-"""A controller made of a capture: each request gets the answer that the captured controller gave to the same one.
+"""Answer from a capture: each request gets the response that the captured controller gave to the same request.
 
-The same is: API, version, client id, and the fields that would be the same in another run, as for `recorded_stubs`; of
-the quorum's log also the place that is asked for, since the log is the captured one, byte for byte. Where the capture
-has several answers to the same request they come one after the other, and the last one stays. A client id that is not
-in the capture is overlooked, and so is what ApiVersions says of the client.
+Two requests are the same if API, version, client id and all non-volatile fields are equal, as for `recorded_stubs`; for
+reads of the metadata log also the fetch position, since the log is the captured one, byte for byte. If the capture has
+several responses to the same request, they are returned one after the other, and the last one stays. A client id that
+is not in the capture is ignored, and so are the client's names in ApiVersions.
 
-Ids and epochs that the captured controller handed out are handed out again. What the other side chose itself (its
-cluster id, its incarnation, its directories) is put in place of the captured ones, and so is where this one listens.
+Ids and epochs assigned by the captured controller are assigned again. Values chosen by the other side (its cluster id,
+incarnation id, directory ids) replace the captured ones, and so does the address of this controller.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from mockraft.spark_replay.recorded_stubs import fields_to_match
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.classes import ONE_TO_ONE
-from mockraft.spark_replay.regression.plan import read_exchange
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.rules import Rules
+from mockraft.spark_replay.regression.send_order import read_exchange
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, write_response
 from mockraft.wire.json_form import from_json, to_json
 
 _PLACES = ("fetchOffset", "position", "endOffset")
-"""Where in the log a request reads: volatile in a replay, not where the log is the captured one."""
+"""Fetch positions in the log: volatile in a replay, but not here, where the log is the captured one."""
 
 _ANY_BODY = frozenset({api_keys.API_VERSIONS, api_keys.DESCRIBE_CLUSTER})
 
 
 class Answer(NamedTuple):
-    """What is sent: a frame with its length. `wait_ms` is how long a reader at the end of the log waits for it."""
+    """A response frame with its length. `wait_ms` is how long a reader at the end of the log waits for it."""
 
     frame: bytes
     number: int | None
@@ -43,9 +43,9 @@ class Answer(NamedTuple):
 
 
 class CapturedAnswers:
-    """All answers of a capture; `translate` tells for a captured controller's address where it is now.
+    """All responses of a capture; `translate` maps a captured controller's address to its current one.
 
-    `answered` counts what was found by API; `unanswered` what was not, by (API, why).
+    `answered` counts the requests found by API, `unanswered` the others by (API, reason).
     """
 
     def __init__(self, exchanges: Iterable[Captured], host: str, port: int) -> None:
@@ -69,7 +69,7 @@ class CapturedAnswers:
                 self._last_fetch[captured.api_version] = captured
 
     def answer(self, frame: bytes) -> Answer | None:
-        """The answer to a request's frame; None where the capture has none, which is counted.
+        """Return the response to a request frame; None (and counted) if the capture has none.
 
         Raises:
             WireError: the request cannot be read.
@@ -85,14 +85,14 @@ class CapturedAnswers:
                 wait_ms = 0 if captured.api_key != api_keys.FETCH or _brings(captured) else body.max_wait_ms
                 return Answer(self._adapted(header, body, captured), captured.number, wait_ms)
         if header.api_key == api_keys.FETCH and header.api_version in self._last_fetch:
-            self.unanswered[name, "reads on where the captured log ends: told that nothing new is there"] += 1
+            self.unanswered[name, "fetches at the end of the captured log: answered without records"] += 1
             return Answer(self._nothing_new(header), None, body.max_wait_ms)
         why = "the capture has no such request"
         self.unanswered[name, why] += 1
         return None
 
     def _keys(self, header: Request, body: Any) -> Iterator[str]:
-        """What a request is found by, the closest first."""
+        """Return the keys to look a request up by, best match first."""
         key, version = header.api_key, header.api_version
         client_id = header.client_id
         if key == api_keys.ENVELOPE:
@@ -114,10 +114,10 @@ class CapturedAnswers:
         return [*sorted(fields_to_match(tree)), *places]
 
     def _adapted(self, header: Request, body: Any, captured: Captured) -> bytes:
-        """A captured answer with this connection's correlation id and the other side's own ids in it."""
+        """Return a captured response with this connection's correlation id and the other side's own ids."""
         key, version = header.api_key, header.api_version
-        _, asked = captured.read_request()
-        self._learn(asked, body, key, version)
+        _, captured_request = captured.read_request()
+        self._learn(captured_request, body, key, version)
         response = captured.read_response()
         if key == api_keys.ENVELOPE and response.response_data:
             inner = parse_request(bytes(body.request_data))
@@ -152,7 +152,7 @@ class CapturedAnswers:
 
 
 def _brings(captured: Captured) -> bool:
-    """Whether the answer to a Fetch has records or says an error."""
+    """Return True if a Fetch response has records or an error."""
     partitions = [partition for topic in captured.read_response().responses for partition in topic.partitions]
     return any(partition.records or partition.error_code for partition in partitions)
 

@@ -1,14 +1,14 @@
-"""What the metadata log in a capture says: topics by id and name, and where their replicas were put.
+"""The metadata log in a capture: topic ids and names, and replica placements.
 
-Both are in the records that the capture's Fetches brought. A topic has another id in a replay, told by the live log
-where answers do not tell it (CreateTopics below version 7). A controller places replicas beginning at a random broker;
-a replayed CreateTopics asks for what came of that.
+Both come from the records in the capture's Fetch responses. In a replay a topic has another id, found in the live log
+if responses do not contain it (CreateTopics below version 7). A controller places replicas starting at a random broker,
+so a replayed CreateTopics requests the captured placement explicitly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mockraft.spark_replay.regression.classes import TOPIC_ID
 from mockraft.spark_replay.regression.renaming import Renaming
@@ -18,44 +18,47 @@ from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignm
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
+if TYPE_CHECKING:
+    from mockraft.wire.messages import CreateTopicsRequest, CreateTopicsResponse, FetchResponse
+
 _TOPIC, _PARTITION = (
     bytes((metadata_log_frame.FRAME_VERSION, record.api_key)) for record in (TopicRecord, PartitionRecord)
 )
 
 
 class CapturedLog:
-    """The topics of a capture, as the answers to its Fetches tell of them."""
+    """The topics of a capture, from its Fetch responses."""
 
     def __init__(self) -> None:
-        # Ids by name, in the order of creation: a name may be used again. Captured ones, and live ones so far.
+        # Captured ids and live ids so far by name, in the order of creation, since a name may be reused.
         self._ids: dict[str, list[bytes]] = {}
         self._live_ids: dict[str, list[bytes]] = {}
         self._replicas: dict[bytes, dict[int, list[int]]] = {}
 
     @property
     def topic_ids(self) -> set[str]:
-        """The ids of all topics in the captured log, as text."""
+        """Return the ids of all topics in the captured log, as text."""
         return {uuids.text_of(topic_id) for ids in self._ids.values() for topic_id in ids}
 
-    def read(self, response: Any) -> None:
-        """Take a captured answer to Fetch."""
+    def read(self, response: FetchResponse) -> None:
+        """Add a captured Fetch response."""
         for record in _records(response):
             if record.api_key == TopicRecord.api_key:
                 _add(self._ids.setdefault(record.name, []), record.topic_id)
             else:
-                # The first one is the creation; a broker that reads later reads it again.
+                # The first record is the creation; brokers that fetch later get it again.
                 self._replicas.setdefault(record.topic_id, {}).setdefault(record.partition_id, record.replicas)
 
-    def learn_topics(self, response: Any, renaming: Renaming) -> None:
-        """Pair the topics that a live answer to Fetch tells of."""
+    def learn_topics(self, response: FetchResponse, renaming: Renaming) -> None:
+        """Pair the topic ids found in a live Fetch response."""
         for record in _records(response):
             if record.api_key == TopicRecord.api_key:
                 _add(self._live_ids.setdefault(record.name, []), record.topic_id)
                 for pair in zip(self._ids.get(record.name, ()), self._live_ids[record.name], strict=False):
                     renaming.learn(TOPIC_ID, *map(uuids.text_of, pair))
 
-    def put_replicas(self, request: Any, response: Any) -> None:
-        """Give the topics of a CreateTopics request, in place, the replicas they got as `response` says it."""
+    def put_replicas(self, request: CreateTopicsRequest, response: CreateTopicsResponse) -> None:
+        """Set the replica assignments of a CreateTopics request, in place, to those in `response`."""
         for answer in response.topics:
             ids = [answer.topic_id] if any(answer.topic_id) else self._ids.get(answer.name, [])
             replicas = self._replicas.get(ids[0]) if ids and answer.error_code == 0 else None
@@ -68,8 +71,8 @@ class CapturedLog:
                     topic.num_partitions = topic.replication_factor = -1
 
 
-def _records(response: Any) -> Iterator[Any]:
-    """The TopicRecords and PartitionRecords of a Fetch's answer."""
+def _records(response: FetchResponse) -> Iterator[Any]:
+    """Yield the TopicRecords and PartitionRecords of a Fetch response."""
     for partition in (partition for topic in response.responses for partition in topic.partitions):
         records = bytes(partition.records or b"")
         if _TOPIC not in records and _PARTITION not in records:

@@ -1,8 +1,8 @@
-"""Classes of values that are other ones in the next run of the same thing, and the class of every field of Kafka's.
+"""Classes of fields whose values differ between runs, and the class of every field of Kafka's messages.
 
-A class is *renamed* (captured and live values are paired), *masked* (not compared at all), or has no order. A field
-that is in none is compared as it is. What a field is follows from its type and Kafka's name for it, so that a new
-message is classified when its schema is there; `rules` makes the list, and a file may say otherwise.
+A field of a class is *renamed* (captured and live values are paired), *masked* (not compared at all), or unordered. A
+field without a class is compared as it is. The class follows from a field's type and name, so new messages are
+classified as soon as their schema exists; `rules` makes the list, and a rules file may override it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ ANY_ORDER = "any order"
 
 THROTTLE, TIME, ERROR_TEXT = "throttle", "time", "error text"
 MASKED = {
-    THROTTLE: "how long a quota held the answer back",
+    THROTTLE: "throttle time of a quota",
     TIME: "a point in time",
     ERROR_TEXT: "text for people",
-    IGNORED: "said so in the rules file",
+    IGNORED: "ignored by the rules file",
 }
-"""Classes that are not compared, and what they are."""
+"""Classes that are not compared, and why."""
 
 CLUSTER_ID, BROKER_EPOCH, TOPIC_ID, DIRECTORY_ID, INCARNATION_ID, PRODUCER_ID, SESSION_ID, MEMBER_ID, UUID = (
     "cluster id",
@@ -59,26 +59,26 @@ ONE_TO_ONE = frozenset(
         TOKEN_HMAC,
     }
 )
-"""Classes whose captured and live values are a bijection over the whole run."""
+"""Classes whose captured and live values are paired one to one over the whole run."""
 
 MANY_TO_ONE = {
-    QUORUM_EPOCH: "the capture's elections need not happen again, so several of its epochs may be one live epoch",
-    HOST: "several controllers of a capture may be one here",
-    PORT: "several controllers of a capture may be one here",
+    QUORUM_EPOCH: "captured elections may not happen again, so several captured epochs may be one live epoch",
+    HOST: "several captured controllers may be one live controller",
+    PORT: "several captured controllers may be one live controller",
 }
-"""Classes in which a captured value has one live partner, but not the other way round, and why."""
+"""Classes in which a captured value has one live partner, but not vice versa, and why."""
 
 ONLY_WHETHER = {
-    LOG_OFFSET: "two controllers write other NoOpRecords in between, so only whether there is an offset is compared",
-    LOG_BYTES: "two controllers cut the log into other batches, so only whether there is a log is compared",
+    LOG_OFFSET: "two controllers write different NoOpRecords in between, so only the presence of an offset is compared",
+    LOG_BYTES: "two controllers cut the log into different batches, so only the presence of a log is compared",
 }
-"""Classes of which only null, -1 or a value is compared, and why."""
+"""Classes compared only as null, -1 or a value, and why."""
 
 CLASSES = frozenset({COMPARED, ANY_ORDER, *MASKED, *ONE_TO_ONE, *MANY_TO_ONE, *ONLY_WHETHER})
-"""All classes, by the names that a rules file says."""
+"""All classes, as named in a rules file."""
 
 FIXED = (None, -1, 0, "", "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ")
-"""Values that are never renamed: no value, and the ids that mean something (UNASSIGNED, the metadata topic)."""
+"""Values that are never renamed: no value, and reserved ids (UNASSIGNED, the metadata topic)."""
 
 _BY_NAME = {
     "throttleTimeMs": THROTTLE,
@@ -115,7 +115,7 @@ _ENDPOINTS = ("nodeEndpoints", "listeners", "brokers")
 
 
 def class_of(field: FieldSpec, parent: str, api_key: int, *, is_request: bool) -> str:
-    """The class of a field of an API's request or response; `parent` is the field it is in, empty at the top."""
+    """Return the class of a field of an API's request or response; `parent` is the enclosing field, or empty."""
     name = field.json_name
     found = _BY_NAME.get(name)
     if found is None and api_key in RAFT_APIS:
@@ -172,13 +172,13 @@ VOLATILE_IN_REQUESTS = frozenset(
         "maxWaitMs",
         "port",
         "topicsData",
-        "features",  # in Java's order of a HashMap
+        "features",  # in the order of a Java HashMap
     }
 )
 
 
 def is_volatile(field: str) -> bool:
-    """Whether a field of a request would be another in the next run of the same thing."""
+    """Return True if a request field differs between two runs of the same workload."""
     return field in VOLATILE_IN_REQUESTS or field.endswith(("TimestampMs", "Timestamp"))
 
 
@@ -187,7 +187,7 @@ NOT_SENT = {
     api_keys.BEGIN_QUORUM_EPOCH: "between controllers",
     api_keys.END_QUORUM_EPOCH: "between controllers",
     api_keys.CONTROLLER_REGISTRATION: "between controllers",
-    api_keys.SASL_HANDSHAKE: "log in with --command-config",
-    api_keys.SASL_AUTHENTICATE: "log in with --command-config",
+    api_keys.SASL_HANDSHAKE: "authenticate with --command-config",
+    api_keys.SASL_AUTHENTICATE: "authenticate with --command-config",
 }
-"""APIs that are left out of a replay, and why."""
+"""APIs left out of a replay, and why."""

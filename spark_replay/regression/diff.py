@@ -1,7 +1,7 @@
-"""Two answers to the same request, field by field, by the rules.
+"""Compare two responses to the same request, field by field, by the rules.
 
-What the rules excuse is a difference as well, of kind `volatile_ok` and with the rule's name: a rule that was never
-needed can be told by that, and so can why two answers with other bytes are the same.
+A difference excused by a rule is recorded as well, with kind `volatile_ok` and the rule's name. So rules that were
+never needed can be found, and it is visible why two responses with different bytes count as equal.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class _Absent:
 
 
 ABSENT: Final = _Absent()
-"""The value of a field or element that one side has not."""
+"""The value of a field or element missing on one side."""
 
 
 class Difference(NamedTuple):
-    """A place where a live answer is not as the captured one.
+    """One place where a live response differs from the captured one.
 
-    `path` is like `topics[0].errorCode` (elements that have a name or number by that: `topics[t].errorCode`),
-    `captured` what was due there (an id's live partner where one is known); `rule` is empty for a plain field.
+    `path` is like `topics[0].errorCode` (for elements with a name or number, `topics[t].errorCode`); `captured` is the
+    expected value (an id's live partner if known); `rule` is empty for a plain field.
     """
 
     path: str
@@ -48,7 +48,7 @@ class Difference(NamedTuple):
 
 
 def diff(captured: Any, live: Any, node: Node, renaming: Renaming) -> Iterator[Difference]:
-    """Where two answers' JSON trees differ; pairs of ids and epochs are learnt on the way, see `renaming`.
+    """Return the differences of two responses' JSON trees; learns pairs of ids and epochs on the way (`renaming`).
 
     `node` is the response's, `Rules.response(api_key, version)`.
     """
@@ -56,7 +56,7 @@ def diff(captured: Any, live: Any, node: Node, renaming: Renaming) -> Iterator[D
 
 
 def diff_of(captured: Any, live: Any, api_key: int, version: int, rules: Rules, renaming: Renaming) -> list[Difference]:
-    """The same by API key and version, without what the rules excuse."""
+    """Return the differences by API key and version, without those excused by rules."""
     found = diff(captured, live, rules.response(api_key, version), renaming)
     return [each for each in found if each.kind != VOLATILE_OK]
 
@@ -67,12 +67,12 @@ def _diff(captured: Any, live: Any, node: Node | None, renaming: Renaming, path:
     name = rule.name if rule else ""
     if kind in MASKED:
         if captured != live:
-            # A text for people may be there or not; whether there is a time is said by the controller.
+            # A text for people may be absent; the presence of a time is the controller's decision.
             strict = kind not in (ERROR_TEXT, IGNORED) and (captured is None) != (live is None)
             yield Difference(path, CHANGED if strict else VOLATILE_OK, captured, live, name)
     elif kind in ONLY_WHETHER:
         if captured != live:
-            same = _is_told(captured) == _is_told(live)
+            same = _presence_of(captured) == _presence_of(live)
             yield Difference(path, VOLATILE_OK if same else CHANGED, captured, live, name)
     elif isinstance(captured, dict) and isinstance(live, dict):
         for field in (*captured, *(field for field in live if field not in captured)):
@@ -101,9 +101,9 @@ def _one_sided(path: str, captured: Any, live: Any, node: Node | None) -> Differ
     return Difference(path, kind, captured, live, node.rule.name if excused and node else "")
 
 
-def _is_told(value: Any) -> Any:
-    """What is compared of an offset or of the log: null, -1, or that there is something."""
-    return value if value in (None, -1, ABSENT) else "told"
+def _presence_of(value: object) -> object:
+    """Return the compared part of an offset or of the log: null, -1, or that there is a value."""
+    return value if value in (None, -1, ABSENT) else "present"
 
 
 def _arrays(
@@ -150,7 +150,7 @@ def _text(key: tuple[Any, ...]) -> str:
 
 
 def _by_key(elements: list[Any], keys: tuple[tuple[str, ...], ...]) -> dict[tuple[Any, ...], Any] | None:
-    """The elements by what tells them apart; None where nothing does."""
+    """Return the elements by their identifying fields; None if nothing identifies them."""
     if not all(isinstance(each, dict) for each in elements):
         return None
     for names in keys:

@@ -1,23 +1,26 @@
-"""Where the readers of the metadata log are, captured and live, and what a replayed request says about that.
+"""Positions of the readers of the metadata log, captured and live, to translate offsets in replayed requests.
 
-A reader is a replica id. Its live Fetch goes on where its last live answer ended, whatever the captured offset was;
-the offset of a heartbeat is the live end of what the broker had read when it captured that offset, and stays on its
-side of the broker's epoch, since that comparison is what decides whether it has caught up.
+A reader is a replica id. Its live Fetch continues where its last live response ended, whatever the captured offset was.
+The offset of a heartbeat is the live end of what the broker had read when the captured offset was sent, and stays on
+its side of the broker epoch: that comparison decides whether the broker has caught up.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mockraft.spark_replay.regression.classes import BROKER_EPOCH
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 
+if TYPE_CHECKING:
+    from mockraft.wire.messages import BrokerHeartbeatRequest, FetchRequest, FetchResponse
+
 REGISTRATION_RECORDS_MAX = 100
-"""How many records of one registration (PartitionChanges before the RegisterBrokerRecord) are reckoned with."""
+"""Maximum number of records of one registration (PartitionChanges before the RegisterBrokerRecord) to allow for."""
 
 
 class _Reader:
@@ -25,7 +28,7 @@ class _Reader:
         self.captured_end = self.live_end = 0
         self.live_epoch = 0
         self.live_high_watermark = -1
-        # Where both were after each answer, the captured ends in order.
+        # Captured and live log end after each response; the captured ends ascend.
         self.captured_ends = [0]
         self.live_ends = [0]
 
@@ -37,8 +40,8 @@ class LogReaders:
         self._renaming = renaming
         self._readers: defaultdict[int, _Reader] = defaultdict(_Reader)
 
-    def bind_fetch(self, request: Any) -> None:
-        """Set a Fetch request's place in the log, in place."""
+    def bind_fetch(self, request: FetchRequest) -> None:
+        """Set the position of a Fetch request in the log, in place."""
         reader = self._readers[replica_of(request)]
         for partition in (partition for topic in request.topics for partition in topic.partitions):
             partition.fetch_offset = reader.live_end
@@ -48,7 +51,7 @@ class LogReaders:
             if partition.high_watermark != -1 and partition.high_watermark < 1 << 62:
                 partition.high_watermark = max(reader.live_high_watermark, 0)
 
-    def bind_heartbeat(self, request: Any, captured_epoch: int) -> None:
+    def bind_heartbeat(self, request: BrokerHeartbeatRequest, captured_epoch: int) -> None:
         """Set a heartbeat's offset, in place. The epoch is live already; `captured_epoch` is the captured one."""
         offset = request.current_metadata_offset
         if offset < 0:
@@ -60,12 +63,12 @@ class LogReaders:
         if offset < captured_epoch:
             live = min(live, live_epoch - 1)
         elif live <= live_epoch:
-            # The live reader is behind. Past the registration then is past it now; in its batch others may come first.
+            # The live reader is behind. Stay past the registration; its batch may begin with other records.
             live = live_epoch + min(offset - captured_epoch, REGISTRATION_RECORDS_MAX)
         request.current_metadata_offset = live
 
-    def answered(self, request: Any, captured: Any, live: Any) -> None:
-        """Learn from two answers to one Fetch."""
+    def answered(self, request: FetchRequest, captured: FetchResponse, live: FetchResponse) -> None:
+        """Learn from the captured and the live response to one Fetch."""
         reader = self._readers[replica_of(request)]
         reader.captured_end = _end(captured)[0] or reader.captured_end
         if reader.captured_ends[-1] < reader.captured_end:
@@ -73,8 +76,8 @@ class LogReaders:
             reader.live_ends.append(reader.live_end)
         self.read(request, live)
 
-    def read(self, request: Any, live: Any) -> None:
-        """Learn from a live answer alone."""
+    def read(self, request: FetchRequest, live: FetchResponse) -> None:
+        """Learn from a live response alone."""
         reader = self._readers[replica_of(request)]
         for partition in (partition for topic in live.responses for partition in topic.partitions):
             reader.live_high_watermark = max(reader.live_high_watermark, partition.high_watermark)
@@ -84,13 +87,13 @@ class LogReaders:
         reader.live_ends[-1] = reader.live_end
 
 
-def replica_of(request: Any) -> int:
-    """The replica id of a Fetch request, which newer versions say in another place."""
+def replica_of(request: FetchRequest) -> int:
+    """Return the replica id of a Fetch request; newer versions have it in another field."""
     return int(request.replica_state.replica_id if request.replica_id == -1 else request.replica_id)
 
 
-def _end(response: Any) -> tuple[int, int]:
-    """The offset after the last whole batch of a Fetch's answer and its epoch; 0, 0 without one."""
+def _end(response: FetchResponse) -> tuple[int, int]:
+    """Return the offset after the last whole batch of a Fetch response and its epoch; 0, 0 without one."""
     end = epoch = 0
     for partition in (partition for topic in response.responses for partition in topic.partitions):
         try:

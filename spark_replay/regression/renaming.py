@@ -1,8 +1,8 @@
 """Captured and live values paired by class, over a whole run.
 
-A controller hands out ids and epochs: they are other ones in every run, but each captured one stands for one live one.
-Pairs are learnt where both show up in the same place of two answers; a captured value in a later request is replaced
-by its live partner. `classes` says which classes are one to one, and why some are not.
+A controller assigns ids and epochs that differ in every run, but each captured one corresponds to one live one. Pairs
+are learnt when both appear in the same place of two responses; a captured value in a later request is replaced by its
+live partner. `classes` lists which classes are one to one, and why some are not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mockraft.spark_replay.regression.rules import Node
 
 
 class Renaming:
-    """Pairs of captured and live values by class; `missing` are the values asked for that have no partner yet."""
+    """Pairs of captured and live values by class; `missing` holds the requested values without a partner yet."""
 
     def __init__(self) -> None:
         self.pairs: dict[str, dict[Any, Any]] = {}
@@ -22,7 +22,7 @@ class Renaming:
         self.missing: set[Any] = set()
 
     def learn(self, kind: str, captured: Any, live: Any) -> bool:
-        """Pair two values; False when either has another partner, or means something and they are not the same."""
+        """Pair two values; return False if either has another partner, or is a reserved value and they differ."""
         if captured in FIXED or live in FIXED:
             return bool(captured == live)
         there = self.pairs.setdefault(kind, {}).setdefault(captured, live)
@@ -31,14 +31,14 @@ class Renaming:
         return kind in MANY_TO_ONE or bool(self._back.setdefault(kind, {}).setdefault(live, captured) == captured)
 
     def live(self, kind: str, captured: Any) -> Any:
-        """The live partner; the captured value itself where none is known."""
+        """Return the live partner; the captured value itself if none is known."""
         known = self.pairs.get(kind, {})
         if captured not in known and captured not in FIXED:
             self.missing.add(captured)
         return known.get(captured, captured)
 
     def bind(self, tree: Any, node: Node | None) -> Any:
-        """A request's JSON tree with live values in place of captured ones."""
+        """Return a request's JSON tree with live values in place of captured ones."""
         if node is None:
             return tree
         if isinstance(tree, dict):

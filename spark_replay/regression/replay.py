@@ -1,8 +1,8 @@
-"""Send a capture's requests to a live controller, and compare its answers with the captured ones.
+"""Send a capture's requests to a live controller, and compare its responses with the captured ones.
 
-Each captured connection has a live one. See `plan` for the order, `renaming` for ids and epochs, `log_readers`
-for offsets, `captured_log` for topics and what was drawn by chance. In a request of Envelope, and in its answer,
-the forwarded one is bound and compared as well.
+Each captured connection has a live one. See `send_order` for the order, `renaming` for ids and epochs, `log_readers`
+for offsets, `captured_log` for topics and random placements. In an Envelope request and its response, the forwarded
+message is translated and compared as well.
 """
 
 from __future__ import annotations
@@ -11,36 +11,39 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured, read_frame
 from mockraft.spark_replay.regression.classes import CLUSTER_ID
 from mockraft.spark_replay.regression.diff import VOLATILE_OK, Difference
-from mockraft.spark_replay.regression.plan import CAUSAL, CONNECTION, ORDERS, Step, Survey, steps, survey
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.requests import Translation
 from mockraft.spark_replay.regression.rules import Rules
+from mockraft.spark_replay.regression.send_order import CAUSAL, CONNECTION, ORDERS, Step, Survey, steps, survey
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, KafkaConnection, RequestTimedOutError, connect
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
 ANSWER_TIMEOUT_MS = 10_000
 FETCH_WAIT_MS = 500
 READINGS_MAX = 6
 STEPS_AHEAD_MAX = 256
-"""How many steps are read and not answered yet: what a replay holds of a session at once."""
+"""Maximum number of steps read and not answered yet: the part of a session held in memory."""
 
 OK, TIMEOUT, CLOSED, ERROR, LEFT_OUT = "ok", "timeout", "closed", "error", "left_out"
 _CONTROLLERS = 2
 
 
 class Outcome(NamedTuple):
-    """What came of one exchange: the places where the answers differ, or why there is none (`failure`).
+    """The result of one exchange: its differences, or why there is no response (`failure`).
 
-    `status` is ok, timeout, closed, error or left_out; `excused` are the differences that the rules excuse; times are
+    `status` is ok, timeout, closed, error or left_out; `excused` are the differences excused by rules; times are
     nanoseconds since 1970; `response` is the live frame without its length.
     """
 
@@ -65,17 +68,17 @@ class Outcome(NamedTuple):
 
     @property
     def latency_ns(self) -> int:
-        """How long the answer took."""
+        """Latency of the live response."""
         return self.received_ns - self.sent_ns
 
     @property
     def is_same(self) -> bool:
-        """Whether the answer is the captured one, ids and epochs aside."""
+        """True if the response equals the captured one, apart from ids and epochs."""
         return self.status == OK and not self.differences
 
 
 class Replayed(NamedTuple):
-    """All outcomes in the order in which answers came, what was left out by (API, why), and the pairs learnt."""
+    """All outcomes in the order of their responses, what was left out by (API, reason), and the pairs learnt."""
 
     outcomes: list[Outcome]
     left_out: Counter[tuple[str, str]]
@@ -83,16 +86,16 @@ class Replayed(NamedTuple):
 
 
 class Options(NamedTuple):
-    """How to replay.
+    """Options of a replay.
 
     Args:
         order: connection, causal or paced.
         speed: with paced, 1 for the capture's pace, 10 for ten times that.
-        rules: what is compared how.
+        rules: how each field is compared.
         kept: which APIs are sent.
         ignored: names of fields, or `Api:field`, that are not compared.
-        security: how to log in.
-        answer_timeout_ms: how long to wait for an answer beyond what the request itself allows.
+        security: TLS and SASL settings of the connections.
+        answer_timeout_ms: how long to wait for a response beyond the request's own timeout.
     """
 
     order: str = CAUSAL
@@ -112,10 +115,10 @@ async def replay(
     *,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Replayed:
-    """Replay a capture of one cluster on the controller at host and port; `on_outcome` is told as exchanges are over.
+    """Replay a capture of one cluster to the controller at host and port; calls `on_outcome` for every exchange.
 
     Raises:
-        DisconnectedError: nobody answers at host and port.
+        DisconnectedError: nothing listens at host and port.
     """
     captured = list(exchanges)
     outcomes: list[Outcome] = []
@@ -140,10 +143,10 @@ async def replay_steps(
     on_outcome: Callable[[Outcome], None],
     known: Survey | None = None,
 ) -> Renaming:
-    """The same for a session of any length: `source` gives it from its start as often as it is called.
+    """Replay a session of any length: every call of `source` iterates over it from the start.
 
     Raises:
-        DisconnectedError: nobody answers at host and port.
+        DisconnectedError: nothing listens at host and port.
         ValueError: there is no such order.
     """
     if options.order not in ORDERS:
@@ -164,7 +167,7 @@ async def replay_steps(
 
 
 class _Run:
-    """A replay that is under way."""
+    """The state of a running replay."""
 
     def __init__(
         self, known: Survey, host: str, port: int, options: Options, on_outcome: Callable[[Outcome], None]
@@ -178,17 +181,17 @@ class _Run:
         self.translation = Translation(options.rules or Rules(), known)
         self._connections: dict[tuple[int, int], KafkaConnection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        # Steps that are not over, by number: when the captured answer came, and what is done when this one has.
+        # Unfinished steps by number: time of the captured response, and a future set when the live one has come.
         self._open: dict[int, tuple[int, asyncio.Future[None]]] = {}
         self._queues: dict[tuple[int, int], deque[Step]] = {}
         self._topics_to_come = known.log.topic_ids
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # Where each stretch of time that keeps the capture's pace begins: captured, and on the loop's clock.
+        # Start of each stretch replayed at the capture's pace: captured time, and event loop time.
         self._paced_from: dict[int, float] = {}
         self._began_s = 0.0
 
     async def begin(self) -> None:
-        """Ask who is there: the live cluster id is not in every answer that needs it."""
+        """Request the live cluster id, since not every response that needs it contains it."""
         wait_ms = self.options.answer_timeout_ms
         connection = await connect(self.host, self.port, security=self.options.security, request_timeout_ms=wait_ms)
         try:
@@ -208,7 +211,7 @@ class _Run:
             await connection.close()
 
     async def take(self, step: Step) -> None:
-        """Send one request when its time has come; in the order of connections, put it in its connection's queue."""
+        """Send one request when it is due; with order connection, put it into its connection's queue."""
         while len(self._open) >= STEPS_AHEAD_MAX:
             await self._wait_for([next(iter(self._open.values()))[1]])
         earlier = self._answers_before(step)
@@ -225,7 +228,7 @@ class _Run:
         self._start(self._work(step.captured.connection))
 
     async def all_over(self) -> None:
-        """Wait until every request is answered, or is known not to be."""
+        """Wait until every request has a response or has failed."""
         while self._open:
             await self._wait_for([over for _, over in self._open.values()])
 
@@ -233,7 +236,7 @@ class _Run:
         return [over for answered_ns, over in self._open.values() if answered_ns < step.sent_ns]
 
     async def _wait_for(self, futures: list[asyncio.Future[None]]) -> None:
-        """Wait until all of these are done, or the replay is broken."""
+        """Wait until all of these are done, or the replay has failed."""
         left: set[asyncio.Future[None]] = {each for each in futures if not each.done()}
         while left:
             done, _ = await asyncio.wait({*left, self._broken}, return_when=asyncio.FIRST_COMPLETED)
@@ -242,7 +245,7 @@ class _Run:
             left -= done
 
     async def _work(self, connection: tuple[int, int]) -> None:
-        """Send a connection's steps as they come, each when the connection's earlier answers are there."""
+        """Send a connection's steps in order, each after the responses to the connection's earlier ones."""
         queue = self._queues[connection]
         sent: list[tuple[int, asyncio.Future[None]]] = []
         while queue:
@@ -270,23 +273,23 @@ class _Run:
                     break
                 await self._read_on()
                 request = translation.request(step, may_wait=self.speed is not None)
-            # What has not come by now never will: the live controller refused to create it.
+            # Ids still missing will never come: the live controller refused to create them.
             self._topics_to_come -= translation.renaming.missing
             connection = await self._connection(step)
         except (WireError, DisconnectedError) as error:
             self._over(_failed(step.captured, error, 0))
             return
         self._start(self._exchange(step, request, connection))
-        # The task writes before anything else is sent.
+        # Let the task write its request before anything else is sent.
         await asyncio.sleep(0)
 
-    def _start(self, work: Any) -> None:
+    def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
     async def _read_on(self) -> None:
-        """Let the reader that fetched last fetch once more: a request speaks of a topic that it has not read of yet."""
+        """Let the reader that fetched last fetch once more: a request names a topic that it has not read yet."""
         translation = self.translation
         if translation.last_fetch is None:
             return
@@ -302,7 +305,7 @@ class _Run:
         translation.log.learn_topics(answer, translation.renaming)
 
     def _due_s(self, step: Step, now_s: float) -> float | None:
-        """When to send this, on the loop's clock; None for at once."""
+        """Return the event loop time at which to send this; None for immediately."""
         if self.speed is not None:
             return self._began_s + (step.sent_ns - self.known.first_ns) / 1e9 / self.speed
         if step.paced is None:

@@ -1,35 +1,38 @@
-"""A captured request as it is sent to the live controller: its ids, its epochs, its place in the log."""
+"""Translate captured requests for the live controller: ids, epochs, positions in the log."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mockraft.spark_replay.regression.captured import read_frame
 from mockraft.spark_replay.regression.diff import Difference, diff
 from mockraft.spark_replay.regression.log_readers import LogReaders
-from mockraft.spark_replay.regression.plan import Step, Survey
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.rules import Rules
+from mockraft.spark_replay.regression.send_order import Step, Survey
 from mockraft.wire import api_keys, messages, record_batch
 from mockraft.wire.connection import parse_request, write_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
 
+if TYPE_CHECKING:
+    from mockraft.wire.messages import FetchRequest, FetchResponse
+
 _NO_OP = bytes.fromhex("01140000")
 
 
 class Translation:
-    """Requests one way, answers compared the other way, for one replay."""
+    """Translate requests and compare responses, for one replay."""
 
     def __init__(self, rules: Rules, known: Survey) -> None:
         self.rules = rules
         self.renaming = Renaming()
         self.readers = LogReaders(self.renaming)
         self.log = known.log
-        self.last_fetch: tuple[Any, int] | None = None
+        self.last_fetch: tuple[FetchRequest, int] | None = None
 
     def request(self, step: Step, *, may_wait: bool) -> Any:
-        """The request with live ids and epochs; a Fetch that waited for nothing does so again if it `may_wait`."""
+        """Return the request with live ids and epochs; with `may_wait`, a Fetch that waited in vain does so again."""
         key, version = step.request.api_key, step.request.api_version
         body = step.body
         self.renaming.missing.clear()
@@ -61,7 +64,7 @@ class Translation:
         return write_request(bound, header.api_version, header.correlation_id, header.client_id)[4:]
 
     def differences(self, step: Step, request: Any, answer: Any) -> list[Difference]:
-        """Where the answer differs from the captured one, what the rules excuse included."""
+        """Return the differences from the captured response, including those excused by rules."""
         key, captured = step.request.api_key, step.response
         if key == api_keys.FETCH:
             self.readers.answered(request, captured, answer)
@@ -83,8 +86,8 @@ class Translation:
         return list(diff(to_json(captured, version), to_json(live, version), node, self.renaming))
 
 
-def _has_news(response: Any) -> bool:
-    """Whether the answer to a Fetch brought anything but NoOpRecords, so that it may have been waited for."""
+def _has_news(response: FetchResponse) -> bool:
+    """Return True if a Fetch response has other records than NoOpRecords, so that a live Fetch may wait for them."""
     for partition in (partition for topic in response.responses for partition in topic.partitions):
         try:
             batches = list(record_batch.read_batches(bytes(partition.records or b""), allow_partial_tail=True))

@@ -1,4 +1,4 @@
-"""What a replay found as rows of the tables `schemas.REPLAY_RESULTS` and `schemas.DIFFS`."""
+"""Replay results as rows of the tables `schemas.REPLAY_RESULTS` and `schemas.DIFFS`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mockraft.spark_replay.schemas import DIFFS, REPLAY_RESULTS
 
 NO_ANSWER = "(no answer)"
 VALUE_CHARS_MAX = 4096
-"""A value longer than that is cut in a row of DIFFS; both answers are whole in REPLAY_RESULTS."""
+"""Longest value in a row of DIFFS; the complete responses are in REPLAY_RESULTS."""
 
 _OF_DIFFERENCE = ("path", "kind", "expected", "actual", "rule")
 _KEY = tuple(name for name in DIFFS.names if name not in _OF_DIFFERENCE)
@@ -23,11 +23,11 @@ REPLAYED = pa.schema(
         ("differences", pa.list_(pa.struct([DIFFS.field(name) for name in _OF_DIFFERENCE]))),
     ]
 )
-"""REPLAY_RESULTS with each row's DIFFS in it: what a task hands out, since an exchange is sent once."""
+"""REPLAY_RESULTS with each row's DIFFS nested: a task returns both at once, since an exchange is sent only once."""
 
 
 def row_of(outcome: Outcome, run_id: str, session: str, mode: str) -> dict[str, Any]:
-    """One row of REPLAYED."""
+    """Return one row of REPLAYED."""
     captured = outcome.captured
     found = [*outcome.differences, *outcome.excused]
     row = {name: getattr(captured, name) for name in captured._fields if name not in ("request", "response")}
@@ -54,12 +54,12 @@ def row_of(outcome: Outcome, run_id: str, session: str, mode: str) -> dict[str, 
 
 
 def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    """A batch of REPLAYED."""
+    """Return a batch of REPLAYED."""
     return pa.RecordBatch.from_pylist(rows, schema=REPLAYED)
 
 
 def split(replayed: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """REPLAY_RESULTS and DIFFS of a batch of REPLAYED."""
+    """Split a batch of REPLAYED into REPLAY_RESULTS and DIFFS."""
     results = replayed.select(REPLAY_RESULTS.names)
     lists = replayed.column("differences")
     rows = replayed.select(list(_KEY)).take(pa.compute.list_parent_indices(lists))
@@ -80,7 +80,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
 
 
 def text_of(value: Any) -> str | None:
-    """A value as JSON, cut to `VALUE_CHARS_MAX`; None for one that is not there."""
+    """Return a value as JSON, cut to `VALUE_CHARS_MAX`; None for an absent one."""
     if value is ABSENT:
         return None
     text = json.dumps(value, ensure_ascii=False)

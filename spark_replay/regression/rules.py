@@ -1,19 +1,19 @@
-"""Rules: for every field of every response (and request) whether it is compared, renamed, masked or without an order.
+"""Rules: whether each field of every response (and request) is compared, renamed, masked or unordered.
 
-They are generated from the message schemas; `rules_file` reads what a user says otherwise. A rule is called
-`Api:path`, elements of arrays as `[]`: `Fetch:responses[].partitions[].highWatermark`.
+They are generated from the message schemas; `rules_file` reads a user's overrides. A rule is named `Api:path`, with
+array elements as `[]`: `Fetch:responses[].partitions[].highWatermark`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from functools import cache
 from typing import NamedTuple
 
 from mockraft.spark_replay.regression.classes import ANY_ORDER, COMPARED, class_of
 from mockraft.wire import api_keys, messages
+from mockraft.wire.names import similar_names
 from mockraft.wire.schema_files import FieldSpec, StructSpec, Versions, schema_of
 
 _KEYS = (
@@ -30,7 +30,7 @@ _KEYS = (
     ("id",),
     ("resourceType", "resourceName"),
 )
-"""Fields by which elements of an array are told apart, whatever order they come in."""
+"""Fields that identify the elements of an array, whatever their order."""
 
 _SETS = frozenset(
     {
@@ -46,15 +46,15 @@ _SETS = frozenset(
         "directories",
     }
 )
-"""Arrays that Kafka's controller makes from hash maps: their order is chance."""
+"""Arrays that Kafka's controller makes from hash maps: their order is random."""
 
 
 class RuleError(ValueError):
-    """An override that means nothing: an unknown class, API or field. The text says what would mean something."""
+    """Raised for an invalid override: an unknown class, API or field. The message suggests valid ones."""
 
 
 class Rule(NamedTuple):
-    """How one field is compared. `why` is empty for a generated rule."""
+    """The comparison rule of one field. `why` is empty for a generated rule."""
 
     api: str
     path: str
@@ -70,12 +70,12 @@ class Rule(NamedTuple):
 
     @property
     def excuses(self) -> bool:
-        """Whether it lets differences pass."""
+        """True if it excuses differences."""
         return self.kind != COMPARED
 
 
 class Override(NamedTuple):
-    """What a rules file says: fields whose path matches (`*` stands for anything) are of this class.
+    """An entry of a rules file: fields whose path matches (`*` is a wildcard) have this class.
 
     `api` is a name or `*`.
     """
@@ -87,14 +87,14 @@ class Override(NamedTuple):
     why: str = ""
 
     def covers(self, rule: Rule) -> bool:
-        """Whether it speaks of the field of `rule`."""
+        """Return True if it applies to the field of `rule`."""
         if rule.is_request or self.api not in ("*", rule.api):
             return False
         return _pattern(self.path).fullmatch(rule.path) is not None
 
 
 class Node(NamedTuple):
-    """One field in one version, compiled: its rule, its fields by name, and what tells elements of an array apart."""
+    """One field in one version, compiled: its rule, its fields by name, and the identifying fields of its elements."""
 
     rule: Rule
     fields: dict[str, Node]
@@ -115,19 +115,19 @@ class Rules:
             _verify(override)
 
     def response(self, api_key: int, version: int) -> Node:
-        """The fields of a response at a version. WireError for an API key that there is not."""
+        """Return the fields of a response at a version. Raises WireError for an unknown API key."""
         return self._root(api_key, version, is_request=False)
 
     def request(self, api_key: int, version: int) -> Node:
-        """The fields of a request at a version."""
+        """Return the fields of a request at a version."""
         return self._root(api_key, version, is_request=True)
 
     def of_api(self, api_key: int) -> Iterator[Rule]:
-        """The rule of every field of an API's response."""
+        """Return the rule of every field of an API's response."""
         return (self._overridden(rule) for rule in _rules(api_key))
 
     def __iter__(self) -> Iterator[Rule]:
-        """The rule of every field of every response."""
+        """Iterate over the rules of every field of every response."""
         for api_key in sorted(api_keys.NAMES):
             yield from self.of_api(api_key)
 
@@ -202,5 +202,5 @@ def _verify(override: Override) -> None:
 
 
 def _meant(text: str, known: Iterable[str]) -> str:
-    close = get_close_matches(text, list(known), 1)
-    return f"; is {close[0]!r} meant?" if close else ""
+    near = similar_names(text, known)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -1,8 +1,8 @@
-"""The rules as a TOML file: the generated ones to look at, and a user's own that go before them.
+"""Rules as a TOML file: write the generated ones to look at, and read a user's overrides.
 
 [[rule]]
 api = "BrokerHeartbeat"      # or "*"
-path = "isFenced"            # elements of arrays as []; * stands for anything
+path = "isFenced"            # array elements as []; * is a wildcard
 class = "ignored"
 versions = "0-1"             # optional, as in Kafka's schemas: 1, 0-2, 3+
 why = "fencing is late on a busy machine"
@@ -12,37 +12,37 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from mockraft.spark_replay.regression.classes import ANY_ORDER, CLASSES, COMPARED
 from mockraft.spark_replay.regression.rules import Override, RuleError, Rules
+from mockraft.wire.names import did_you_mean
 from mockraft.wire.schema_files import Versions
 
 _KEYS = {"api", "path", "class", "versions", "why"}
 
 
 def read_rules(path: str | PathLike[str]) -> Rules:
-    """The generated rules with a file's overrides; of several that match a field the last one counts.
+    """Return the generated rules with a file's overrides; if several match a field, the last one counts.
 
     Raises:
-        RuleError: the file is no TOML, or says something that means nothing.
+        RuleError: the file is not TOML, or has an invalid entry.
         OSError: it cannot be read.
     """
     try:
         tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RuleError(f"no TOML: {error}") from None
+        raise RuleError(f"not valid TOML: {error}") from None
     return rules_of(tree)
 
 
 def rules_of(tree: Mapping[str, Any]) -> Rules:
-    """The same from a parsed file."""
+    """Return the rules with the overrides of a parsed file."""
     unknown = set(tree) - {"rule"}
     if unknown:
-        raise RuleError(f"a rules file has [[rule]] tables alone, not {', '.join(sorted(unknown))}")
+        raise RuleError(f"a rules file contains only [[rule]] tables, not {', '.join(sorted(unknown))}")
     entries = tree.get("rule", [])
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise RuleError("rules are an array of tables: [[rule]], not [rule]")
@@ -61,25 +61,21 @@ def _override(entry: Mapping[str, Any]) -> Override:
         raise RuleError(f"has no key {', '.join(sorted(unknown))}; its keys are {', '.join(sorted(_KEYS))}")
     for key in _KEYS & entry.keys():
         if not isinstance(entry[key], str):
-            raise RuleError(f"{key} is a text, not {entry[key]!r}")
+            raise RuleError(f"{key} must be a string, not {entry[key]!r}")
     for key in ("api", "path", "class"):
         if not entry.get(key):
             raise RuleError(f"{key} is missing")
     if entry["class"] not in CLASSES:
-        close = get_close_matches(entry["class"], CLASSES, 1)
-        raise RuleError(
-            f"there is no class {entry['class']!r}; "
-            + (f"is {close[0]!r} meant?" if close else f"there are {', '.join(sorted(CLASSES))}")
-        )
+        raise RuleError(f"there is no class {entry['class']!r}; {did_you_mean(entry['class'], sorted(CLASSES))}")
     try:
         versions = Versions.parse(entry.get("versions", "0+"))
     except ValueError:
-        raise RuleError(f"versions are 1, 0-2 or 3+, not {entry['versions']!r}") from None
+        raise RuleError(f"versions must be like 1, 0-2 or 3+, not {entry['versions']!r}") from None
     return Override(entry["api"], entry["path"], entry["class"], versions, entry.get("why", ""))
 
 
 def write_rules(rules: Rules, *, only_special: bool = False) -> Iterator[str]:
-    """The lines of a rules file that says what `rules` say; `only_special` leaves out fields compared as they are."""
+    """Yield the lines of a rules file equivalent to `rules`; `only_special` leaves out plain fields."""
     api = None
     for rule in rules:
         if rule.kind == COMPARED and only_special:
@@ -93,7 +89,7 @@ def write_rules(rules: Rules, *, only_special: bool = False) -> Iterator[str]:
         yield f'api = "{rule.api}"'
         yield f'path = "{rule.path}"'
         yield f'versions = "{versions}"'
-        yield f'class = "{rule.kind}"' + ("  # elements are told apart by name or number" * (rule.kind == ANY_ORDER))
+        yield f'class = "{rule.kind}"' + ("  # elements are identified by name or number" * (rule.kind == ANY_ORDER))
         if rule.why:
             yield f"why = {_quoted(rule.why)}"
 

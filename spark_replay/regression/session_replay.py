@@ -1,7 +1,7 @@
-"""One cluster session replayed: rows in, rows out, whatever its length.
+"""Replay one cluster session: rows in, rows out, whatever its length.
 
-The session's exchanges and what came of them lie on disk (`spill`); in memory are a batch of each, the steps that are
-not answered yet, and the pairs learnt.
+The session's exchanges and results are on disk (`spill`); memory holds a batch of each, the unanswered steps, and the
+pairs learnt.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from mockraft.spark_replay.regression.captured import Captured, of_batches
-from mockraft.spark_replay.regression.plan import survey
 from mockraft.spark_replay.regression.replay import Options, Outcome, replay_steps
 from mockraft.spark_replay.regression.rows import REPLAYED, batch_of, row_of, split
+from mockraft.spark_replay.regression.send_order import survey
 from mockraft.spark_replay.regression.spill import Spill
 from mockraft.spark_replay.regression.targets import Target
 from mockraft.spark_replay.schemas import EXCHANGES
@@ -23,7 +23,7 @@ ROWS_AT_ONCE = 500
 
 
 class Run(NamedTuple):
-    """What is the same for all sessions of a replay; `run_id` is said in every row."""
+    """Settings shared by all sessions of a replay; `run_id` is in every row."""
 
     run_id: str
     target: Target
@@ -33,11 +33,11 @@ class Run(NamedTuple):
 def replay_session(
     exchanges: Iterable[pa.RecordBatch], run: Run, session: str
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Batches of REPLAY_RESULTS, each with its rows of DIFFS, for a session's EXCHANGES in the order of sending.
+    """Yield batches of REPLAY_RESULTS, with their DIFFS, for a session's EXCHANGES in the order of sending.
 
     Raises:
-        TargetError: the target cannot be had.
-        DisconnectedError: nobody answers there.
+        TargetError: the target cannot be started.
+        DisconnectedError: nothing listens there.
     """
     for batch in replayed(exchanges, run, session):
         yield split(batch)
@@ -50,7 +50,7 @@ def replayed(
     *,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Iterator[pa.RecordBatch]:
-    """The same as batches of `rows.REPLAYED`."""
+    """Yield the results as batches of `rows.REPLAYED`."""
     with Spill(EXCHANGES) as kept, Spill(REPLAYED) as found:
         for batch in exchanges:
             kept.write(batch.select(EXCHANGES.names).cast(EXCHANGES))

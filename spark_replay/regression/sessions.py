@@ -1,9 +1,9 @@
-"""Which connections of a capture belong together: a cluster session is all that was said to one cluster's controllers.
+"""Group the connections of a capture into cluster sessions: all traffic to one cluster's controllers.
 
-A cluster is known by its id. What says it and was not refused (BrokerRegistration, Fetch, FetchSnapshot, and answers
-of DescribeCluster and Metadata) names the cluster behind a server endpoint from its first mention to its last. A
-connection that says none is of the cluster that its endpoint had when it began, or of the next one where it began
-between two. An endpoint of which no id is known is a session of its own, `host:port`.
+A cluster is identified by its id. A request that carries the id and was not refused (BrokerRegistration, Fetch,
+FetchSnapshot), or a response with it (DescribeCluster, Metadata), names the cluster behind a server endpoint from its
+first mention to its last. A connection without an id belongs to the cluster that its endpoint had when it began, or to
+the next one if it began between two. An endpoint without any known id is a session of its own, `host:port`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
 
 _SAID_BY_REQUEST = frozenset({api_keys.BROKER_REGISTRATION, api_keys.FETCH, api_keys.FETCH_SNAPSHOT})
-_SAID_BY_RESPONSE = frozenset({api_keys.DESCRIBE_CLUSTER, api_keys.METADATA})
+_ID_IN_RESPONSE = frozenset({api_keys.DESCRIBE_CLUSTER, api_keys.METADATA})
 
 
 class ConnectionFacts(NamedTuple):
-    """What a connection is assigned by; `cluster_id` is None where it says none."""
+    """The facts that decide a connection's session; `cluster_id` is None if it carries none."""
 
     conn_id: int
     incarnation: int
@@ -31,7 +31,7 @@ class ConnectionFacts(NamedTuple):
     last_ns: int
 
 
-class Reign(NamedTuple):
+class ClusterPeriod(NamedTuple):
     """A cluster behind an endpoint, from its first mention to its last."""
 
     server: str
@@ -42,26 +42,26 @@ class Reign(NamedTuple):
 
 
 class Sessions:
-    """The sessions of a capture, from all reigns in it."""
+    """The sessions of a capture, from all of its periods."""
 
-    def __init__(self, reigns: Iterable[Reign]) -> None:
-        self._reigns: dict[tuple[str, int], list[Reign]] = {}
-        for reign in sorted(reigns, key=lambda each: (each.first_ns, each.last_ns)):
-            self._reigns.setdefault((reign.server, reign.server_port), []).append(reign)
+    def __init__(self, periods: Iterable[ClusterPeriod]) -> None:
+        self._periods: dict[tuple[str, int], list[ClusterPeriod]] = {}
+        for period in sorted(periods, key=lambda each: (each.first_ns, each.last_ns)):
+            self._periods.setdefault((period.server, period.server_port), []).append(period)
 
     def of(self, facts: ConnectionFacts) -> str:
-        """The name of a connection's session."""
+        """Return the name of a connection's session."""
         if facts.cluster_id is not None:
             return facts.cluster_id
-        reigns = self._reigns.get((facts.server, facts.server_port))
-        if not reigns:
+        periods = self._periods.get((facts.server, facts.server_port))
+        if not periods:
             return f"{facts.server}:{facts.server_port}"
-        return next((each for each in reigns if each.last_ns >= facts.first_ns), reigns[-1]).cluster_id
+        return next((each for each in periods if each.last_ns >= facts.first_ns), periods[-1]).cluster_id
 
 
-def reigns_of(connections: Iterable[ConnectionFacts]) -> list[Reign]:
-    """The reigns that connections tell of."""
-    found: dict[tuple[str, int, str], Reign] = {}
+def cluster_periods_of(connections: Iterable[ConnectionFacts]) -> list[ClusterPeriod]:
+    """Return the periods found in connections."""
+    found: dict[tuple[str, int, str], ClusterPeriod] = {}
     for facts in connections:
         if facts.cluster_id is None:
             continue
@@ -69,12 +69,12 @@ def reigns_of(connections: Iterable[ConnectionFacts]) -> list[Reign]:
         known = found.get(key)
         first_ns = min(facts.first_ns, known.first_ns) if known else facts.first_ns
         last_ns = max(facts.last_ns, known.last_ns) if known else facts.last_ns
-        found[key] = Reign(*key, first_ns, last_ns)
+        found[key] = ClusterPeriod(*key, first_ns, last_ns)
     return list(found.values())
 
 
 def connections_of(exchanges: Iterable[Captured]) -> Iterator[ConnectionFacts]:
-    """The facts of each connection. Costs a few numbers a connection, and reads its messages until it says an id."""
+    """Return the facts of each connection. Costs a few numbers for each; decodes its messages until one has an id."""
     found: dict[tuple[int, int], ConnectionFacts] = {}
     for captured in exchanges:
         sent_ns, answered_ns = captured.request_ts_ns, captured.response_ts_ns or captured.request_ts_ns
@@ -90,10 +90,10 @@ def connections_of(exchanges: Iterable[Captured]) -> Iterator[ConnectionFacts]:
 
 
 def by_session(exchanges: Iterable[Captured]) -> dict[str, list[Captured]]:
-    """A capture's exchanges by session, on one machine; numbered anew in each."""
+    """Return a capture's exchanges by session, on one machine, numbered within each."""
     given = list(exchanges)
     connections = list(connections_of(given))
-    sessions = Sessions(reigns_of(connections))
+    sessions = Sessions(cluster_periods_of(connections))
     names = {(each.conn_id, each.incarnation): sessions.of(each) for each in connections}
     found: dict[str, list[Captured]] = {}
     for captured in given:
@@ -103,15 +103,15 @@ def by_session(exchanges: Iterable[Captured]) -> dict[str, list[Captured]]:
 
 
 def cluster_id_of(captured: Captured) -> str | None:
-    """The cluster id that an exchange says and that was not refused."""
+    """Return the cluster id in an exchange that was not refused."""
     key = captured.api_key
-    if captured.request is None or captured.response is None or key not in _SAID_BY_REQUEST | _SAID_BY_RESPONSE:
+    if captured.request is None or captured.response is None or key not in _SAID_BY_REQUEST | _ID_IN_RESPONSE:
         return None
     try:
         answer: Any = captured.read_response()
         if getattr(answer, "error_code", 0):
             return None
-        told = answer if key in _SAID_BY_RESPONSE else captured.read_request()[1]
+        message = answer if key in _ID_IN_RESPONSE else captured.read_request()[1]
     except WireError:
         return None
-    return getattr(told, "cluster_id", None) or None
+    return getattr(message, "cluster_id", None) or None

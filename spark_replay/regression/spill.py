@@ -1,4 +1,4 @@
-"""A table on disk while a session is replayed: written once, read as often as needed, a batch at a time."""
+"""A table on disk for a session replay: written once, read as often as needed, a batch at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 class Spill:
-    """Record batches of one schema in an Arrow file of its own, which is gone at the end of the `with` block."""
+    """Record batches of one schema in a temporary Arrow file, deleted at the end of the `with` block."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -33,10 +33,10 @@ class Spill:
         self.rows += batch.num_rows
 
     def written(self) -> None:
-        """Nothing more comes; call it before reading."""
+        """Finish writing; call it before reading."""
         self._writer.close()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All batches from the first on."""
+        """Iterate over all batches from the first on."""
         with pa.OSFile(str(self._path)) as file, pa.ipc.open_stream(file) as reader:
             yield from reader

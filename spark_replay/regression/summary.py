@@ -1,4 +1,4 @@
-"""What a replay found, counted: by API, and each kind of difference once with how often and where it occurs."""
+"""Summary of a replay: counts by API, and each kind of difference with its frequency and examples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ELEMENT = re.compile(r"\[[^]]*\]")
 
 
 class ApiCount(NamedTuple):
-    """Outcomes of one API; the median latency is of answers on the live side, in milliseconds."""
+    """Outcomes of one API; the median latency is that of live responses, in milliseconds."""
 
     api: str
     sent: int
@@ -27,7 +27,7 @@ class ApiCount(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One kind of difference: where (elements of arrays as `[]`), both values, how often, and the first exchanges."""
+    """One kind of difference: path (array elements as `[]`), both values, count, and the first exchanges."""
 
     api: str
     path: str
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
 
 
 class Report(NamedTuple):
-    """All of it; `to_json` is what `mockraft replay --json` writes."""
+    """The whole summary; `to_json` is the output of `mockraft replay --json`."""
 
     apis: list[ApiCount]
     findings: list[Finding]
@@ -47,16 +47,16 @@ class Report(NamedTuple):
 
     @property
     def sent(self) -> int:
-        """How many requests were sent."""
+        """Number of requests sent."""
         return sum(each.sent for each in self.apis)
 
     @property
     def same(self) -> int:
-        """How many answers were as captured."""
+        """Number of responses equal to the captured ones."""
         return sum(each.same for each in self.apis)
 
     def to_json(self) -> dict[str, Any]:
-        """The report as a JSON tree."""
+        """Return the report as a JSON tree."""
         return {
             "sent": self.sent,
             "same": self.same,
@@ -88,7 +88,7 @@ class Report(NamedTuple):
 
 
 def report(replayed: Replayed) -> Report:
-    """Count what came of a replay."""
+    """Summarise a replay."""
     by_api: dict[str, list[Outcome]] = {}
     findings: dict[tuple[str, str, str, str], Finding] = {}
     for outcome in replayed.outcomes:

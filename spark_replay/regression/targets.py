@@ -1,4 +1,4 @@
-"""Where a session is replayed: a controller that is there, or a fresh process for each session."""
+"""Targets of a replay: a running controller, or a fresh process for each session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from mockraft.spark_replay.regression.plan import Survey
+from mockraft.spark_replay.regression.send_order import Survey
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 10
@@ -24,26 +24,26 @@ _VERSION = re.compile(r"[0-9][0-9A-Za-z.+!-]*")
 
 
 class TargetError(RuntimeError):
-    """A target that cannot be had: it does not start, or cannot be installed. The text is for a user."""
+    """Raised if a target cannot be started or installed. The message is for users."""
 
 
 class Target(Protocol):
-    """Where to send; it travels to Spark's workers, so it is made of plain values."""
+    """A target of replayed requests; pickled to Spark's workers, so made of plain values."""
 
     @property
     def name(self) -> str:
-        """What a report calls it."""
+        """The name in reports."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether all sessions go to one controller, which must get each request once."""
+        """True if all sessions use one controller, which must receive each request once."""
 
     def open(self, known: Survey) -> AbstractContextManager[tuple[str, int]]:
-        """Host and port for one session. TargetError."""
+        """Yield host and port for one session. Raises TargetError."""
 
 
 class Endpoint:
-    """A controller that runs already."""
+    """A controller that is already running."""
 
     is_shared = True
 
@@ -58,15 +58,15 @@ class Endpoint:
 
     @contextmanager
     def open(self, known: Survey) -> Iterator[tuple[str, int]]:
-        """The same for every session."""
+        """Yield the same address for every session."""
         yield self.host, self.port
 
 
 class FreshProcess:
-    """A process of its own for each session: an empty controller with the captured one's node id and features.
+    """A process for each session: an empty controller with the captured one's node id and features.
 
-    `command` starts it, prints mockraft's ready line and takes `--node-id` and `--metadata-version`. `version` of
-    mockraft, if any, is installed first where the process shall run.
+    `command` starts it, prints mockraft's ready line and accepts `--node-id` and `--metadata-version`. A `version` of
+    mockraft, if given, is installed first on the machine that runs the process.
     """
 
     is_shared = False
@@ -82,7 +82,7 @@ class FreshProcess:
 
     @contextmanager
     def open(self, known: Survey) -> Iterator[tuple[str, int]]:
-        """Start it, and end it when the session is over."""
+        """Start the process, and stop it when the session is over."""
         command = [*self.command]
         if self.version is not None:
             command[0] = str(install(self.version))
@@ -105,11 +105,11 @@ def _wait_until_ready(process: subprocess.Popen[bytes], log: int, command: Seque
     deadline_s = time.monotonic() + START_TIMEOUT_S
     while True:
         is_over = process.poll() is not None or time.monotonic() > deadline_s
-        said = os.pread(log, 1 << 16, 0).decode(errors="replace")
-        if (ready := _READY.search(said)) is not None:
+        output = os.pread(log, 1 << 16, 0).decode(errors="replace")
+        if (ready := _READY.search(output)) is not None:
             return ready[1], int(ready[2])
         if is_over:
-            last = (said.strip().splitlines() or ["nothing was said"])[-1]
+            last = (output.strip().splitlines() or ["no output"])[-1]
             raise TargetError(f"{' '.join(command)} did not become ready: {last}")
         time.sleep(0.02)
 
@@ -124,13 +124,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def install(version: str, folder: Path | None = None) -> Path:
-    """The Python of an environment that has mockraft `version`, made by pip where it is not there yet.
+    """Return the Python of an environment with mockraft `version`, created by pip if needed.
 
     Raises:
-        TargetError: there is no such version, or pip could not get it; with pip's own last line.
+        TargetError: there is no such version, or pip failed; with the last line of pip's output.
     """
     if not _VERSION.fullmatch(version):
-        raise TargetError(f"{version!r} is no version; say mockraft==1.2")
+        raise TargetError(f"{version!r} is not a version; use mockraft==1.2")
     folder = folder or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mockraft" / "versions"
     home = folder / version
     python = home / ("Scripts" if sys.platform == "win32" else "bin") / "python"
@@ -143,7 +143,7 @@ def install(version: str, folder: Path | None = None) -> Path:
     command = [*pip, "install", "--quiet", "--disable-pip-version-check", f"mockraft=={version}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = [line for line in done.stderr.strip().splitlines() if line.startswith("ERROR")] or ["pip said nothing"]
-        raise TargetError(f"cannot install mockraft=={version}: {said[-1]}; --target-python says where one is")
+        errors = [line for line in done.stderr.strip().splitlines() if line.startswith("ERROR")] or ["no output of pip"]
+        raise TargetError(f"cannot install mockraft=={version}: {errors[-1]}; use --target-python")
     (home / "installed").touch()
     return python

@@ -1,4 +1,4 @@
-"""Captures read and decoded here, and the bytes of the few frames that a report shows."""
+"""Read and decode captures for a report, and fetch the bytes of the few frames that it shows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mockraft.spark_replay.decoding import decode_batches
 from mockraft.spark_replay.formats import CaptureError
 from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.frames import read_frames
-from mockraft.spark_replay.report.columns import whole
+from mockraft.spark_replay.report.columns import integers
 from mockraft.spark_replay.report.sources import OnRows, SourceError, Tables, rows_where
 from mockraft.spark_replay.report.traffic import Traffic
 
 FrameKey = tuple[int, int, int, bool]
-"""Which frame: conn_id, incarnation, frame_no, is_response."""
+"""The key of a frame: conn_id, incarnation, frame_no, is_response."""
 Frames = dict[FrameKey, bytes]
 
 _KEY = ["conn_id", "incarnation", "frame_no", "is_response"]
@@ -32,9 +32,10 @@ def traffic_of_captures(
     on_rows: OnRows,
     on_error: OnError = "fail",
 ) -> tuple[Traffic, Frames]:
-    """Read, decode and add up captures; gives the bytes of frames that are wanted or examples of bad ones too.
+    """Read, decode and sum up captures; return the bytes of `wanted` frames and of examples of unreadable ones too.
 
-    Raises SourceError for a file that is no capture or cannot be read; with another `on_error` that is counted instead.
+    Raises SourceError for a file that is not a capture or cannot be read; with another `on_error` it is counted
+    instead.
     """
     traffic = Traffic()
     frames: Frames = {}
@@ -49,7 +50,7 @@ def traffic_of_captures(
 
 
 def frames_of_tables(folder: Path, wanted: Collection[FrameKey]) -> Frames:
-    """The bytes of these frames, out of the table `frames`; none where there is no such table."""
+    """Return the bytes of these frames from the table `frames`; none if there is no such table."""
     if Tables(folder).path("frames") is None:
         return {}
     frames: Frames = {}
@@ -67,7 +68,7 @@ def frames_of_tables(folder: Path, wanted: Collection[FrameKey]) -> Frames:
 
 
 def frame_key(row: dict[str, Any]) -> FrameKey:
-    """Which frame a row of FRAMES or MESSAGES is."""
+    """Return the frame key of a row of FRAMES or MESSAGES."""
     return row["conn_id"], row["incarnation"], row["frame_no"], row["is_response"]
 
 
@@ -92,7 +93,7 @@ def _read(
             before = {frame_key(row) for row in traffic.examples.values()}
             traffic.add_messages(messages)
             shown = {frame_key(row) for row in traffic.examples.values()} - before
-            if shown or connections.intersection(whole(part, "conn_id").tolist()):
+            if shown or connections.intersection(integers(part, "conn_id").tolist()):
                 frames |= _picked(part, shown.union(wanted))
         done += batch.num_rows
         on_rows(path.name, done, None)

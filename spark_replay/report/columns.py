@@ -1,4 +1,4 @@
-"""Columns of record batches as numpy arrays, rows grouped and counted in Arrow."""
+"""Columns of record batches as numpy arrays; rows grouped and counted in Arrow."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pyarrow.compute as pc
 TEXT_MAX = 200
 
 
-def whole(batch: pa.RecordBatch, name: str, null: int = 0) -> npt.NDArray[np.int64]:
-    """A column of whole numbers."""
+def integers(batch: pa.RecordBatch, name: str, null: int = 0) -> npt.NDArray[np.int64]:
+    """Return a column of integers."""
     numbers: npt.NDArray[np.int64] = pc.fill_null(batch.column(name).cast(pa.int64()), null).to_numpy(
         zero_copy_only=False
     )
     return numbers
 
 
-def counted(batch: pa.RecordBatch, names: list[str], sums: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """How many rows have the same in these columns, as `rows`; and the sums of others, as `<name>_sum`."""
+def count_rows(batch: pa.RecordBatch, names: list[str], sums: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """Count rows by these columns, as `rows`; sum others, as `<name>_sum`."""
     table = pa.Table.from_batches([batch]).select([*names, *sums])
     grouped = table.group_by(names).aggregate([*[(name, "sum") for name in sums], ([], "count_all")])
     columns = [*names, *[f"{name}_sum" for name in sums], "rows"]
@@ -29,15 +29,15 @@ def counted(batch: pa.RecordBatch, names: list[str], sums: tuple[str, ...] = ())
     return rows
 
 
-def cut(batch: pa.RecordBatch, *names: str) -> pa.RecordBatch:
-    """The batch with texts that are no longer than TEXT_MAX."""
+def cut_texts(batch: pa.RecordBatch, *names: str) -> pa.RecordBatch:
+    """Return the batch with texts cut to TEXT_MAX."""
     for name in names:
         at = batch.schema.get_field_index(name)
         batch = batch.set_column(at, name, pc.utf8_slice_codeunits(batch.column(name), 0, TEXT_MAX))
     return batch
 
 
-def said(texts: pa.Array, pattern: str) -> pa.Array:
-    """The whole number that a pattern with a group `n` finds first in each text (null where none)."""
+def first_integer(texts: pa.Array, pattern: str) -> pa.Array:
+    """Return the first integer matched by group `n` of a pattern in each text (null if none)."""
     found = pc.struct_field(pc.extract_regex(texts, pattern), "n")
     return pc.if_else(pc.equal(found, ""), None, found).cast(pa.int64())

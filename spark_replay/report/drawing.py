@@ -1,4 +1,4 @@
-"""Matplotlib figures as SVG that stands inside a page: colours are the page's, ids are unique, nothing is fetched."""
+"""Matplotlib figures as inline SVG: with the page's colours, unique ids and no external resources."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import html
 import io
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib
 from matplotlib.figure import Figure
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 INK, DIM, LINE, BAD, GOOD = "#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04", "#0a0b05"
 SERIES = tuple(f"#0a0b1{number}" for number in range(8))
-"""Colours that stand for those of the page, which differ in light and dark."""
+"""Placeholder colours, replaced by those of the page, which differ between light and dark mode."""
 _VARIABLES = {INK: "ink", DIM: "dim", LINE: "line", BAD: "bad", GOOD: "good"} | {
     colour: f"s{number}" for number, colour in enumerate(SERIES)
 }
@@ -38,7 +41,7 @@ _STYLE: dict[Any, Any] = {
 
 
 class Shape(NamedTuple):
-    """How wide a figure is in inches, for a desk or for a phone; `is_narrow` has it show less."""
+    """Width of a figure in inches, for a desktop or a phone; `is_narrow` reduces details."""
 
     name: str
     width: float
@@ -50,7 +53,7 @@ Draw = Callable[[Figure, Shape], None]
 
 
 class Plot(NamedTuple):
-    """A picture in both shapes, as SVG, and what it shows in words."""
+    """A figure in both shapes, as SVG, and its text alternative."""
 
     name: str
     words: str
@@ -59,7 +62,7 @@ class Plot(NamedTuple):
 
 
 def plot(name: str, words: str, draw: Draw, height: float, narrow_height: float | None = None) -> Plot:
-    """Have a figure drawn in both shapes; heights are in inches."""
+    """Draw a figure in both shapes; heights are in inches."""
     drawn = []
     for shape in (WIDE, NARROW):
         with matplotlib.rc_context(_STYLE):
@@ -89,7 +92,7 @@ def _inline(figure: Figure, name: str, words: str) -> str:
     return re.sub(r"<svg[^>]*>", head, text, count=1)
 
 
-def bare(axis: Any) -> None:
-    """A faint grid behind what is drawn."""
+def bare(axis: Axes) -> None:
+    """Draw a faint grid behind the data."""
     axis.grid(visible=True, alpha=0.6, linewidth=0.6)
     axis.set_axisbelow(True)

@@ -1,4 +1,4 @@
-"""Two answers side by side, decoded, with what differs; and the commands that show their bytes."""
+"""Two decoded responses side by side with their differences, and the commands that show their bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mockraft.wire.json_form import to_json
 from mockraft.wire.messages import request as request_class
 
 HEX_BYTES_MAX = 8_192
-"""Frames longer than this have no command, which would hold them as hex."""
+"""Frames longer than this get no command, since it would contain them as hex."""
 _LINES_MAX = 1_500
 _AROUND = 3
 _FIELD = re.compile(r'"(\w+)": ')
@@ -25,9 +25,9 @@ _CODE = re.compile(r'"errorCode": (-?\d+)')
 
 
 class Line(NamedTuple):
-    """One line of two texts: `word` is same, changed, left, right or skipped (`left` says how many lines).
+    """One line of two texts: `word` is same, changed, left, right or skipped (`left` has the number of lines).
 
-    `is_passed` where the lines differ and that does not count.
+    `is_passed` if the lines differ and a rule excuses it.
     """
 
     left: str
@@ -37,19 +37,19 @@ class Line(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command for the terminal, and what it shows."""
+    """A shell command and its title."""
 
     title: str
     text: str
 
 
 def api_name(api_key: int) -> str:
-    """Kafka's name of an API; "unknown" for the one key that stands for all that have no name."""
+    """Return Kafka's name of an API; "unknown" for the key that stands for all unnamed ones."""
     return api_keys.NAMES.get(api_key, "unknown")
 
 
 def response_text(frame: bytes | None, api_key: int, api_version: int) -> str:
-    """A response as JSON on lines, or why it cannot be that."""
+    """Return a response as indented JSON, or why it cannot be decoded."""
     if frame is None:
         return "(no answer)"
     try:
@@ -62,7 +62,7 @@ def response_text(frame: bytes | None, api_key: int, api_version: int) -> str:
 
 
 def request_text(frame: bytes | None) -> str:
-    """A request as JSON on lines, or why it cannot be that."""
+    """Return a request as indented JSON, or why it cannot be decoded."""
     if frame is None:
         return ""
     try:
@@ -75,9 +75,9 @@ def request_text(frame: bytes | None) -> str:
 
 
 def side_by_side(left: str, right: str, counted: Collection[str] = ("",)) -> list[Line]:
-    """The lines of both texts beside each other, with long stretches that are the same left out.
+    """Return the lines of both texts side by side, with long equal stretches left out.
 
-    `counted` are the paths (`topics[].name`) at which a difference counts, as it does beneath them; "" is everywhere.
+    `counted` are the paths (`topics[].name`) at or beneath which a difference counts; "" is everywhere.
     """
     lefts, rights = left.splitlines()[:_LINES_MAX], right.splitlines()[:_LINES_MAX]
     left_paths, right_paths = _paths(lefts), _paths(rights)
@@ -98,7 +98,7 @@ def side_by_side(left: str, right: str, counted: Collection[str] = ("",)) -> lis
 def decode_command(
     frame: bytes | None, api_key: int, api_version: int, *, is_response: bool, verb: str = "decode"
 ) -> str:
-    """`mockraft decode` of a frame, empty where there is no frame or a command would be too long."""
+    """Return `mockraft decode` of a frame; empty if there is no frame or it is too long for a command."""
     if frame is None or len(frame) > HEX_BYTES_MAX:
         return ""
     framed = len(frame).to_bytes(4, "big") + frame
@@ -107,14 +107,14 @@ def decode_command(
 
 
 def replay_command(captures: list[str], ports: list[int]) -> str:
-    """`mockraft replay` of the whole capture, without Spark."""
+    """Return `mockraft replay` of the whole capture, without Spark."""
     capture = shlex.quote(captures[0]) if len(captures) == 1 else "CAPTURE"
-    told = "".join(f" --port {port}" for port in ports)
-    return f"mockraft replay --capture {capture}{told} --bootstrap 127.0.0.1:9093"
+    port_options = "".join(f" --port {port}" for port in ports)
+    return f"mockraft replay --capture {capture}{port_options} --bootstrap 127.0.0.1:9093"
 
 
 def noted(line: str) -> str:
-    """The name of the error code that a line of JSON has, else nothing."""
+    """Return the name of the error code in a line of JSON, or an empty string."""
     found = _CODE.search(line)
     return error_codes.name(int(found[1])) if found and abs(int(found[1])) < 1 << 15 and int(found[1]) else ""
 
@@ -124,26 +124,26 @@ def _shortened(lines: list[str], *, is_first: bool, is_last: bool) -> list[Line]
     if len(lines) <= before + after + 2:
         return [Line(line, line, "same") for line in lines]
     head, tail = lines[:before], lines[len(lines) - after :]
-    skipped = Line(f"{len(lines) - before - after} lines the same", "", "skipped")
+    skipped = Line(f"{len(lines) - before - after} equal lines", "", "skipped")
     return [*[Line(each, each, "same") for each in head], skipped, *[Line(each, each, "same") for each in tail]]
 
 
 def _paths(lines: list[str]) -> list[str]:
-    """The path of each line of JSON that `_pretty` made: fields with dots, [] for any element; "" for other text."""
+    """Return the path of each line of JSON made by `_pretty`: dotted fields, [] for any element; "" for other text."""
     found: list[str] = []
     open_: list[str] = []
     for line in lines:
-        said = line.strip()
-        if said[:1] in ("}", "]") and open_:
+        text = line.strip()
+        if text[:1] in ("}", "]") and open_:
             found.append(_path(open_))
             open_.pop()
             continue
-        field = _FIELD.match(said)
+        field = _FIELD.match(text)
         part = field[1] if field else ""
-        if said.endswith("["):
+        if text.endswith("["):
             open_.append(f"{part}[]")
             found.append(_path(open_).removesuffix("[]"))
-        elif said.endswith("{"):
+        elif text.endswith("{"):
             open_.append(part)
             found.append(_path(open_))
         else:

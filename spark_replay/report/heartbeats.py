@@ -1,4 +1,4 @@
-"""How regularly each broker's heartbeats come."""
+"""Intervals between each broker's heartbeats."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from mockraft.spark_replay.report.columns import said, whole
+from mockraft.spark_replay.report.columns import first_integer, integers
 from mockraft.spark_replay.report.sketches import LogHistogram, TimeBins
 from mockraft.wire import api_keys
 
@@ -18,14 +18,14 @@ _BINS_MAX = 256
 
 
 class Gap(NamedTuple):
-    """A time without a heartbeat, and when it ended."""
+    """A period without a heartbeat, by its length and end."""
 
     interval_ns: int
     until_ns: int
 
 
-class Pulse:
-    """One broker's heartbeats. A spell is what one connection carried of them, from its first to its last."""
+class BrokerHeartbeats:
+    """One broker's heartbeats. A spell is the first to the last heartbeat of one connection."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -40,8 +40,8 @@ class Pulse:
         self._intervals(np.diff(times_ns), times_ns[1:])
         self._spell(connection, (int(times_ns[0]), int(times_ns[-1])))
 
-    def merge(self, other: Pulse) -> None:
-        """Add another's heartbeats of the same broker."""
+    def merge(self, other: BrokerHeartbeats) -> None:
+        """Add heartbeats of the same broker from another sum."""
         self.count += other.count
         self.intervals.merge(other.intervals)
         self.longest.merge(other.longest)
@@ -49,16 +49,16 @@ class Pulse:
         for connection, spell in other.spells.items():
             self._spell(connection, spell)
 
-    def joined(self) -> Pulse:
-        """The same with the intervals from each connection's last heartbeat to the next one's first."""
-        whole_pulse = Pulse()
-        whole_pulse.merge(self)
+    def joined(self) -> BrokerHeartbeats:
+        """Return a copy that includes the intervals from each connection's last heartbeat to the next one's first."""
+        joined = BrokerHeartbeats()
+        joined.merge(self)
         until = None
         for first, last in sorted(self.spells.values()):
             if until is not None and first > until:
-                whole_pulse._intervals(np.array([first - until]), np.array([first]))
+                joined._intervals(np.array([first - until]), np.array([first]))
             until = last if until is None else max(until, last)
-        return whole_pulse
+        return joined
 
     def _spell(self, connection: tuple[int, int], spell: tuple[int, int]) -> None:
         had = self.spells.get(connection)
@@ -82,10 +82,10 @@ class Pulse:
 
 
 class Heartbeats:
-    """The pulses of brokers, by id; heartbeats of those beyond BROKERS_MAX are only counted."""
+    """The heartbeats by broker id; those of brokers beyond BROKERS_MAX are only counted."""
 
     def __init__(self) -> None:
-        self.pulses: dict[int, Pulse] = {}
+        self.brokers: dict[int, BrokerHeartbeats] = {}
         self.others = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -97,8 +97,8 @@ class Heartbeats:
         if not beats.num_rows:
             return
         brokers = pc.coalesce(broker_ids(beats), -1).to_numpy(zero_copy_only=False)
-        connections, incarnations = whole(beats, "conn_id"), whole(beats, "incarnation")
-        times = whole(beats, "ts_last_ns")
+        connections, incarnations = integers(beats, "conn_id"), integers(beats, "incarnation")
+        times = integers(beats, "ts_last_ns")
         order = np.lexsort((times, incarnations, connections, brokers))
         keys = np.stack([brokers, connections, incarnations])[:, order]
         starts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
@@ -107,22 +107,22 @@ class Heartbeats:
             self._beat(int(brokers[at]), (int(connections[at]), int(incarnations[at])), times[part])
 
     def merge(self, other: Heartbeats) -> None:
-        """Add the pulses of other rows."""
+        """Add the heartbeats of other rows."""
         self.others += other.others
-        for broker, pulse in other.pulses.items():
-            if broker in self.pulses or len(self.pulses) < BROKERS_MAX:
-                self.pulses.setdefault(broker, Pulse()).merge(pulse)
+        for broker, heartbeats in other.brokers.items():
+            if broker in self.brokers or len(self.brokers) < BROKERS_MAX:
+                self.brokers.setdefault(broker, BrokerHeartbeats()).merge(heartbeats)
             else:
-                self.others += pulse.count
+                self.others += heartbeats.count
 
     def _beat(self, broker: int, connection: tuple[int, int], times_ns: np.ndarray) -> None:
-        if broker in self.pulses or len(self.pulses) < BROKERS_MAX:
-            self.pulses.setdefault(broker, Pulse()).beat(connection, times_ns)
+        if broker in self.brokers or len(self.brokers) < BROKERS_MAX:
+            self.brokers.setdefault(broker, BrokerHeartbeats()).beat(connection, times_ns)
         else:
             self.others += len(times_ns)
 
 
 def broker_ids(batch: pa.RecordBatch) -> pa.Array:
-    """The broker that each request is of: as its body says, or by its client id, which brokers make of theirs."""
-    by_body = said(batch.column("body"), r'"brokerId":\s*(?P<n>\d{1,10})\b')
-    return pc.coalesce(by_body, said(batch.column("client_id"), r"^(?P<n>\d{1,10})$"))
+    """Return the broker of each request: from its body, or from its client id, which brokers derive from their id."""
+    by_body = first_integer(batch.column("body"), r'"brokerId":\s*(?P<n>\d{1,10})\b')
+    return pc.coalesce(by_body, first_integer(batch.column("client_id"), r"^(?P<n>\d{1,10})$"))

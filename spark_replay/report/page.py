@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else."""
+"""Render the report as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from importlib import metadata, resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.report import replay_sections, sections
 from mockraft.spark_replay.report.captured import Frames, frame_key, frames_of_tables, traffic_of_captures
+from mockraft.spark_replay.report.events import DISPLAY_NAMES, LOUD
 from mockraft.spark_replay.report.examples import api_name, replay_command
-from mockraft.spark_replay.report.happenings import LOUD, WORDS_OF_MOMENTS
 from mockraft.spark_replay.report.replayed import Replayed
 from mockraft.spark_replay.report.sources import OnRows, replay_of_tables, rules_of, traffic_of_tables
 from mockraft.spark_replay.report.traffic import Traffic
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 _KINDS = ("changed", "missing", "extra", "order")
 _QUIET_STEPS = 3
@@ -25,7 +28,7 @@ _CELL_MAX = 120
 
 
 class NoTemplatesError(RuntimeError):
-    """Jinja2 or matplotlib is not installed; the message says how to install them."""
+    """Raised if Jinja2 or matplotlib is not installed; the message explains how to install them."""
 
 
 def write_report(
@@ -39,17 +42,17 @@ def write_report(
     on_error: OnError = "fail",
     on_rows: OnRows = lambda _, __, ___: None,
 ) -> dict[str, Any]:
-    """Write the report of tables or of captures, with what a replay of them found, and give its numbers as JSON.
+    """Write the report of tables or of captures and of their replay, and return its numbers as JSON.
 
     Args:
         out: the HTML file.
-        tables: a folder of Parquet tables: messages, and where there are any conn_events, file_events and frames.
+        tables: a folder of Parquet tables: messages, and optionally conn_events, file_events and frames.
         captures: capture files, read and decoded here instead.
         ports: those of the servers in the captures; none for all.
         replay: a folder with the tables replay_results and diffs.
         title: the page's heading.
-        on_error: what of captures is damaged is a SourceError (`fail`), or counted while reading goes on behind it.
-        on_rows: told of progress.
+        on_error: damage in captures raises SourceError (`fail`), or is counted and reading continues behind it.
+        on_rows: called with progress.
 
     Raises:
         SourceError: a table, a column or a capture is missing or cannot be read.
@@ -70,7 +73,7 @@ def write_report(
         content |= _traffic(traffic, frames)
     if replayed is not None and replay is not None:
         content |= _replay(replayed, replay, frames, [str(path) for path in captures], sorted(ports))
-    content["title"] = title or ("What a replay found" if replayed else "Captured Kafka traffic")
+    content["title"] = title or ("Replay results" if replayed else "Captured Kafka traffic")
     summary = _summary(content)
     if traffic is not None:
         content |= _pictures(traffic, content)
@@ -85,11 +88,11 @@ def _sources(tables: Path | None, captures: Sequence[Path], replay: Path | None)
 
 def _traffic(traffic: Traffic, frames: Frames) -> dict[str, Any]:
     total = sections.totals(traffic)
-    brokers, alarm_ns = sections.pulses(traffic)
-    listed = sections.happenings(traffic)
+    brokers, alarm_ns = sections.brokers_by_silence(traffic)
+    listed = sections.event_rows(traffic)
     shown, others = sections.clients(traffic)
-    counts, sizes = traffic.happenings.counts.counts, traffic.happenings.bytes.counts
-    told = sum(each["kind"] in LOUD or each["kind"] == "registered" for each in listed)
+    counts, sizes = traffic.events.counts.counts, traffic.events.bytes.counts
+    listed_count = sum(each["kind"] in LOUD or each["kind"] == "registered" for each in listed)
     moments = {kind: sum(each["kind"] == kind for each in listed) for kind in ("new leader", "fenced", "unfenced")}
     return {
         "total": total,
@@ -98,8 +101,8 @@ def _traffic(traffic: Traffic, frames: Frames) -> dict[str, Any]:
         "gaps": {"count": counts.get("gap", 0), "bytes": sizes.get("gap", 0)},
         "moments": moments,
         "damaged": sections.damaged(traffic),
-        "more_happened": max(0, sum(counts.get(kind, 0) for kind in (*LOUD, "registered")) - told),
-        "words": WORDS_OF_MOMENTS,
+        "more_happened": max(0, sum(counts.get(kind, 0) for kind in (*LOUD, "registered")) - listed_count),
+        "words": DISPLAY_NAMES,
         "apis": sections.apis(traffic),
         "happenings": listed,
         "heartbeats": sections.heartbeat_rows(brokers, alarm_ns, total["firstNs"]),
@@ -156,13 +159,13 @@ def _pictures(traffic: Traffic, content: dict[str, Any]) -> dict[str, Any]:
     drawn: dict[str, Any] = {"timeline": None, "latency": None, "heartbeat_plot": None}
     if traffic.requests:
         quiet_s = max(3.0, total["seconds"] / 100)
-        drawn["timeline"] = plots.timeline(sections.series(traffic), traffic.happenings.listed(), span, quiet_s)
+        drawn["timeline"] = plots.timeline(sections.series(traffic), traffic.events.listed(), span, quiet_s)
     ranked = [row for row in content["apis"] if row["ms"]][:12]
     if ranked:
         keys = {api_name(key): histogram for key, histogram in traffic.latencies.items()}
         drawn["latency"] = plots.latencies({row["api"]: keys[row["api"]] for row in ranked})
-    brokers, alarm_ns = sections.pulses(traffic)
-    lively = {name: pulse for name, pulse in brokers[: sections.BROKERS_SHOWN] if pulse.intervals.total}
+    brokers, alarm_ns = sections.brokers_by_silence(traffic)
+    lively = {name: heartbeats for name, heartbeats in brokers[: sections.BROKERS_SHOWN] if heartbeats.intervals.total}
     if lively:
         drawn["heartbeat_plot"] = plots.heartbeats(lively, span, alarm_ns)
     return drawn
@@ -173,9 +176,9 @@ def _rendered(content: dict[str, Any]) -> str:
         from jinja2 import Environment, FunctionLoader
     except ModuleNotFoundError:
         raise NoTemplatesError(_MISSING) from None
-    room = resources.files("mockraft.spark_replay.report")
+    folder = resources.files("mockraft.spark_replay.report")
     environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, loader=FunctionLoader(lambda name: _text(room, name))
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, loader=FunctionLoader(lambda name: _text(folder, name))
     )
     environment.filters |= {
         "count": lambda number: f"{number:,}",
@@ -186,27 +189,26 @@ def _rendered(content: dict[str, Any]) -> str:
         "utc": lambda ns: f"{datetime.fromtimestamp(ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC",
         "brief": lambda text: "" if text is None else text if len(text) <= _CELL_MAX else f"{text[:_CELL_MAX]}…",
     }
-    script = _text(room, "report.js")
+    script = _text(folder, "report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html.j2").render(
         content,
-        style=_text(room, "report.css"),
+        style=_text(folder, "report.css"),
         script=script,
         script_hash=digest,
         version=metadata.version("mockraft"),
     )
 
 
-def _text(room: Any, name: str) -> str:
-    text: str = room.joinpath(name).read_text(encoding="utf-8")
-    return text
+def _text(folder: Traversable, name: str) -> str:
+    return folder.joinpath(name).read_text(encoding="utf-8")
 
 
 _MISSING = "the report needs Jinja2 and matplotlib: pip install 'mockraft[spark]'"
 
 
 def _share(part: int, whole: int) -> str:
-    """A share in percent; 100 % and 0 % are only said where nothing is missing or there."""
+    """Return a share in percent; 100 % and 0 % only if exact."""
     if not whole or part == whole:
         return "100 %" if whole else "–"
     if not part:

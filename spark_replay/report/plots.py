@@ -1,17 +1,20 @@
-"""The pictures of a report."""
+"""The figures of a report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter
 from mockraft.spark_replay.report.drawing import BAD, DIM, GOOD, INK, LINE, SERIES, Plot, Shape, bare, plot
-from mockraft.spark_replay.report.happenings import WORDS_OF_MOMENTS, Happening
-from mockraft.spark_replay.report.heartbeats import Pulse
+from mockraft.spark_replay.report.events import DISPLAY_NAMES, TrafficEvent
+from mockraft.spark_replay.report.heartbeats import BrokerHeartbeats
 from mockraft.spark_replay.report.sketches import WIDTHS_S, LogHistogram, TimeBins
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _POINTS_MAX = 320
 _LANES = {
@@ -33,12 +36,12 @@ _LINED = ("new leader", "fenced", "gap", "desync")
 
 
 def timeline(
-    requests: Mapping[str, TimeBins], happenings: Sequence[Happening], span_ns: tuple[int, int], quiet_s: float
+    requests: Mapping[str, TimeBins], events: Sequence[TrafficEvent], span_ns: tuple[int, int], quiet_s: float
 ) -> Plot:
-    """Requests a second by API, and beneath what happened; times without any request for `quiet_s` are shaded."""
+    """Plot requests per second by API, with events beneath; periods of `quiet_s` without requests are shaded."""
     first_ns, last_ns = span_ns
     rates, step_s = _rates(requests, first_ns, last_ns)
-    lanes = [kind for kind in _LANES if any(each.kind == kind for each in happenings)]
+    lanes = [kind for kind in _LANES if any(each.kind == kind for each in events)]
 
     def draw(figure: Figure, shape: Shape) -> None:
         grid = figure.subplots(
@@ -62,20 +65,20 @@ def timeline(
         for begin_s, end_s in _quiet(np.sum(list(rates.values()), axis=0), step_s, quiet_s):
             for each in grid[:, 0]:
                 each.axvspan(begin_s, end_s, color=DIM, alpha=0.14, linewidth=0)
-        for each in happenings:
+        for each in events:
             if each.kind in _LINED:
                 axis.axvline((each.at_ns - first_ns) / 1e9, color=_LANES[each.kind], linewidth=0.8, linestyle=":")
         if lanes:
-            _lanes(grid[1][0], lanes, happenings, first_ns)
+            _lanes(grid[1][0], lanes, events, first_ns)
         grid[-1][0].set_xlabel("seconds since the first frame")
         grid[-1][0].set_xlim(0, max((last_ns - first_ns) / 1e9, step_s))
 
     height = 2.6 + 0.22 * len(lanes)
-    return plot("timeline", "Requests a second by API over time, with what happened marked beneath", draw, height)
+    return plot("timeline", "Requests per second by API over time, with events marked beneath", draw, height)
 
 
 def latencies(histograms: Mapping[str, LogHistogram]) -> Plot:
-    """The share of answers that took no longer than so long, for each API."""
+    """Plot the cumulative distribution of latency for each API."""
 
     def draw(figure: Figure, shape: Shape) -> None:
         axis = figure.subplots()
@@ -89,8 +92,8 @@ def latencies(histograms: Mapping[str, LogHistogram]) -> Plot:
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter(FuncFormatter(_milliseconds))
         axis.xaxis.set_minor_formatter(NullFormatter())
-        axis.set_xlabel("from the request's last byte to the answer's")
-        axis.set_ylabel("share of answers")
+        axis.set_xlabel("from the request's last byte to the response's")
+        axis.set_ylabel("share of responses")
         axis.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.0%}"))
         axis.set_ylim(0, 1.02)
         bare(axis)
@@ -100,25 +103,25 @@ def latencies(histograms: Mapping[str, LogHistogram]) -> Plot:
             axis.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
     narrow = 3.0 + 0.16 * ((len(histograms) + 1) // 2)
-    return plot("latency", "Distribution of the time to answer, by API", draw, 3.2, narrow)
+    return plot("latency", "Distribution of latency by API", draw, 3.2, narrow)
 
 
-def heartbeats(pulses: Mapping[str, Pulse], span_ns: tuple[int, int], alarm_ns: int) -> Plot:
-    """The longest interval between two heartbeats over time, and beneath where each broker is heard of.
+def heartbeats(brokers: Mapping[str, BrokerHeartbeats], span_ns: tuple[int, int], alarm_ns: int) -> Plot:
+    """Plot the longest interval between heartbeats over time, and beneath it the presence of each broker.
 
     Intervals over `alarm_ns` are shown as gaps.
     """
     first_ns, last_ns = span_ns
-    drawn = dict(list(pulses.items())[: len(SERIES)])
+    drawn = dict(list(brokers.items())[: len(SERIES)])
 
     def draw(figure: Figure, shape: Shape) -> None:
-        axis, lanes = figure.subplots(2, 1, sharex=True, height_ratios=[5, max(1.2, 0.7 * len(pulses))])
-        for number, (name, pulse) in enumerate(drawn.items()):
-            width_ns = pulse.longest.width_ns
-            bins = sorted(pulse.longest.values.items())
+        axis, lanes = figure.subplots(2, 1, sharex=True, height_ratios=[5, max(1.2, 0.7 * len(brokers))])
+        for number, (name, heartbeats) in enumerate(drawn.items()):
+            width_ns = heartbeats.longest.width_ns
+            bins = sorted(heartbeats.longest.values.items())
             at_s = np.array([(key * width_ns + width_ns / 2 - first_ns) / 1e9 for key, _ in bins])
             values_s = np.array([value / 1e9 for _, value in bins])
-            # Nothing is drawn over a time in which nothing was heard.
+            # Break the line over periods without heartbeats.
             breaks = np.flatnonzero(np.diff(at_s) > max(alarm_ns / 1e9, 4 * width_ns / 1e9)) + 1
             axis.plot(
                 np.insert(at_s, breaks, np.nan),
@@ -136,35 +139,35 @@ def heartbeats(pulses: Mapping[str, Pulse], span_ns: tuple[int, int], alarm_ns: 
         axis.set_ylabel("between heartbeats")
         axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3 if shape.is_narrow else 8, borderaxespad=0.2)
         bare(axis)
-        for row, pulse in enumerate(pulses.values()):
-            _presence(lanes, row, pulse, first_ns, alarm_ns)
-        lanes.set_yticks(range(len(pulses)), list(pulses))
-        lanes.set_ylim(len(pulses) - 0.5, -0.5)
+        for row, heartbeats in enumerate(brokers.values()):
+            _presence(lanes, row, heartbeats, first_ns, alarm_ns)
+        lanes.set_yticks(range(len(brokers)), list(brokers))
+        lanes.set_ylim(len(brokers) - 0.5, -0.5)
         lanes.tick_params(left=False)
         lanes.spines["left"].set_visible(False)
         lanes.set_xlabel("seconds since the first frame")
         lanes.set_xlim(0, max((last_ns - first_ns) / 1e9, 1e-3))
 
-    height = 2.4 + 0.25 * len(pulses)
+    height = 2.4 + 0.25 * len(brokers)
     return plot("heartbeats", "Intervals between heartbeats over time, by broker", draw, height)
 
 
-def _presence(axis: Any, row: int, pulse: Pulse, first_ns: int, alarm_ns: int) -> None:
-    begin = min(spell[0] for spell in pulse.spells.values())
-    end = max(spell[1] for spell in pulse.spells.values())
+def _presence(axis: Axes, row: int, heartbeats: BrokerHeartbeats, first_ns: int, alarm_ns: int) -> None:
+    begin = min(spell[0] for spell in heartbeats.spells.values())
+    end = max(spell[1] for spell in heartbeats.spells.values())
     axis.barh(row, (end - begin) / 1e9, left=(begin - first_ns) / 1e9, height=0.45, color=GOOD, linewidth=0)
-    for interval_ns, until_ns in pulse.gaps:
+    for interval_ns, until_ns in heartbeats.gaps:
         if interval_ns > alarm_ns:
             left, width = (until_ns - interval_ns - first_ns) / 1e9, interval_ns / 1e9
             axis.barh(row, width, left=left, height=0.5, color=BAD, linewidth=0)
 
 
-def _lanes(axis: Any, lanes: list[str], happenings: Sequence[Happening], first_ns: int) -> None:
+def _lanes(axis: Axes, lanes: list[str], events: Sequence[TrafficEvent], first_ns: int) -> None:
     for row, kind in enumerate(lanes):
-        at_s = [(each.at_ns - first_ns) / 1e9 for each in happenings if each.kind == kind]
+        at_s = [(each.at_ns - first_ns) / 1e9 for each in events if each.kind == kind]
         axis.axhline(row, color=LINE, linewidth=0.6)
         axis.plot(at_s, [row] * len(at_s), "D", color=_LANES[kind], markersize=4, markeredgewidth=0, clip_on=False)
-    axis.set_yticks(range(len(lanes)), [WORDS_OF_MOMENTS.get(kind, kind) for kind in lanes])
+    axis.set_yticks(range(len(lanes)), [DISPLAY_NAMES.get(kind, kind) for kind in lanes])
     axis.set_ylim(len(lanes) - 0.4, -0.6)
     axis.tick_params(left=False, labelcolor=INK)
     for side in ("left", "bottom"):
@@ -172,7 +175,7 @@ def _lanes(axis: Any, lanes: list[str], happenings: Sequence[Happening], first_n
 
 
 def _rates(requests: Mapping[str, TimeBins], first_ns: int, last_ns: int) -> tuple[dict[str, Any], float]:
-    """Requests a second of each name in steps of the same width, and that width."""
+    """Return requests per second by name in steps of equal width, and that width."""
     wanted_s = max(0.01, (last_ns - first_ns) / 1e9 / _POINTS_MAX)
     step = next((at for at, width in enumerate(WIDTHS_S) if width >= wanted_s), len(WIDTHS_S) - 1)
     step = max([step, *(bins.step for bins in requests.values())])
@@ -191,7 +194,7 @@ def _rates(requests: Mapping[str, TimeBins], first_ns: int, last_ns: int) -> tup
 
 
 def _quiet(rate: Any, step_s: float, quiet_s: float) -> list[tuple[float, float]]:
-    """Stretches without a request."""
+    """Return the periods without a request."""
     spells, begin = [], None
     for at, value in enumerate(rate[:-1].tolist()):
         if value == 0 and begin is None:
@@ -202,5 +205,5 @@ def _quiet(rate: Any, step_s: float, quiet_s: float) -> list[tuple[float, float]
     return [(begin_s, end_s) for begin_s, end_s in spells if end_s - begin_s >= quiet_s]
 
 
-def _milliseconds(value: float, _: Any = None) -> str:
+def _milliseconds(value: float, _: object = None) -> str:
     return f"{value * 1000:g} µs" if value < 1 else f"{value:g} ms" if value < 1000 else f"{value / 1000:g} s"

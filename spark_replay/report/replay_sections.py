@@ -1,4 +1,4 @@
-"""What the page says of a replay: outcomes, differences with their first examples, rules."""
+"""The replay part of the page: outcomes, differences with their first examples, rules."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _ANSWERS = ["session", "number", "api_key", "api_version", "captured_response", 
 
 
 def shown_examples(replayed: Replayed) -> list[tuple[Place, dict[str, Any]]]:
-    """The first examples of the most frequent differences."""
+    """Return the first examples of the most frequent differences."""
     places = [place for place, _ in replayed.found if place in replayed.examples]
     return [(place, replayed.examples[place]) for place in places[:EXAMPLES_SHOWN]]
 
 
 def wanted_requests(replayed: Replayed) -> set[FrameKey]:
-    """The requests of the examples that are shown."""
+    """Return the requests of the examples that are shown."""
     return {(row["conn_id"], row["incarnation"], row["request_frame_no"], False) for _, row in shown_examples(replayed)}
 
 
 def replay_totals(replayed: Replayed) -> dict[str, Any]:
-    """The numbers at the top, and a row for each API."""
+    """Return the totals, and a row for each API."""
     rows: dict[int, dict[str, Any]] = {}
     for (key, status, equal, raw_equal), count in replayed.outcomes.counts.items():
         row = rows.setdefault(
@@ -69,7 +69,7 @@ def replay_totals(replayed: Replayed) -> dict[str, Any]:
 
 
 def differences(replayed: Replayed) -> list[dict[str, Any]]:
-    """A row for each API and path: how often it is changed, missing, extra or in another order; most frequent first."""
+    """Return a row for each API and path with counts of changed, missing, extra and order; most frequent first."""
     rows: dict[tuple[int, str], dict[str, Any]] = {}
     for (key, path, kind), count in replayed.found[:_PLACES_MAX]:
         row = rows.setdefault(
@@ -86,25 +86,28 @@ def differences(replayed: Replayed) -> list[dict[str, Any]]:
 
 
 def rules(replayed: Replayed, listed: list[dict[str, Any]] | None) -> dict[str, Any]:
-    """How often rules fired, and those that never did (None where the replay did not write its rules down)."""
+    """Return how often rules fired, and those that never did (None if the replay did not record its rules)."""
     fired = [{"rule": rule, "fired": count} for rule, count in replayed.rules.most_common(200)]
     if listed is None:
         return {"fired": fired, "never": None, "count": None}
     never = [row for row in listed if not row.get("fired") and row["rule"] not in replayed.rules.counts]
     counted = [row for row in listed if row.get("fired")]
-    told = [{"rule": row["rule"], "fired": row["fired"]} for row in counted] if counted else fired
-    return {"fired": sorted(told, key=lambda row: -row["fired"]), "never": never, "count": len(listed)}
+    fired_rows = [{"rule": row["rule"], "fired": row["fired"]} for row in counted] if counted else fired
+    return {"fired": sorted(fired_rows, key=lambda row: -row["fired"]), "never": never, "count": len(listed)}
 
 
 def decoded_examples(replayed: Replayed, folder: Path, requests: Frames) -> list[dict[str, Any]]:
-    """The examples with request and both answers decoded, and the commands that show the same. Raises SourceError."""
+    """Return the examples with request and both responses decoded, and commands that show the same.
+
+    Raises SourceError.
+    """
     examples = shown_examples(replayed)
     if not examples:
         return []
-    asked = ds.field("number").isin(sorted({row["number"] for _, row in examples})) & ds.field("session").isin(
+    condition = ds.field("number").isin(sorted({row["number"] for _, row in examples})) & ds.field("session").isin(
         sorted({row["session"] for _, row in examples})
     )
-    rows = rows_where(folder, "replay_results", asked, _ANSWERS, 100 * EXAMPLES_SHOWN)
+    rows = rows_where(folder, "replay_results", condition, _ANSWERS, 100 * EXAMPLES_SHOWN)
     answers = {(row["session"], row["number"]): row for row in rows}
     by_exchange: dict[tuple[str, int], dict[str, Any]] = {}
     for place, row in examples:
@@ -121,7 +124,7 @@ def decoded_examples(replayed: Replayed, folder: Path, requests: Frames) -> list
 
 
 def _counted(replayed: Replayed, key: int) -> list[str]:
-    """The paths of an API at which differences count; everywhere in an Envelope, whose answer is shown as bytes."""
+    """Return the paths of an API at which differences count; all in an Envelope, whose response is shown as bytes."""
     return [""] if key == api_keys.ENVELOPE else [path for (of, path, _), _ in replayed.found if of == key]
 
 
@@ -130,8 +133,8 @@ def _example(answer: dict[str, Any], request: bytes | None, counted: list[str]) 
     captured, live = answer["captured_response"], answer["live_response"]
     commands = [
         Command("the request", decode_command(request, key, version, is_response=False)),
-        Command("the captured answer", decode_command(captured, key, version, is_response=True)),
-        Command("the live answer", decode_command(live, key, version, is_response=True)),
+        Command("the captured response", decode_command(captured, key, version, is_response=True)),
+        Command("the live response", decode_command(live, key, version, is_response=True)),
     ]
     lines = side_by_side(response_text(captured, key, version), response_text(live, key, version), counted)
     return {

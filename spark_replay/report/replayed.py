@@ -1,4 +1,4 @@
-"""What a replay found, added up: outcomes by API, differences by API and path with their first example."""
+"""Sums over replay results: outcomes by API, differences by API and path with their first example."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from mockraft.spark_replay.report.columns import counted, cut, whole
+from mockraft.spark_replay.report.columns import count_rows, cut_texts, integers
 from mockraft.spark_replay.report.sketches import LogHistogram, Tally
-from mockraft.spark_replay.report.traffic import known
+from mockraft.spark_replay.report.traffic import known_api
 
 PASSED_OVER = "volatile_ok"
-"""The kind of a difference that a rule allows."""
+"""The kind of a difference excused by a rule."""
 _EXAMPLES_MAX = 500
 _OUTCOME = ["api_key", "status", "equal", "raw_equal"]
 _PLACE = ["api_key", "path", "kind"]
 _EXAMPLE = ["session", "number", "conn_id", "incarnation", "request_frame_no", "api_key", "api_version", "path"]
 _EXAMPLE += ["kind", "expected", "actual", "rule"]
 RESULT_COLUMNS = [*_OUTCOME, "run_id", "session", "mode", "detail", "captured_latency_ns", "latency_ns"]
-"""What `Replayed` looks at of REPLAY_RESULTS."""
+"""The columns of REPLAY_RESULTS used by `Replayed`."""
 
 Place = tuple[int, str, str]
 
 
 class Replayed:
-    """The sums over REPLAY_RESULTS and DIFFS; `add_…` takes one batch, `merge` the sums of others."""
+    """Sums over REPLAY_RESULTS and DIFFS; `add_…` takes one batch, `merge` other sums."""
 
     def __init__(self) -> None:
         self.outcomes = Tally()
@@ -41,21 +41,21 @@ class Replayed:
 
     def add_results(self, batch: pa.RecordBatch) -> None:
         """Add rows of REPLAY_RESULTS."""
-        batch = cut(batch.select(RESULT_COLUMNS), "detail", "session")
-        for row in counted(batch, _OUTCOME):
-            self.outcomes.add((known(row["api_key"]), *(row[name] for name in _OUTCOME[1:])), row["rows"])
+        batch = cut_texts(batch.select(RESULT_COLUMNS), "detail", "session")
+        for row in count_rows(batch, _OUTCOME):
+            self.outcomes.add((known_api(row["api_key"]), *(row[name] for name in _OUTCOME[1:])), row["rows"])
         for tally, name in ((self.sessions, "session"), (self.modes, "mode"), (self.runs, "run_id")):
-            for row in counted(batch, [name]):
+            for row in count_rows(batch, [name]):
                 tally.add(row[name], row["rows"])
         missed = batch.filter(pc.not_equal(batch.column("status"), "ok"))
-        for row in counted(missed, ["api_key", "status", "detail"]):
-            self.unanswered.add((known(row["api_key"]), row["status"], row["detail"] or ""), row["rows"])
-        keys = whole(batch, "api_key", -1)
+        for row in count_rows(missed, ["api_key", "status", "detail"]):
+            self.unanswered.add((known_api(row["api_key"]), row["status"], row["detail"] or ""), row["rows"])
+        keys = integers(batch, "api_key", -1)
         for histograms, name in ((self.captured_ns, "captured_latency_ns"), (self.live_ns, "latency_ns")):
             there = pc.is_valid(batch.column(name)).to_numpy(zero_copy_only=False)
-            values = whole(batch, name)
+            values = integers(batch, name)
             for key in np.unique(keys[there]).tolist():
-                histograms.setdefault(known(key), LogHistogram()).add(values[there & (keys == key)])
+                histograms.setdefault(known_api(key), LogHistogram()).add(values[there & (keys == key)])
 
     def add_diffs(self, batch: pa.RecordBatch) -> None:
         """Add rows of DIFFS."""
@@ -63,11 +63,11 @@ class Replayed:
             return
         paths = pc.replace_substring_regex(batch.column("path"), r"\[[^\]]*\]", "[]")
         general = batch.set_column(batch.schema.get_field_index("path"), "path", paths)
-        for row in counted(general, ["rule"]):
+        for row in count_rows(general, ["rule"]):
             if row["rule"]:
                 self.rules.add(row["rule"], row["rows"])
-        for row in counted(general, _PLACE):
-            self.places.add((known(row["api_key"]), row["path"], row["kind"]), row["rows"])
+        for row in count_rows(general, _PLACE):
+            self.places.add((known_api(row["api_key"]), row["path"], row["kind"]), row["rows"])
         self._examples(batch, paths)
 
     def merge(self, other: Replayed) -> None:
@@ -82,23 +82,23 @@ class Replayed:
 
     @property
     def sent(self) -> int:
-        """How many requests were sent."""
+        """Number of requests sent."""
         return sum(count for (_, status, *_), count in self.outcomes.counts.items() if status != "left_out")
 
     @property
     def same(self) -> int:
-        """How many answers are as captured, as far as the rules ask."""
+        """Number of responses equal to the captured ones, by the rules."""
         return sum(count for (_, status, equal, _), count in self.outcomes.counts.items() if status == "ok" and equal)
 
     @property
     def found(self) -> list[tuple[Place, int]]:
-        """The places of differences that no rule allows, the most frequent first."""
+        """Return the places of differences that no rule excuses, the most frequent first."""
         return [(place, count) for place, count in self.places.most_common(10_000) if place[2] != PASSED_OVER]
 
     def _examples(self, batch: pa.RecordBatch, paths: pa.Array) -> None:
         table = pa.Table.from_batches([batch.select(_EXAMPLE)]).append_column("place", paths)
         table = table.append_column("row", pa.array(range(len(table)), pa.int64()))
-        # The first of each place in this batch, so that only those become Python objects.
+        # Only the first row of each place in this batch becomes Python objects.
         first = (
             table.group_by(["api_key", "place", "kind"])
             .aggregate([("number", "min")])
@@ -107,7 +107,7 @@ class Replayed:
         keys = ["api_key", "place", "kind", "number"]
         chosen = table.join(first, keys=keys, join_type="inner").combine_chunks()
         for row in chosen.to_pylist():
-            place = (known(row["api_key"]), row.pop("place"), row["kind"])
+            place = (known_api(row["api_key"]), row.pop("place"), row["kind"])
             self._example(place, row)
 
     def _example(self, place: Place, row: dict[str, Any]) -> None:

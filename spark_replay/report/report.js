@@ -1,10 +1,10 @@
 for (const search of document.querySelectorAll("input[type=search]")) {
   const rows = [...search.closest(".tools").nextElementSibling.querySelectorAll("tbody tr")];
-  const told = search.parentElement.querySelector("output");
+  const matches = search.parentElement.querySelector("output");
   search.addEventListener("input", () => {
     const text = search.value.toLowerCase();
     for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(text);
-    told.textContent = text ? `${rows.filter(row => !row.hidden).length} of ${rows.length}` : "";
+    matches.textContent = text ? `${rows.filter(row => !row.hidden).length} of ${rows.length}` : "";
   });
 }
 for (const button of document.querySelectorAll("button[data-open]"))

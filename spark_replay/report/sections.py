@@ -1,4 +1,4 @@
-"""What each part of the page says of a capture, as plain values: the page and its JSON are made of these."""
+"""The parts of the page that describe a capture, as plain values; the page and its JSON are made of these."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
 from mockraft.spark_replay.report.captured import Frames, frame_key
 from mockraft.spark_replay.report.examples import api_name, decode_command
-from mockraft.spark_replay.report.heartbeats import Pulse
+from mockraft.spark_replay.report.heartbeats import BrokerHeartbeats
 from mockraft.spark_replay.report.sketches import LogHistogram, TimeBins
 from mockraft.spark_replay.report.traffic import Traffic
 from mockraft.wire import error_codes
@@ -21,30 +21,30 @@ _CLIENTS_MAX = 50
 _ERRORS_MAX = 100
 
 WORDS_OF_KINDS = {
-    "syn": "connections that began",
-    "fin": "ends of a direction",
+    "syn": "connections opened",
+    "fin": "directions closed (FIN)",
     "rst": "resets",
-    "gap": "stretches that the capture lacks",
+    "gap": "gaps: bytes missing in the capture",
     "dup": "retransmissions",
-    "conflict": "overlaps with other bytes",
-    "midstream": "connections that the capture begins in the middle of",
-    "desync": "places where frames were lost sight of",
-    "tls": "connections that are TLS",
-    "sasl": "connections that log in by SASL tokens",
-    "not_kafka": "connections that are not Kafka's",
-    "hole": "packets that the snap length cut",
-    "unfinished": "frames that the capture ends in the middle of",
-    "oversized": "frames that claim to be too long",
+    "conflict": "retransmissions with different bytes",
+    "midstream": "connections already open when the capture began",
+    "desync": "losses of frame synchronisation",
+    "tls": "TLS connections",
+    "sasl": "connections with raw SASL tokens",
+    "not_kafka": "connections that are not Kafka",
+    "hole": "packets cut by the snap length",
+    "unfinished": "frames incomplete at the end of the capture",
+    "oversized": "frames with an excessive length",
 }
 WORDS_OF_FILES = {
     "fragments": "IP fragments",
     "not_tcp": "packets that are not TCP",
     "unknown_link": "packets of an unknown link type",
-    "cut_header": "packets whose headers the snap length cut",
-    "bad_header": "packets with a broken header",
+    "cut_header": "packets with headers cut by the snap length",
+    "bad_header": "packets with an invalid header",
     "truncated": "the file ends within a packet",
-    "corrupt": "bytes that are no packets",
-    "quarantined": "the file was put aside",
+    "corrupt": "bytes that are not packets",
+    "quarantined": "the file was quarantined",
 }
 
 
@@ -53,7 +53,7 @@ IN_BYTES = frozenset(["truncated", "corrupt"])
 
 
 def totals(traffic: Traffic) -> dict[str, Any]:
-    """The numbers at the top: frames by status, pairing and round trip."""
+    """Return the totals: frames by status, pairing and round trip."""
     decode: Counter[str] = Counter()
     pairs: Counter[str] = Counter()
     trips: Counter[str] = Counter()
@@ -80,7 +80,7 @@ def totals(traffic: Traffic) -> dict[str, Any]:
 
 
 def apis(traffic: Traffic) -> list[dict[str, Any]]:
-    """A row for each API, the most frequent first: versions, how its frames were read and paired, how fast it is."""
+    """Return a row for each API, the most frequent first: versions, decode status, pairing, latency."""
     rows: dict[int, dict[str, Any]] = {}
     for (key, version, is_response, status, roundtrip, pair), count in traffic.coverage.counts.items():
         row = rows.setdefault(key, _api_row(key))
@@ -97,7 +97,7 @@ def apis(traffic: Traffic) -> list[dict[str, Any]]:
 
 
 def milliseconds(histogram: LogHistogram | None) -> dict[str, float] | None:
-    """Percentiles and the largest in milliseconds, None where nothing was measured."""
+    """Return percentiles and the maximum in milliseconds, None without measurements."""
     if histogram is None or histogram.most is None:
         return None
     found = {name: (histogram.quantile(share) or 0) / 1e6 for name, share in QUANTILES.items()}
@@ -105,7 +105,7 @@ def milliseconds(histogram: LogHistogram | None) -> dict[str, float] | None:
 
 
 def series(traffic: Traffic) -> dict[str, TimeBins]:
-    """Requests over time: the most frequent APIs each, and the others together."""
+    """Return requests over time: the most frequent APIs, and the others together."""
     ranked = sorted(traffic.requests.items(), key=lambda item: -sum(item[1].values.values()))
     shown = {api_name(key): bins for key, bins in ranked[: _SERIES_MAX - 1]}
     for _, bins in ranked[_SERIES_MAX - 1 :]:
@@ -113,46 +113,48 @@ def series(traffic: Traffic) -> dict[str, TimeBins]:
     return shown
 
 
-def pulses(traffic: Traffic) -> tuple[list[tuple[str, Pulse]], int]:
-    """Brokers with their heartbeats, the longest silence first, and the interval that is a gap: three usual ones."""
-    joined = {broker: pulse.joined() for broker, pulse in traffic.heartbeats.pulses.items()}
+def brokers_by_silence(traffic: Traffic) -> tuple[list[tuple[str, BrokerHeartbeats]], int]:
+    """Return brokers with their heartbeats, longest silence first, and the gap threshold: three typical intervals."""
+    joined = {broker: heartbeats.joined() for broker, heartbeats in traffic.heartbeats.brokers.items()}
     usual = LogHistogram()
-    for pulse in joined.values():
-        usual.merge(pulse.intervals)
+    for heartbeats in joined.values():
+        usual.merge(heartbeats.intervals)
     alarm_ns = round(_ALARM * (usual.quantile(0.5) or 2e9))
     ranked = sorted(joined.items(), key=lambda item: (-(item[1].intervals.most or 0), item[0]))
-    return [("someone" if broker < 0 else f"broker {broker}", pulse) for broker, pulse in ranked], alarm_ns
+    return [
+        ("unknown broker" if broker < 0 else f"broker {broker}", heartbeats) for broker, heartbeats in ranked
+    ], alarm_ns
 
 
-def heartbeat_rows(brokers: list[tuple[str, Pulse]], alarm_ns: int, first_ns: int) -> list[dict[str, Any]]:
-    """A row for each broker; times of gaps are seconds since the first frame."""
+def heartbeat_rows(brokers: list[tuple[str, BrokerHeartbeats]], alarm_ns: int, first_ns: int) -> list[dict[str, Any]]:
+    """Return a row for each broker; times of gaps are seconds since the first frame."""
     return [
         {
             "broker": name,
-            "heartbeats": pulse.count,
-            "connections": len(pulse.spells),
-            "ms": milliseconds(pulse.intervals),
+            "heartbeats": heartbeats.count,
+            "connections": len(heartbeats.spells),
+            "ms": milliseconds(heartbeats.intervals),
             "gaps": [
                 {"seconds": gap.interval_ns / 1e9, "from": (gap.until_ns - gap.interval_ns - first_ns) / 1e9}
-                for gap in pulse.gaps
+                for gap in heartbeats.gaps
                 if gap.interval_ns > alarm_ns
             ],
         }
-        for name, pulse in brokers
+        for name, heartbeats in brokers
     ]
 
 
-def happenings(traffic: Traffic) -> list[dict[str, Any]]:
-    """What is listed one by one; times are seconds since the first frame."""
+def event_rows(traffic: Traffic) -> list[dict[str, Any]]:
+    """Return the events listed one by one; times are seconds since the first frame."""
     first_ns = traffic.first_ns or 0
     return [
         {"at": (each.at_ns - first_ns) / 1e9, "kind": each.kind, "who": each.who, "detail": each.detail}
-        for each in traffic.happenings.listed()
+        for each in traffic.events.listed()
     ]
 
 
 def errors(traffic: Traffic) -> list[dict[str, Any]]:
-    """Error codes in answers; in one with several, the first counts."""
+    """Return error codes in responses; of several in one response, the first counts."""
     return [
         {"api": api_name(key), "code": code, "name": error_codes.name(code), "answers": count}
         for (key, code), count in traffic.errors.most_common(_ERRORS_MAX)
@@ -160,7 +162,7 @@ def errors(traffic: Traffic) -> list[dict[str, Any]]:
 
 
 def clients(traffic: Traffic) -> tuple[list[dict[str, Any]], int]:
-    """Who asked most, and how many requests are of the others."""
+    """Return the clients with the most requests, and the number of requests of all others."""
     shown = [
         {"clientId": client_id, "host": host, "requests": count}
         for (client_id, host), count in traffic.clients.most_common(_CLIENTS_MAX)
@@ -169,7 +171,7 @@ def clients(traffic: Traffic) -> tuple[list[dict[str, Any]], int]:
 
 
 def not_read(traffic: Traffic) -> dict[str, Any]:
-    """What is in no frame: events of files and of connections, counted."""
+    """Return counts of what is in no frame: events of files and of connections."""
     by_kind: dict[str, dict[str, Any]] = defaultdict(lambda: {"count": 0, "files": [], "details": []})
     for (kind, file, detail), count in traffic.file_events.counts.items():
         row = by_kind[kind]
@@ -181,17 +183,17 @@ def not_read(traffic: Traffic) -> dict[str, Any]:
         {"kind": kind, "words": WORDS_OF_FILES.get(kind, ""), "inBytes": kind in IN_BYTES, **row}
         for kind, row in by_kind.items()
     ]
-    sizes = traffic.happenings.bytes.counts
+    sizes = traffic.events.bytes.counts
     connections = [
         {"kind": kind, "words": WORDS_OF_KINDS.get(kind, ""), "count": count, "bytes": sizes.get(kind, 0)}
-        for kind, count in traffic.happenings.counts.most_common(100)
+        for kind, count in traffic.events.counts.most_common(100)
         if kind in sizes
     ]
     return {"files": sorted(files, key=lambda row: -row["count"]), "connections": connections}
 
 
 def damaged(traffic: Traffic) -> dict[str, int]:
-    """How many places of the files could not be read, and how many bytes."""
+    """Return the number of unreadable places in the files, and of their bytes."""
     found = [(kind, count) for (kind, _, _), count in traffic.file_events.counts.items()]
     return {
         "count": sum(kind in DAMAGE_KINDS for kind, _ in found),
@@ -200,7 +202,7 @@ def damaged(traffic: Traffic) -> dict[str, int]:
 
 
 def unread(traffic: Traffic, frames: Frames) -> list[dict[str, Any]]:
-    """One example of each kind of frame that was not read, or not written again as it was."""
+    """Return one example of each kind of frame that did not decode or round-trip."""
     rows = []
     for (key, version, is_response, status), row in traffic.examples.items():
         frame = frames.get(frame_key(row))
@@ -212,7 +214,7 @@ def unread(traffic: Traffic, frames: Frames) -> list[dict[str, Any]]:
                 "apiKey": row["api_key"],
                 "version": version,
                 "isResponse": is_response,
-                "status": "not the same again" if status == "ok" else status,
+                "status": "round trip differs" if status == "ok" else status,
                 "error": row["error"] or "",
                 "offset": row["first_diff_offset"] if status == "ok" else row["error_offset"],
                 "where": " → ".join(ends[::-1] if is_response else ends),

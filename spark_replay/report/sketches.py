@@ -1,4 +1,4 @@
-"""Counts of any number of rows in little memory, each of which can be merged with that of other rows."""
+"""Mergeable counters of bounded memory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.int64]
 
 WIDTHS_S = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 600, 3_600, 21_600, 86_400, 864_000, 8_640_000, 86_400_000)
-"""Widths of time bins; each is a whole number of the one before, so that bins fit into wider ones."""
+"""Widths of time bins; each is a multiple of the one before, so that bins can be merged into wider ones."""
 _WIDTHS_NS = [round(width * 1e9) for width in WIDTHS_S]
 _STEPS = 16
 
 
 class LogHistogram:
-    """How many numbers are about as large: each bucket's bound is 2^(1/16) of the one before, 4.4 %."""
+    """A histogram with logarithmic buckets: each bound is 2^(1/16) times the one before (4.4 %)."""
 
     def __init__(self) -> None:
         self.counts: Numbers = np.zeros(64 * _STEPS, np.int64)
@@ -25,7 +25,7 @@ class LogHistogram:
         self.most: int | None = None
 
     def add(self, values: Numbers) -> None:
-        """Count numbers; what is below 1 is counted as 1."""
+        """Count numbers; those below 1 count as 1."""
         if not len(values):
             return
         buckets = (np.log2(np.maximum(values, 1)) * _STEPS).astype(np.int64)
@@ -33,18 +33,18 @@ class LogHistogram:
         self._bounds(int(values.min()), int(values.max()))
 
     def merge(self, other: LogHistogram) -> None:
-        """Count what the other has counted."""
+        """Add the counts of another histogram."""
         self.counts += other.counts
         if other.least is not None and other.most is not None:
             self._bounds(other.least, other.most)
 
     @property
     def total(self) -> int:
-        """How many numbers there are."""
+        """Number of values."""
         return int(self.counts.sum())
 
     def quantile(self, share: float) -> float | None:
-        """The number below which that share of all lies, None where there are none."""
+        """Return the quantile of a share, None if there are no values."""
         if self.least is None or self.most is None:
             return None
         sums = np.cumsum(self.counts)
@@ -52,7 +52,7 @@ class LogHistogram:
         return float(min(max(2 ** ((bucket + 0.5) / _STEPS), self.least), self.most))
 
     def curve(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Numbers, and the share of all that is no larger than each: the empirical distribution."""
+        """Return values and the share of all values up to each: the empirical distribution."""
         (used,) = np.nonzero(self.counts)
         shares = np.cumsum(self.counts)[used] / max(1, self.total)
         return np.exp2((used + 1) / _STEPS), shares
@@ -63,7 +63,7 @@ class LogHistogram:
 
 
 class TimeBins:
-    """A number for each stretch of time; where more than `bins_max` are in use, they get wider."""
+    """A number for each time bin; when more than `bins_max` are in use, bins get wider."""
 
     def __init__(self, bins_max: int = 2_048, *, of_largest: bool = False) -> None:
         self.bins_max = bins_max
@@ -73,11 +73,11 @@ class TimeBins:
 
     @property
     def width_ns(self) -> int:
-        """How long each stretch is."""
+        """Width of a bin."""
         return _WIDTHS_NS[self.step]
 
     def add(self, times_ns: Numbers, values: Numbers | None = None) -> None:
-        """Add values (1 each) to the bins of their times, or keep the largest there."""
+        """Add values (1 each) to the bins of their times, or keep the maximum there."""
         if not len(times_ns):
             return
         bins, inverse = np.unique(times_ns // self.width_ns, return_inverse=True)
@@ -89,13 +89,13 @@ class TimeBins:
         self._put(zip(bins.tolist(), sums.tolist(), strict=True))
 
     def merge(self, other: TimeBins) -> None:
-        """Add what the other has."""
+        """Add the bins of another."""
         self.widen(other.step)
         factor = self.width_ns // other.width_ns
         self._put((key // factor, value) for key, value in other.values.items())
 
     def widen(self, step: int) -> None:
-        """Make bins at least that wide, an index of WIDTHS_S."""
+        """Make bins at least that wide (an index of WIDTHS_S)."""
         if step <= self.step:
             return
         factor = _WIDTHS_NS[step] // self.width_ns
@@ -115,30 +115,30 @@ class TimeBins:
 
 
 class DistinctKeys:
-    """How many different numbers there are: exact for few; from the `kept_max` least of their hashes for many (1 %)."""
+    """Count distinct values: exact for few; for many, estimated from the `kept_max` smallest hashes (1 %)."""
 
     def __init__(self, kept_max: int = 8_192) -> None:
         self.kept_max = kept_max
         self.least: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
 
     def add(self, hashes: npt.NDArray[np.uint64]) -> None:
-        """See numbers that are spread evenly, as hashes are."""
+        """Add values that are evenly distributed, as hashes are."""
         self.least = np.unique(np.concatenate([self.least, hashes]))[: self.kept_max]
 
     def merge(self, other: DistinctKeys) -> None:
-        """See what the other has seen."""
+        """Add the values of another."""
         self.add(other.least)
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Return the number of distinct values."""
         if len(self.least) < self.kept_max:
             return len(self.least)
         return round((self.kept_max - 1) / (float(self.least[-1]) / 2**64))
 
 
 class Tally:
-    """Counts by key; keys that come when there are `keys_max` already are counted together."""
+    """Counts by key; once there are `keys_max` keys, further ones are counted together."""
 
     def __init__(self, keys_max: int = 5_000) -> None:
         self.keys_max = keys_max
@@ -146,23 +146,23 @@ class Tally:
         self.others = 0
 
     def add(self, key: Hashable, count: int = 1) -> None:
-        """Count a key so many times."""
+        """Add to the count of a key."""
         if key in self.counts or len(self.counts) < self.keys_max:
             self.counts[key] = self.counts.get(key, 0) + count
         else:
             self.others += count
 
     def merge(self, other: Tally) -> None:
-        """Count what the other has counted."""
+        """Add the counts of another."""
         for key, count in other.counts.items():
             self.add(key, count)
         self.others += other.others
 
     @property
     def total(self) -> int:
-        """All counts together."""
+        """Sum of all counts."""
         return sum(self.counts.values()) + self.others
 
     def most_common(self, count: int) -> list[tuple[Any, int]]:
-        """The keys with the largest counts."""
+        """Return the keys with the largest counts."""
         return sorted(self.counts.items(), key=lambda item: -item[1])[:count]

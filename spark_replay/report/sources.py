@@ -1,4 +1,4 @@
-"""The tables of a report: Parquet folders, read in batches, or captures, read and decoded here."""
+"""The tables of a report: Parquet folders, read in batches, or captures, decoded here."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _BATCH_ROWS = 8_192
 RULES = "rules.json"
 
 OnRows = Callable[[str, int, int | None], None]
-"""Told of progress: the table or file, how many rows of it are done, and of how many (None: unknown)."""
+"""Progress callback: the table or file, the number of its rows done, and their total (None: unknown)."""
 
 
 class SourceError(ValueError):
-    """A table or a capture is not there or cannot be read; the message says which and why."""
+    """Raised if a table or capture is missing or cannot be read; the message names it and the reason."""
 
 
 class Tables:
@@ -31,28 +31,28 @@ class Tables:
         self.folder = folder
 
     def path(self, name: str) -> Path | None:
-        """Where a table is, if it is there."""
+        """Return the path of a table, or None if it is missing."""
         for path in (self.folder / name, self.folder / f"{name}.parquet"):
             if path.exists():
                 return path
         return None
 
     def open(self, name: str, columns: Sequence[str] = ()) -> ds.Dataset:
-        """A table that must be there with these columns. Raises SourceError."""
+        """Open a required table with these columns. Raises SourceError."""
         path = self.path(name)
         if path is None:
             raise SourceError(f"{self.folder} has no table {name}: neither {name}/ nor {name}.parquet")
         try:
             found = ds.dataset(path, format="parquet")
         except (pa.ArrowInvalid, OSError) as error:
-            raise SourceError(f"{path} is no Parquet table: {str(error).splitlines()[0]}") from None
+            raise SourceError(f"{path} is not a Parquet table: {str(error).splitlines()[0]}") from None
         missing = [column for column in columns if column not in found.schema.names]
         if missing:
             raise SourceError(f"{path} lacks the columns {', '.join(missing)}")
         return found
 
     def batches(self, name: str, schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Record batches of a table, each with these columns in the types of `schema`. Raises SourceError."""
+        """Yield record batches of a table with these columns in the types of `schema`. Raises SourceError."""
         wanted = pa.schema([schema.field(column) for column in columns])
         source = self.open(name, columns)
         options = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
@@ -74,7 +74,7 @@ class Tables:
 
 
 def traffic_of_tables(folder: Path, on_rows: OnRows) -> Traffic:
-    """Add up the tables messages, conn_events and file_events (the last two where they are). Raises SourceError."""
+    """Sum up the tables messages, conn_events and file_events (the last two are optional). Raises SourceError."""
     tables, traffic = Tables(folder), Traffic()
     _add(tables, "messages", schemas.MESSAGES, MESSAGE_COLUMNS, traffic.add_messages, on_rows)
     for name, schema, add in (
@@ -87,7 +87,7 @@ def traffic_of_tables(folder: Path, on_rows: OnRows) -> Traffic:
 
 
 def replay_of_tables(folder: Path, on_rows: OnRows) -> Replayed:
-    """Add up the tables replay_results and diffs. Raises SourceError."""
+    """Sum up the tables replay_results and diffs. Raises SourceError."""
     tables, replayed = Tables(folder), Replayed()
     _add(tables, "replay_results", schemas.REPLAY_RESULTS, RESULT_COLUMNS, replayed.add_results, on_rows)
     if tables.path("diffs") is not None:
@@ -96,7 +96,7 @@ def replay_of_tables(folder: Path, on_rows: OnRows) -> Replayed:
 
 
 def rules_of(folder: Path) -> list[dict[str, Any]] | None:
-    """The rules that a replay went by, each with how often it fired, where the replay wrote them down."""
+    """Return the rules of a replay, each with how often it fired, if the replay recorded them."""
     path = folder / RULES
     try:
         rules = json.loads(path.read_text(encoding="utf-8"))
@@ -105,12 +105,14 @@ def rules_of(folder: Path) -> list[dict[str, Any]] | None:
     except (OSError, ValueError) as error:
         raise SourceError(f"{path} cannot be read: {error}") from None
     if not isinstance(rules, list) or not all(isinstance(rule, dict) and "rule" in rule for rule in rules):
-        raise SourceError(f"{path} is no list of rules")
+        raise SourceError(f"{path} is not a list of rules")
     return rules
 
 
-def rows_where(folder: Path, name: str, filters: Any, columns: Sequence[str], rows_max: int) -> list[dict[str, Any]]:
-    """A few rows of a table. Raises SourceError."""
+def rows_where(
+    folder: Path, name: str, filters: ds.Expression, columns: Sequence[str], rows_max: int
+) -> list[dict[str, Any]]:
+    """Return a few rows of a table. Raises SourceError."""
     rows: list[dict[str, Any]] = []
     source = Tables(folder).open(name, columns)
     for batch in source.scanner(columns=list(columns), filter=filters, batch_size=256, batch_readahead=1).to_batches():

@@ -1,4 +1,4 @@
-"""What a capture's messages add up to: how many of what, how read, how fast, by whom."""
+"""Traffic statistics by API, decode status, latency and client."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from mockraft.spark_replay.report.columns import counted, cut, said, whole
-from mockraft.spark_replay.report.happenings import Happenings
+from mockraft.spark_replay.report.columns import count_rows, cut_texts, first_integer, integers
+from mockraft.spark_replay.report.events import TrafficEvents
 from mockraft.spark_replay.report.heartbeats import Heartbeats
 from mockraft.spark_replay.report.sketches import DistinctKeys, LogHistogram, Tally, TimeBins
 from mockraft.wire import api_keys
@@ -20,7 +20,7 @@ MESSAGE_COLUMNS = [
     *("after_gap", "pair_status", "request_frame_no", "latency_ns", "decode_status", "error_offset", "error"),
     *("roundtrip", "first_diff_offset", "unknown_tags", "body"),
 ]
-"""What `Traffic` looks at of MESSAGES."""
+"""The columns of MESSAGES used by `Traffic`."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _EXAMPLES_MAX = 40
 _COVERAGE = ["api_key", "api_version", "is_response", "decode_status", "roundtrip", "pair_status"]
@@ -29,13 +29,13 @@ _EXAMPLE += ["server", "server_port", "ts_last_ns", "packet_last", "size", "deco
 _EXAMPLE += ["first_diff_offset"]
 
 
-def known(api_key: int) -> int:
-    """The key, or UNKNOWN_API for what Kafka 4.3.1 has no name for."""
+def known_api(api_key: int) -> int:
+    """Return the key, or UNKNOWN_API if Kafka 4.3.1 has no name for it."""
     return api_key if api_key in api_keys.NAMES else UNKNOWN_API
 
 
 class Traffic:
-    """The sums over MESSAGES, CONN_EVENTS and FILE_EVENTS; `add_…` takes one batch, `merge` the sums of others."""
+    """Sums over MESSAGES, CONN_EVENTS and FILE_EVENTS; `add_…` takes one batch, `merge` other sums."""
 
     def __init__(self) -> None:
         self.coverage = Tally()
@@ -53,16 +53,16 @@ class Traffic:
         self.requests: dict[int, TimeBins] = {}
         self.examples: dict[tuple[Any, ...], dict[str, Any]] = {}
         self.heartbeats = Heartbeats()
-        self.happenings = Happenings()
+        self.events = TrafficEvents()
         self.file_events = Tally()
 
     def add_messages(self, batch: pa.RecordBatch) -> None:
-        """Add rows of MESSAGES; those of one connection best in their order."""
+        """Add rows of MESSAGES, preferably in order within a connection."""
         if not batch.num_rows:
             return
-        batch = cut(batch.select(MESSAGE_COLUMNS), "client_id", "error", "client", "server")
-        for row in counted(batch, _COVERAGE, ("size",)):
-            key = known(row["api_key"])
+        batch = cut_texts(batch.select(MESSAGE_COLUMNS), "client_id", "error", "client", "server")
+        for row in count_rows(batch, _COVERAGE, ("size",)):
+            key = known_api(row["api_key"])
             self.coverage.add(
                 (key, row["api_version"] if key >= 0 else -1, *(row[x] for x in _COVERAGE[2:])), row["rows"]
             )
@@ -77,19 +77,19 @@ class Traffic:
         self._errors(batch)
         self._examples(batch)
         self.heartbeats.add(batch)
-        self.happenings.add_messages(batch)
+        self.events.add_messages(batch)
 
     def add_conn_events(self, batch: pa.RecordBatch) -> None:
         """Add rows of CONN_EVENTS."""
-        self.happenings.add_conn_events(batch)
+        self.events.add_conn_events(batch)
 
     def add_file_events(self, batch: pa.RecordBatch) -> None:
         """Add rows of FILE_EVENTS."""
-        for row in cut(batch, "detail", "file").to_pylist():
+        for row in cut_texts(batch, "detail", "file").to_pylist():
             self.file_events.add((row["kind"], row["file"].rsplit("/", 1)[-1], row["detail"]), row["count"] or 1)
 
     def merge(self, other: Traffic) -> None:
-        """Add the sums over other rows."""
+        """Add the sums of other rows."""
         for name in (
             "coverage",
             "connections",
@@ -97,7 +97,7 @@ class Traffic:
             "clients",
             "errors",
             "heartbeats",
-            "happenings",
+            "events",
             "file_events",
         ):
             getattr(self, name).merge(getattr(other, name))
@@ -114,7 +114,7 @@ class Traffic:
 
     @property
     def frames(self) -> int:
-        """How many frames there are."""
+        """Number of frames."""
         return self.coverage.total
 
     def _span(self, batch: pa.RecordBatch) -> None:
@@ -127,39 +127,39 @@ class Traffic:
         self.last_ns = last_ns if self.last_ns is None else max(self.last_ns, last_ns)
 
     def _connections(self, batch: pa.RecordBatch) -> None:
-        ids = whole(batch, "conn_id").view(np.uint64) + whole(batch, "incarnation").view(np.uint64) * _SPREAD
+        ids = integers(batch, "conn_id").view(np.uint64) + integers(batch, "incarnation").view(np.uint64) * _SPREAD
         self.connections.add(ids)
-        for row in counted(batch, ["server", "server_port"]):
+        for row in count_rows(batch, ["server", "server_port"]):
             self.servers.add((row["server"], row["server_port"]), row["rows"])
         requests = batch.filter(pc.invert(batch.column("is_response")))
-        for row in counted(requests, ["client_id", "client"]):
+        for row in count_rows(requests, ["client_id", "client"]):
             self.clients.add((row["client_id"], row["client"]), row["rows"])
 
     def _speed(self, batch: pa.RecordBatch) -> None:
-        keys, times = whole(batch, "api_key", UNKNOWN_API), whole(batch, "ts_last_ns")
+        keys, times = integers(batch, "api_key", UNKNOWN_API), integers(batch, "ts_last_ns")
         is_response = batch.column("is_response").to_numpy(zero_copy_only=False)
         timed = pc.is_valid(batch.column("latency_ns")).to_numpy(zero_copy_only=False) & is_response
-        latencies = whole(batch, "latency_ns")
+        latencies = integers(batch, "latency_ns")
         for key in np.unique(keys).tolist():
-            asked, answered = (keys == key) & ~is_response, (keys == key) & timed
-            if asked.any():
-                self.requests.setdefault(known(key), TimeBins()).add(times[asked])
+            requests, answered = (keys == key) & ~is_response, (keys == key) & timed
+            if requests.any():
+                self.requests.setdefault(known_api(key), TimeBins()).add(times[requests])
             if answered.any():
-                self.latencies.setdefault(known(key), LogHistogram()).add(latencies[answered])
+                self.latencies.setdefault(known_api(key), LogHistogram()).add(latencies[answered])
 
     def _errors(self, batch: pa.RecordBatch) -> None:
         answers = batch.filter(batch.column("is_response"))
-        codes = said(answers.column("body"), r'"errorCode":\s*(?P<n>-?[1-9]\d{0,4})\b')
+        codes = first_integer(answers.column("body"), r'"errorCode":\s*(?P<n>-?[1-9]\d{0,4})\b')
         coded = pa.record_batch({"api_key": answers.column("api_key"), "code": codes}).filter(pc.is_valid(codes))
-        for row in counted(coded, ["api_key", "code"]):
-            self.errors.add((known(row["api_key"]), row["code"]), row["rows"])
+        for row in count_rows(coded, ["api_key", "code"]):
+            self.errors.add((known_api(row["api_key"]), row["code"]), row["rows"])
 
     def _examples(self, batch: pa.RecordBatch) -> None:
         unread = pc.not_equal(batch.column("decode_status"), "ok")
         parted = pc.fill_null(pc.invert(batch.column("roundtrip")), False)
         wrong = batch.filter(pc.or_(unread, parted)).select(_EXAMPLE)
         for row in wrong.slice(0, 1_000).to_pylist():
-            group = (known(row["api_key"]), row["api_version"], row["is_response"], row["decode_status"])
+            group = (known_api(row["api_key"]), row["api_version"], row["is_response"], row["decode_status"])
             self._example(group, row)
 
     def _example(self, group: tuple[Any, ...], row: dict[str, Any]) -> None:

@@ -1,1 +1,16 @@
-"""The same on Spark: data sources, tables as functions of DataFrames, jobs."""
+"""Captured traffic on Spark: data sources, tables as functions of DataFrames, jobs.
+
+    data_source   `spark.read.format("kafka_pcap")` and `kafka_frames`, also as streams (`stream_reader`)
+    tables        frames, messages, exchanges and events as DataFrames or as `WorkerTable`s
+    decode_job    the job of `mockraft spark decode`
+    replaying     replays cluster sessions in parallel; each request is sent once
+
+All work on bytes is done by the packages `formats`, `streams`, `decoding` and `regression`, called in Python workers
+with Arrow batches; `partition_reading` is what one task runs and does not need Spark. Files are cut into splits, each
+split becomes runs of bytes, and one shuffle brings the runs of a connection together in order. Nothing is collected in
+the driver, and the rows are the same as on one machine, whatever the splits and partitions.
+
+Callables passed to `mapInArrow` are classes or functions of modules, since Spark's workers import them by name.
+`WorkerTable` writes Parquet from the workers (docs/decisions/parquet-from-the-workers.md): an attempt of a task writes
+its own file, and the driver moves the files of the counted attempts into place, so readers see the old or new table.
+"""

@@ -1,4 +1,4 @@
-"""Which files `load(…)` means: paths, globs and folders on a file system that every worker sees."""
+"""Resolve the argument of `load(…)` to files: paths, globs and folders on a file system that every worker can read."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 CAPTURE_NAME = re.compile(r"\.(pcap|pcapng|cap)\d*(\.(gz|zst))?$", re.IGNORECASE)
-"""Of a folder, the files with such names are captures (`x.pcap7` is a ring buffer's); a path or glob takes any name."""
+"""File names that are captures in a folder (`x.pcap7` is a ring buffer's); a path or glob accepts any name."""
 
 
 class NoCaptureError(ValueError):
-    """A path that names no capture, and why."""
+    """Raised for a path that names no capture, with the reason."""
 
 
 def capture_paths(paths: Iterable[str]) -> list[str]:
-    """The capture files that `paths` name, each once, sorted; NoCaptureError for a path that names none."""
+    """Return the capture files of `paths`, each once, sorted. Raises NoCaptureError for a path without any."""
     found: set[str] = set()
     for path in paths:
         files = set(_files(local_path(path)))
@@ -29,24 +29,24 @@ def capture_paths(paths: Iterable[str]) -> list[str]:
 
 
 def folder_captures(path: str) -> list[str]:
-    """The capture files in a folder and those under it, or that a glob names, as they are now: perhaps none."""
+    """Return the current capture files of a folder (recursively) or glob; may be empty."""
     return sorted(set(_files(local_path(path))))
 
 
 def local_path(path: str) -> str:
-    """A path as Python opens it: plain or file:// (NoCaptureError for another scheme)."""
+    """Return a plain or file:// path as Python opens it. Raises NoCaptureError for another scheme."""
     scheme, rest = (split := urlsplit(path)).scheme, split.path
     if scheme == "file":
         return unquote(rest)
     if scheme and "://" in path:
         raise NoCaptureError(
-            f"{path}: captures are opened by Python on every worker; mount {scheme}:// as a folder, or copy them to one"
+            f"{path}: captures are opened by Python on every worker; mount {scheme}:// as a folder, or copy the files"
         )
     return path
 
 
 def loaded_paths(options: Mapping[str, str]) -> list[str]:
-    """What `load(path)` or `load([path, …])` was given; NoCaptureError for nothing."""
+    """Return the paths given to `load(path)` or `load([path, …])`. Raises NoCaptureError if there are none."""
     several = options.get("paths")
     paths = list(json.loads(several)) if several else []
     if options.get("path"):

@@ -1,4 +1,4 @@
-"""What a codec made of messages, counted where they are decoded: the driver gets as many rows as there are kinds."""
+"""Codec coverage of messages, counted by the workers: the driver gets a row for each kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from mockraft.spark_replay.schemas import MESSAGES
 from mockraft.spark_replay.spark.worker_table import WorkerTable
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 
 _KIND = ["api_name", "api_key", "api_version", "is_response", "decode_status"]
 _OFFSETS = ("first_diff_offset", "error_offset")
@@ -27,7 +27,7 @@ COUNTS = pa.schema(
 
 
 class Coverage(NamedTuple):
-    """How the frames of one API, version and direction were read; `example` names a frame that was not, or is empty."""
+    """Decode results of one API, version and direction; `example` names a frame that failed, or is empty."""
 
     api_name: str
     api_key: int | None
@@ -40,12 +40,12 @@ class Coverage(NamedTuple):
 
     @property
     def equal(self) -> int:
-        """Frames that were read and written again as they had been."""
+        """Number of frames that round-trip unchanged."""
         return self.frames - self.not_roundtrip if self.decode_status == "ok" else 0
 
 
 def coverage(messages: DataFrame | WorkerTable) -> list[Coverage]:
-    """Rows of MESSAGES counted by API, version, direction and status."""
+    """Count rows of MESSAGES by API, version, direction and status."""
     if isinstance(messages, WorkerTable):
         parts = messages.then(count_messages, COUNTS)
     else:
@@ -57,12 +57,12 @@ def coverage(messages: DataFrame | WorkerTable) -> list[Coverage]:
 
 
 def fails(row: Coverage) -> bool:
-    """Whether the codec failed: bytes that it should know and could not read, or did not write again as they were."""
+    """Return True if the codec failed: known bytes that do not decode or do not round-trip."""
     return row.decode_status == "error" or row.not_roundtrip > 0
 
 
 def count_messages(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One batch of COUNTS for all batches of MESSAGES; `example` is the first text of those that there are, or null."""
+    """Count all batches of MESSAGES into one batch of COUNTS; `example` is the smallest text, or null."""
     total = COUNTS.empty_table()
     for batch in batches:
         total = _summed(pa.concat_tables([total, _each(batch)]))

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from mockraft.spark_replay.spark.capture_paths import capture_paths, loaded_paths
 from mockraft.spark_replay.spark.options import LEVELS, SourceOptions
-from mockraft.spark_replay.spark.partition_reading import SCHEMAS, Predicate, plan, read_partition
+from mockraft.spark_replay.spark.partition_reading import SCHEMAS, Predicate, read_partition, splits_of
 from mockraft.spark_replay.spark.stream_reader import CaptureStreamReader
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
@@ -33,12 +33,12 @@ _ALWAYS_SET = {"file", "ts_ns", "first_ts_ns", "client_port", "server_port", "sp
 
 
 def to_spark_schema(schema: pa.Schema) -> StructType:
-    """The Spark schema with the columns of a table of `schemas.py`."""
+    """Return the Spark schema for a table of `schemas.py`."""
     return from_arrow_schema(schema)
 
 
 def register(spark: SparkSession) -> None:
-    """Make `kafka_pcap` and `kafka_frames` known to a session, and let it push filters down to them."""
+    """Register `kafka_pcap` and `kafka_frames` with a session, and enable filter pushdown for Python data sources."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(KafkaPcapSource)
     spark.dataSource.register(KafkaFramesSource)
@@ -55,21 +55,21 @@ class KafkaPcapSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format(…)` calls it."""
+        """Return the name for `format(…)`."""
         return "kafka_pcap"
 
     def schema(self) -> StructType:
-        """The level's columns. OptionError."""
+        """Return the level's columns. Raises OptionError."""
         return to_spark_schema(SCHEMAS[self._options().level])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the files as they are now. OptionError, NoCaptureError."""
+        """Return a reader of the current files. Raises OptionError, NoCaptureError."""
         options = self._options()
         kind = FilteringReader if options.push_filters else CaptureReader
         return kind(capture_paths(loaded_paths(self.options)), options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """A reader of the files that are there and of those that come. OptionError, NoCaptureError."""
+        """Return a reader of current and future files. Raises OptionError, NoCaptureError."""
         return CaptureStreamReader(loaded_paths(self.options), self._options())
 
     def _options(self) -> SourceOptions:
@@ -77,18 +77,18 @@ class KafkaPcapSource(DataSource):
 
 
 class KafkaFramesSource(KafkaPcapSource):
-    """Kafka frames of capture files, a connection never followed from one file into the next (`frames()` does)."""
+    """Kafka frames of capture files; connections are not followed from one file into the next (`frames()` does)."""
 
     levels = ("frames",)
 
     @classmethod
     def name(cls) -> str:
-        """What `format(…)` calls it."""
+        """Return the name for `format(…)`."""
         return "kafka_frames"
 
 
 class CaptureReader(DataSourceReader):
-    """Reads files, or splits of them, as Arrow batches."""
+    """Read files, or splits of them, as Arrow batches."""
 
     def __init__(self, paths: Sequence[str], options: SourceOptions) -> None:
         self._paths = paths
@@ -96,23 +96,23 @@ class CaptureReader(DataSourceReader):
         self._predicates: list[Predicate] = []
 
     def partitions(self) -> list[InputPartition]:
-        """A partition a split. CaptureError with onError=fail."""
-        return [CapturePartition(source) for path in self._paths for source in plan(path, self._options)]
+        """Return a partition for each split. Raises CaptureError with onError=fail."""
+        return [CapturePartition(source) for path in self._paths for source in splits_of(path, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The partition's batches. CaptureError (file, offset) with onError=fail."""
+        """Return the partition's batches. Raises CaptureError (file, offset) with onError=fail."""
         return read_partition(partition.value, self._options, self._predicates)
 
 
 class FilteringReader(CaptureReader):
-    """Takes filters over from Spark (option pushFilters): refused rows never reach the JVM, refused ports no parser.
+    """A reader with filter pushdown (option pushFilters): rejected rows never reach the JVM, rejected ports no parser.
 
-    Not the default, because Spark 4.3 keeps what was taken over with the DataFrame: used for a second query, or twice
-    in one, it would still be filtered.
+    Not the default, because Spark 4.3 keeps pushed filters with the DataFrame: used for a second query, or twice in
+    one, it would still be filtered.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802 - Spark's name
-        """Take comparisons of one column with a value; give back the others."""
+        """Accept comparisons of one column with a value; return the others."""
         for each in filters:
             predicate = _predicate(each)
             if predicate is not None:

@@ -1,4 +1,4 @@
-"""Captures written out as folders of tables."""
+"""Write captures as folders of tables."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ def write_tables(
     options: Mapping[str, object] | None = None,
     on_table: Callable[[str], None] = lambda name: None,
 ) -> dict[str, int]:
-    """Write each table of `only` into a folder of `out` by its name, replacing what is there; how many rows each has.
+    """Write each table of `only` into a folder of `out` by its name, replacing it; return the numbers of rows.
 
-    Captures are read once for frames (messages and exchanges are made of what was written) and once more for each
+    Captures are read once for frames (messages and exchanges are made from the written frames) and once more for each
     table of events. Raises what the source raises, from Spark's job.
     """
     given = dict(options or {})
     written = out / "frames"
 
-    def stitched() -> WorkerTable:
+    def reassembled() -> WorkerTable:
         return tables.frames_table(spark, captures, partitions=partitions, **given)
 
     def frames() -> WorkerTable | DataFrame:
         if "frames" not in only:
-            return stitched()
+            return reassembled()
         is_parquet = file_format == "parquet"
         return stored_table(spark, written, FRAMES) if is_parquet else read_table(spark, written, file_format)
 
     makers: dict[str, Callable[[], WorkerTable | DataFrame]] = {
-        "frames": stitched,
+        "frames": reassembled,
         "messages": lambda: tables.messages_table(frames(), with_bodies=with_bodies),
         "exchanges": lambda: tables.exchanges(
-            read_table(spark, written, file_format) if "frames" in only else stitched().dataframe()
+            read_table(spark, written, file_format) if "frames" in only else reassembled().dataframe()
         ),
         "conn_events": lambda: tables.conn_events_table(spark, captures, partitions=partitions, **given),
         "file_events": lambda: tables.file_events(spark, captures, **given),
@@ -79,5 +79,5 @@ def _write(table: WorkerTable | DataFrame, out: Path, file_format: str) -> int:
 
 
 def read_table(spark: SparkSession, path: Path, file_format: str = "parquet") -> DataFrame:
-    """A table that `write_tables` wrote; `path` ends in its name, which says the columns."""
+    """Read a table written by `write_tables`; `path` ends in its name, which determines the columns."""
     return spark.read.schema(to_spark_schema(SCHEMAS[path.name])).format(file_format).load(str(path))

@@ -1,4 +1,4 @@
-"""The options of the sources `kafka_pcap` and `kafka_frames`, read and checked."""
+"""Parse and check the options of the sources `kafka_pcap` and `kafka_frames`."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import Any
 
 from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.formats.splits import SplitIndex
 from mockraft.wire import api_keys
+from mockraft.wire.names import similar_names
 
 LEVELS = ("runs", "packets", "frames", "file_events")
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
 CHUNK_BYTES_MAX = 512 << 20
-"""A run is a row, and all rows of a batch have less than 2 GiB."""
+"""Limit of `chunkBytes`: a run is a row, and all rows of a batch must stay below 2 GiB."""
 _PORT_MAX = 65_535
 _API_KEYS = {name.lower(): key for key, name in api_keys.NAMES.items()}
 
 
 class OptionError(ValueError):
-    """An option that is unknown or has a value that it cannot have: names the option, the value, what is allowed."""
+    """Raised for an unknown option or an invalid value: names the option, the value and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a reader does; sizes are bytes, times nanoseconds since 1970 (`time_to_ns` itself is outside)."""
+    """Options of a reader; sizes are bytes, times nanoseconds since 1970 (`time_to_ns` is exclusive)."""
 
     level: str = "runs"
     ports: tuple[int, ...] = ()
@@ -50,7 +50,7 @@ class SourceOptions:
 
     @classmethod
     def read(cls, given: Mapping[str, str], *, levels: tuple[str, ...] = LEVELS) -> SourceOptions:
-        """Options as Spark or a keyword dict has them (camelCase, in any case); OptionError."""
+        """Parse options from Spark or a keyword dict (camelCase, case-insensitive). Raises OptionError."""
         known = {name.lower(): name for name in OPTIONS}
         values: dict[str, Any] = {"level": levels[0]}
         for key, value in given.items():
@@ -58,8 +58,8 @@ class SourceOptions:
                 continue
             name = known.get(key.lower())
             if name is None:
-                near = get_close_matches(key.lower(), known, n=1)
-                hint = f" (is {known[near[0]]} meant?)" if near else ""
+                near = similar_names(key, OPTIONS)
+                hint = f" (did you mean {' or '.join(near)}?)" if near else ""
                 raise OptionError(f"unknown option {key}={value}{hint}; there are: {', '.join(OPTIONS)}")
             allowed, parse = OPTIONS[name]
             try:
@@ -74,13 +74,15 @@ class SourceOptions:
 
     def _check(self) -> None:
         if self.level == "runs" and not self.include_bytes:
-            raise OptionError("option includeBytes: 'false' cannot be at level runs: frames are made of a run's bytes")
+            raise OptionError(
+                "option includeBytes: 'false' is not possible at level runs: frames are made of a run's bytes"
+            )
         if self.api_keys and self.level != "frames":
-            raise OptionError(f"option apiKeys: it cannot be at level {self.level}: APIs are known of frames")
+            raise OptionError(f"option apiKeys: not possible at level {self.level}: only frames have an API")
         if self.chunk_bytes > CHUNK_BYTES_MAX:
             raise OptionError(f"option chunkBytes: {self.chunk_bytes} is more than {CHUNK_BYTES_MAX} (512m)")
         if None not in (self.time_from_ns, self.time_to_ns) and self.time_from_ns >= self.time_to_ns:  # type: ignore[operator]
-            raise OptionError("option timeTo: it is not after timeFrom")
+            raise OptionError("option timeTo: must be after timeFrom")
 
 
 def _field(name: str) -> str:
@@ -157,9 +159,9 @@ def _not_negative(text: str) -> int:
 
 OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "level": (" or ".join(LEVELS), _one_of(*LEVELS)),
-    "ports": ("ports with commas between (9092,9093)", _ports),
-    "clients": ("client addresses with commas between", _names),
-    "apiKeys": ("API keys or names with commas between (63,Fetch)", _apis),
+    "ports": ("comma-separated ports (9092,9093)", _ports),
+    "clients": ("comma-separated client addresses", _names),
+    "apiKeys": ("comma-separated API keys or names (63,Fetch)", _apis),
     "timeFrom": ("a time (2026-11-20T10:00:00Z, or nanoseconds since 1970)", _time),
     "timeTo": ("a time (2026-11-20T10:00:00Z, or nanoseconds since 1970)", _time),
     "splitBytes": ("a size (64m)", _size),
@@ -175,4 +177,4 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "maxFilesPerTrigger": ("a number of files, 1 or more", _count),
     "quietSeconds": ("a number of seconds, 0 or more", _not_negative),
 }
-"""Each option, what it may be in words, and its reader."""
+"""Each option: its allowed values as text, and its parser."""

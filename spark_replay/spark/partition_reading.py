@@ -1,6 +1,6 @@
-"""What one partition of the sources gives: a split of a file as Arrow batches, without Spark.
+"""Read one partition of the sources: a split of a file as Arrow batches, without Spark.
 
-`plan` cuts a file into splits, `read_partition` reads one of them at a level; both depend on nothing but their
+`splits_of` cuts a file into splits, `read_partition` reads one of them at a level; both depend on nothing but their
 arguments and the file.
 """
 
@@ -26,8 +26,8 @@ from mockraft.spark_replay.formats import (
 from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
 from mockraft.spark_replay.schemas import FILE_EVENTS, FRAMES, PACKETS, RUNS
 from mockraft.spark_replay.spark.options import SourceOptions
+from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
-from mockraft.spark_replay.streams.stitch import Stitcher
 
 SCHEMAS = {"runs": RUNS, "packets": PACKETS, "frames": FRAMES, "file_events": FILE_EVENTS}
 """The columns of each level."""
@@ -43,7 +43,7 @@ _COMPARE = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
-# What of `Segments` is not an array with an entry a segment.
+# Fields of `Segments` that are not arrays with one entry per segment.
 _OF_THE_CHUNK = ("buffer", "file", "flows")
 
 
@@ -55,7 +55,7 @@ class Predicate(NamedTuple):
     value: Any
 
     def mask(self, batch: pa.RecordBatch) -> pa.Array:
-        """Which rows of `batch` it holds for; null where the column is."""
+        """Return a mask of the rows of `batch` that it accepts; null if the column is null."""
         column = batch.column(self.column)
         if self.operator == "in":
             return pc.is_in(column, value_set=pa.array(self.value, column.type))
@@ -63,14 +63,14 @@ class Predicate(NamedTuple):
 
     @property
     def values(self) -> tuple[Any, ...] | None:
-        """All values that the column may have; None where they cannot be listed."""
+        """Return all values that it accepts; None if they cannot be listed."""
         return {"=": (self.value,), "in": self.value}.get(self.operator)
 
 
-def plan(path: str, options: SourceOptions) -> list[Split]:
-    """The splits that `path` is read in; at level frames, and where it is compressed, one.
+def splits_of(path: str, options: SourceOptions) -> list[Split]:
+    """Return the splits of `path`; one for level frames and for compressed files.
 
-    CaptureError for what is no capture, if `on_error` is fail; else one split, which has no rows.
+    For a file that is not a capture, raises CaptureError if `on_error` is fail; else returns one split without rows.
     """
     if options.level == "frames":
         return [Split(path)]
@@ -85,10 +85,10 @@ def plan(path: str, options: SourceOptions) -> list[Split]:
 def read_partition(
     split: Split, options: SourceOptions, predicates: Sequence[Predicate] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of one split at `options.level`, rows that options or a predicate refuse left out.
+    """Yield the batches of one split at `options.level`, without rows that options or a predicate reject.
 
-    CaptureError, with file and offset, for the first damage, if `on_error` is fail; SplitDesyncError for a split of a
-    wrong plan.
+    Raises CaptureError, with file and offset, for the first damage, if `on_error` is fail; SplitDesyncError for a split
+    of a wrong plan.
     """
     if _names_another_file(split, predicates):
         return
@@ -98,12 +98,12 @@ def read_partition(
             if kept.num_rows:
                 yield kept
     except SplitDesyncError as error:
-        problem = f"{error.problem}: its splits cannot be found from within, read it with splitIndex=exact"
+        problem = f"{error.problem}: its splits cannot be found without reading the whole file, use splitIndex=exact"
         raise SplitDesyncError(problem, error.file, error.offset) from None
 
 
 def kept_rows(batch: pa.RecordBatch, options: SourceOptions, predicates: Sequence[Predicate] = ()) -> pa.RecordBatch:
-    """The rows that the options' clients and APIs and all predicates allow, without bytes where none are wanted."""
+    """Return the rows accepted by the options' clients and APIs and all predicates, without bytes if not wanted."""
     masks = [predicate.mask(batch) for predicate in predicates]
     if options.clients and options.level in _ENDS:
         clients = pa.array(options.clients, pa.string())
@@ -118,9 +118,9 @@ def kept_rows(batch: pa.RecordBatch, options: SourceOptions, predicates: Sequenc
     return batch
 
 
-def new_stitcher(options: SourceOptions, *, sorted_by_connection: bool = False) -> Stitcher:
-    """A stitcher with the options' policies."""
-    return Stitcher(
+def new_reassembler(options: SourceOptions, *, sorted_by_connection: bool = False) -> Reassembler:
+    """Return a reassembler with the options' policies."""
+    return Reassembler(
         options.max_frame_bytes,
         options.gap_policy,
         options.snaplen_policy,
@@ -137,11 +137,11 @@ def _read_runs(split: Split, options: SourceOptions, predicates: Sequence[Predic
 
 
 def _read_frames(split: Split, options: SourceOptions, predicates: Sequence[Predicate]) -> Iterator[pa.RecordBatch]:
-    stitcher = new_stitcher(options)
+    reassembler = new_reassembler(options)
     for runs in _read_runs(split, options, predicates):
-        yield from stitcher.receive(runs)
-        stitcher.take_events()
-    yield from stitcher.finish()
+        yield from reassembler.receive(runs)
+        reassembler.take_events()
+    yield from reassembler.finish()
 
 
 def _read_file_events(split: Split, options: SourceOptions, _: Sequence[Predicate]) -> Iterator[pa.RecordBatch]:
@@ -167,7 +167,7 @@ def _segments(
     predicates: Sequence[Predicate],
     events: list[dict[str, Any]] | None = None,
 ) -> Iterator[Segments]:
-    """The split's segments without those that neither the options nor the predicates can want."""
+    """Yield the split's segments, without those that options or predicates rule out."""
     hosts = [set(each) for each in (options.clients, _narrowest(_HOSTS, predicates)) if each]
     found = read_segments(
         split,
@@ -183,13 +183,13 @@ def _segments(
 
 
 def _narrowest(columns: Sequence[str], predicates: Sequence[Predicate]) -> tuple[Any, ...]:
-    """The shortest list of values that a predicate gives for any of `columns`; none: anything may be wanted."""
+    """Return the shortest list of values accepted by a predicate for any of `columns`; None if there is none."""
     lists = [predicate.values for predicate in predicates if predicate.column in columns and predicate.values]
     return min(lists, key=len, default=())
 
 
 def _bounds(added: dict[str, int], predicates: Sequence[Predicate]) -> list[int]:
-    """What the predicates of some operators say of a packet's time, as a bound like timeFrom or timeTo."""
+    """Return a bound on packet times, like timeFrom or timeTo, from the predicates with some operators."""
     return [
         each.value + added[each.operator] for each in predicates if each.column == "ts_ns" and each.operator in added
     ]
@@ -201,7 +201,7 @@ def _strictest(bounds: Sequence[int | None], choose: Callable[[list[int]], int])
 
 
 def _of_hosts(segments: Segments, hosts: Sequence[set[str]]) -> Segments:
-    """The segments that have one of each of `hosts` at one of their ends."""
+    """Return the segments that have one of each of `hosts` at one of their ends."""
     wanted = np.array([all({flow.src, flow.dst} & some for some in hosts) for flow in segments.flows], bool)
     if wanted.all():
         return segments

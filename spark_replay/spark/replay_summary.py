@@ -1,24 +1,27 @@
-"""What a replay on Spark found, counted where the rows are: the JSON report, and which rules were needed."""
+"""Summarise a replay on Spark, counted by the workers: the JSON report, and which rules were needed."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mockraft.spark_replay.regression.replay import LEFT_OUT, OK
 from mockraft.spark_replay.regression.rules import Rules
 from mockraft.spark_replay.spark.replaying import Tables, counted_differences, gone_differences
 from mockraft.wire import api_keys
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (PySpark's own name for it)
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 KINDS_MAX = 1000
-"""How many kinds of difference are told, the most frequent ones; all are in the tables."""
+"""Maximum number of kinds of difference in the report, most frequent first; all are in the tables."""
 
 
 def summarise(tables: Tables, rules: Rules, baseline: DataFrame | None = None) -> dict[str, Any]:
-    """The report as a JSON tree. The driver gets a row for each API, kind of difference and rule."""
+    """Return the report as a JSON tree. The driver gets a row for each API, kind of difference and rule."""
     results, diffs = tables
     new = counted_differences(diffs, baseline)
     sent = results.where(F.col("status") != LEFT_OUT)
@@ -59,9 +62,9 @@ def summarise(tables: Tables, rules: Rules, baseline: DataFrame | None = None) -
 
 
 def rules_fired(rules: Rules, fired: dict[str, int], apis: Iterable[str]) -> list[dict[str, Any]]:
-    """Every rule of these APIs that excuses something, and how often it did; a rule that never did has 0.
+    """Return every rule of these APIs that excuses differences, with how often it fired (0 if never).
 
-    A user's own rules (`override`) are told whatever was sent.
+    A user's own rules (`override`) are always included.
     """
     wanted = {*apis, *(name.partition(":")[0] for name in fired)}
     found = []
@@ -74,7 +77,7 @@ def rules_fired(rules: Rules, fired: dict[str, int], apis: Iterable[str]) -> lis
 
 
 def write_rules_fired(spark: SparkSession, out: str, fired: list[dict[str, Any]]) -> None:
-    """Write what `rules_fired` gave to `out/rules.json`, on whatever file system that is."""
+    """Write the result of `rules_fired` to `out/rules.json`, on any file system."""
     jvm = spark._jvm
     assert jvm is not None
     where = jvm.org.apache.hadoop.fs.Path(f"{out}/rules.json")
@@ -84,7 +87,7 @@ def write_rules_fired(spark: SparkSession, out: str, fired: list[dict[str, Any]]
 
 
 def _by_api(sent: DataFrame) -> DataFrame:
-    def count(condition: Any) -> Any:
+    def count(condition: Column) -> Column:
         return F.sum(F.when(condition, 1).otherwise(0)).cast("long")
 
     grouped = sent.groupBy("api_key").agg(

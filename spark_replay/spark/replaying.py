@@ -1,7 +1,7 @@
-"""Replays on Spark: cluster sessions side by side, each replayed where its partition is.
+"""Replay on Spark: cluster sessions in parallel, each in the task of its partition.
 
-Exchanges get the name of their session, are brought together by it in the order of sending, and a task replays one
-session after the other (`regression.session_replay`). Sessions that go to one controller are one task's.
+Exchanges get the name of their session and are shuffled by it into the order of sending; a task replays one session
+after the other (`regression.session_replay`). Sessions with a shared controller run in one task.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import pyarrow as pa
 from mockraft.spark_replay.regression.captured import of_batches
-from mockraft.spark_replay.regression.driver_line import DriverLine, Line
+from mockraft.spark_replay.regression.coordinator import CoordinatorClient, ReplayCoordinator
 from mockraft.spark_replay.regression.replay import LEFT_OUT, Outcome
 from mockraft.spark_replay.regression.rows import REPLAYED
 from mockraft.spark_replay.regression.session_replay import Run, replayed
-from mockraft.spark_replay.regression.sessions import ConnectionFacts, Reign, Sessions, connections_of
+from mockraft.spark_replay.regression.sessions import ClusterPeriod, ConnectionFacts, Sessions, connections_of
 from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS
 from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (PySpark's own name for it)
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 _FACTS = pa.schema(
@@ -39,18 +39,18 @@ _CONNECTION = ["conn_id", "incarnation"]
 _ENDPOINT = ["server", "server_port"]
 _IN_SESSION = pa.schema([("session", pa.string()), *EXCHANGES])
 _OF_DIFFERENCE = ["path", "kind", "expected", "actual", "rule"]
-TELL_EVERY_S = 1.0
+REPORT_EVERY_S = 1.0
 
 
 class Tables(NamedTuple):
-    """What a replay wrote, as DataFrames: REPLAY_RESULTS and DIFFS."""
+    """The tables of a replay as DataFrames: REPLAY_RESULTS and DIFFS."""
 
     results: DataFrame
     diffs: DataFrame
 
 
 def with_sessions(exchanges: DataFrame) -> DataFrame:
-    """EXCHANGES with the name of the cluster session in front (`regression.sessions`).
+    """Return EXCHANGES with the name of the cluster session as the first column (`regression.sessions`).
 
     The driver collects one row for each cluster behind each endpoint, no data.
     """
@@ -61,7 +61,7 @@ def with_sessions(exchanges: DataFrame) -> DataFrame:
     ).select(*_FACTS.names)
     known = connections.where("cluster_id is not null").groupBy(*_ENDPOINT, "cluster_id")
     rows = known.agg(F.min("first_ns").alias("first_ns"), F.max("last_ns").alias("last_ns")).collect()
-    sessions = Sessions(Reign(**row.asDict()) for row in rows)
+    sessions = Sessions(ClusterPeriod(**row.asDict()) for row in rows)
 
     def named(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -72,16 +72,17 @@ def with_sessions(exchanges: DataFrame) -> DataFrame:
     return exchanges.join(names, _CONNECTION).select(*_IN_SESSION.names)
 
 
-def replay(exchanges: DataFrame, run: Run, line: Line | None = None) -> DataFrame:
-    """Replay EXCHANGES; a row of `regression.rows.REPLAYED` for each. Write it once: to compute it is to send.
+def replay(exchanges: DataFrame, run: Run, coordinator: CoordinatorClient | None = None) -> DataFrame:
+    """Replay EXCHANGES; returns a row of `regression.rows.REPLAYED` for each. Write it once: computing it sends
+    requests.
 
-    `line` is the driver's (`DriverLine`); a target that all sessions share needs one.
+    `coordinator` is the driver's (`ReplayCoordinator`); a target shared by all sessions needs one.
 
     Raises:
-        ValueError: a shared target without a line.
+        ValueError: a shared target without a coordinator.
     """
-    if run.target.is_shared and line is None:
-        raise ValueError("sessions that share a controller are granted by the driver: a DriverLine is needed")
+    if run.target.is_shared and coordinator is None:
+        raise ValueError("sessions that share a controller need a ReplayCoordinator")
     sessions = with_sessions(exchanges)
     spread = sessions.coalesce(1) if run.target.is_shared else sessions.repartition("session")
     ordered = spread.sortWithinPartitions("session", "request_ts_ns", *_CONNECTION, "request_frame_no")
@@ -90,11 +91,11 @@ def replay(exchanges: DataFrame, run: Run, line: Line | None = None) -> DataFram
         context = TaskContext.get()
         attempt = context.attemptNumber() if context is not None else 0
         for session, part in _by_session(batches):
-            if line is not None and run.target.is_shared:
-                line.claim(session, attempt)
-            teller = _Teller(line)
-            yield from replayed(part, run, session, on_outcome=teller.count)
-            teller.tell()
+            if coordinator is not None and run.target.is_shared:
+                coordinator.claim(session, attempt)
+            progress = _ProgressReporter(coordinator)
+            yield from replayed(part, run, session, on_outcome=progress.count)
+            progress.report()
 
     return ordered.mapInArrow(replay_partition, from_arrow_schema(REPLAYED))
 
@@ -109,14 +110,14 @@ def write_replay(
 ) -> Tables:
     """Replay, and write REPLAY_RESULTS and DIFFS as Parquet to `out/replay_results` and `out/diffs`.
 
-    Each request is sent once: what came of it is written before anything else is made of it.
+    Each request is sent once: its result is written before anything is derived from it.
     """
     kept = exchanges.persist(StorageLevel.DISK_ONLY)
     both = f"{out.rstrip('/')}/replayed"
     host = spark.sparkContext.getConf().get("spark.driver.host", "127.0.0.1")
     try:
-        with DriverLine(host, on_progress) as driver:
-            replay(kept, run, driver.line).write.mode("overwrite").parquet(both)
+        with ReplayCoordinator(host, on_progress) as driver:
+            replay(kept, run, driver.client).write.mode("overwrite").parquet(both)
     finally:
         kept.unpersist()
     found = _stored(spark, both, REPLAYED)
@@ -127,18 +128,18 @@ def write_replay(
 
 
 def read_replay(spark: SparkSession, out: str) -> Tables:
-    """What `write_replay` wrote."""
+    """Read the tables written by `write_replay`."""
     return Tables(_stored(spark, f"{out}/replay_results", REPLAY_RESULTS), _stored(spark, f"{out}/diffs", DIFFS))
 
 
 def diffs_of(replayed_rows: DataFrame) -> DataFrame:
-    """DIFFS of rows of REPLAYED."""
+    """Return DIFFS of rows of REPLAYED."""
     names = [name for name in DIFFS.names if name not in _OF_DIFFERENCE]
     return replayed_rows.select(*names, F.explode("differences").alias("found")).select(*names, "found.*")
 
 
 def counted_differences(diffs: DataFrame, baseline: DataFrame | None) -> DataFrame:
-    """The rows of DIFFS that count: not excused by a rule, and not among the baseline's."""
+    """Return the rows of DIFFS that count: not excused by a rule, and not in the baseline."""
     counted = _keyed(diffs)
     if baseline is not None:
         counted = counted.join(_keyed(baseline).select("key").distinct(), "key", "left_anti")
@@ -146,12 +147,12 @@ def counted_differences(diffs: DataFrame, baseline: DataFrame | None) -> DataFra
 
 
 def gone_differences(diffs: DataFrame, baseline: DataFrame) -> DataFrame:
-    """The baseline's differences that are none any more."""
+    """Return the baseline's differences that no longer occur."""
     return counted_differences(baseline, diffs)
 
 
 def _keyed(diffs: DataFrame) -> DataFrame:
-    # Where a rule speaks of the field, its values are other ones in every run.
+    # Values of fields with a rule differ in every run.
     values = [F.when(F.col("rule") == "", F.col(name)) for name in ("expected", "actual")]
     names = ["session", "conn_id", "incarnation", "request_frame_no", "path", "kind"]
     return diffs.where("kind != 'volatile_ok'").withColumn("key", F.to_json(F.struct(*names, *values)))
@@ -163,7 +164,7 @@ def _facts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _by_session(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
-    """Batches of sorted rows as one iterator a session; each has to be used up before the next."""
+    """Split batches of sorted rows into one iterator for each session; exhaust each before the next."""
     for session, parts in groupby(_cut(batches), key=lambda each: each[0]):
         yield session, (part for _, part in parts)
 
@@ -178,27 +179,27 @@ def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatc
             start += count
 
 
-class _Teller:
-    """Tells the driver now and then how far a task is."""
+class _ProgressReporter:
+    """Reports a task's progress to the driver from time to time."""
 
-    def __init__(self, line: Line | None) -> None:
-        self._line = line
+    def __init__(self, coordinator: CoordinatorClient | None) -> None:
+        self._coordinator = coordinator
         self._sent = self._different = 0
-        self._told_s = time.monotonic()
+        self._reported_s = time.monotonic()
 
     def count(self, outcome: Outcome) -> None:
         if outcome.status == LEFT_OUT:
             return
         self._sent += 1
         self._different += not outcome.is_same
-        if time.monotonic() - self._told_s > TELL_EVERY_S:
-            self.tell()
+        if time.monotonic() - self._reported_s > REPORT_EVERY_S:
+            self.report()
 
-    def tell(self) -> None:
-        if self._line is not None and self._sent:
-            self._line.tell(self._sent, self._different)
+    def report(self) -> None:
+        if self._coordinator is not None and self._sent:
+            self._coordinator.report(self._sent, self._different)
         self._sent = self._different = 0
-        self._told_s = time.monotonic()
+        self._reported_s = time.monotonic()
 
 
 def _stored(spark: SparkSession, path: str, schema: pa.Schema) -> DataFrame:
@@ -207,7 +208,7 @@ def _stored(spark: SparkSession, path: str, schema: pa.Schema) -> DataFrame:
 
 
 def _delete(spark: SparkSession, path: str) -> None:
-    """Delete a folder where it is, on whatever file system."""
+    """Delete a folder if it exists, on any file system."""
     jvm = spark._jvm
     assert jvm is not None
     where = jvm.org.apache.hadoop.fs.Path(path)

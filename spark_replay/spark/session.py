@@ -1,4 +1,4 @@
-"""A Spark session with the settings that captures need."""
+"""Create a Spark session with the settings that captures need."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.python.filterPushdown.enabled": "true",
-    # a row of runs is 10 kB to some megabytes: batches are limited by their bytes, and what workers hold by that
+    # a row of runs is 10 kB to some megabytes: batches are limited by bytes, which also limits workers' memory
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.executorEnv.ARROW_NUM_THREADS": "1",
 }
-"""What every session of ours has; a user's own session should have the push-down and the size of batches too."""
+"""Settings of our sessions; a user's own session should have the pushdown and the batch size too."""
 
 
 class JavaMissingError(RuntimeError):
-    """There is no Java for Spark to run on."""
+    """Raised if there is no Java for Spark."""
 
 
 def start_session(
     master: str = "local[*]", settings: Mapping[str, str] | None = None, *, name: str = "mockraft"
 ) -> SparkSession:
-    """A session on `master` with our sources registered; `settings` go over `SETTINGS`. JavaMissingError."""
+    """Start a session on `master` with our sources; `settings` override `SETTINGS`. Raises JavaMissingError."""
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-        raise JavaMissingError("Spark runs on Java 17 or later, and no java is on the PATH (nor is JAVA_HOME set)")
+        raise JavaMissingError("Spark needs Java 17 or later: there is no java on the PATH and JAVA_HOME is not set")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = dict(SETTINGS)
     if master.startswith("local"):
         conf |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-        # Spark's own are 200, each of which costs a small capture more than the work in it
+        # Spark's default of 200 costs a small capture more than the work itself
         conf["spark.sql.shuffle.partitions"] = str(2 * local_cores(master))
     conf |= {**(settings or {}), "spark.app.name": name, "spark.master": master}
     start_quietly(conf)
@@ -56,7 +56,7 @@ def start_session(
 
 
 def local_cores(master: str) -> int:
-    """How many cores `local`, `local[4]`, `local[4,2]` and `local[*]` have."""
+    """Return the number of cores of `local`, `local[4]`, `local[4,2]` and `local[*]`."""
     found = re.match(r"local\[(\*|\d+)", master)
     if found is None:
         return 1

@@ -1,4 +1,4 @@
-"""A folder that grows, as a stream: each capture file once, when it is whole."""
+"""A growing folder as a stream: each capture file once, when it is complete."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from mockraft.spark_replay.spark.capture_paths import NoCaptureError, folder_captures, local_path
 from mockraft.spark_replay.spark.options import SourceOptions
-from mockraft.spark_replay.spark.partition_reading import plan, read_partition
+from mockraft.spark_replay.spark.partition_reading import read_partition, splits_of
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
@@ -18,7 +18,7 @@ Offset = dict[str, int]
 
 
 class ChangedCaptureError(ValueError):
-    """A file that was read is not as it was: bytes came after it had been taken for whole."""
+    """Raised if a file changed after it was read: bytes were appended when it had been considered complete."""
 
 
 class _File(NamedTuple):
@@ -27,10 +27,10 @@ class _File(NamedTuple):
 
 
 class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Takes the files of folders and globs once each, oldest first, `maxFilesPerTrigger` at a time.
+    """Stream the files of folders and globs once each, oldest first, `maxFilesPerTrigger` at a time.
 
-    A file is whole, and is taken, when it was last written to `quietSeconds` ago or earlier. An offset is the sizes of
-    the files that were taken and are there still, by path: all that a restart needs.
+    A file is complete when it was last written `quietSeconds` ago or earlier. An offset holds the sizes of the files
+    that were read and still exist, by path: all that a restart needs.
     """
 
     def __init__(self, paths: Sequence[str], options: SourceOptions) -> None:
@@ -39,20 +39,20 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: set[str] | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Nothing was read."""
+        """Return the offset before the first file."""
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """maxFilesPerTrigger; without it, all."""
+        """Return maxFilesPerTrigger; without it, all."""
         files = self._options.max_files_per_trigger
         return ReadAllAvailable() if files is None else ReadMaxFiles(files)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Nothing that becomes whole from now on is read by this run."""
+        """Fix the set of files: those completed from now on are not read by this run."""
         self._last = set(self._whole(self._files()))
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
-        """`start` and the next files. ChangedCaptureError, NoCaptureError with onError=fail."""
+        """Return `start` plus the next files. Raises ChangedCaptureError, NoCaptureError with onError=fail."""
         files = self._files()
         self._check_unchanged(start, files)
         new = [path for path in self._whole(files) if path not in start]
@@ -66,25 +66,26 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return dict(sorted((known | {path: files[path].size for path in new}).items()))
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """The splits of the files that are new in `end`. NoCaptureError, CaptureError with onError=fail."""
+        """Return the splits of files that are new in `end`. Raises NoCaptureError, CaptureError with onError=fail."""
         new = [path for path in end if path not in start]
         gone = [path for path in new if not Path(path).exists()]
         if gone and self._options.on_error == "fail":
             raise NoCaptureError(
-                f"{gone[0]} was to be read in this batch and is gone: put it back, or go on without it: onError=skip"
+                f"{gone[0]} was planned for this batch and no longer exists: restore it, "
+                "or continue without it with onError=skip"
             )
-        return [InputPartition(split) for path in new if path not in gone for split in plan(path, self._options)]
+        return [InputPartition(split) for path in new if path not in gone for split in splits_of(path, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The split's batches. CaptureError (file, offset) with onError=fail."""
+        """Return the split's batches. Raises CaptureError (file, offset) with onError=fail."""
         return read_partition(partition.value, self._options)
 
     def _files(self) -> dict[str, _File]:
-        """The files as they are now. NoCaptureError where there is no folder."""
+        """Return the current files. Raises NoCaptureError if there is no folder."""
         found: dict[str, _File] = {}
         for path in self._paths:
             if not has_magic(path) and not Path(local_path(path)).exists():
-                raise NoCaptureError(f"{path} is not there: a stream needs a folder, a file or a glob")
+                raise NoCaptureError(f"{path} does not exist: a stream needs a folder, a file or a glob")
             for file in folder_captures(path):
                 try:
                     stat = Path(file).stat()
@@ -94,7 +95,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def _whole(self, files: Mapping[str, _File]) -> list[str]:
-        """Those that nobody writes to any more, oldest first."""
+        """Return the complete files, oldest first."""
         before_ns = time.time_ns() - self._options.quiet_seconds * 1_000_000_000
         whole = [path for path, file in files.items() if file.modified_ns <= before_ns]
         return sorted(whole, key=lambda path: (files[path].modified_ns, path))
@@ -106,6 +107,6 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if path in files and files[path].size != size:
                 raise ChangedCaptureError(
                     f"{path} had {size} bytes when it was read and has {files[path].size} now: quietSeconds "
-                    f"({self._options.quiet_seconds}) is too short for who writes it, or move files here when they are "
-                    "whole; onError=skip goes on without what was added"
+                    f"({self._options.quiet_seconds}) is too short for the writer, or move files here when they "
+                    "are complete; onError=skip ignores the added bytes"
                 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
@@ -18,46 +18,50 @@ from mockraft.spark_replay.spark.data_source import register
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 from mockraft.spark_replay.spark.worker_table import WorkerTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 BODIES = ("variant", "json", "none")
 
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
-# What the source need not know: it is done to frames.
+# Options applied to frames, not passed to the source.
 _OF_FRAMES = ("apikeys", "includebytes", "level", "pushfilters")
 _OF_A_CONNECTION = ("conn_id", "incarnation", "client", "client_port", "server", "server_port")
 
 
 def frames(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> DataFrame:
-    """Frames of captures (FRAMES), connections followed over any number of files.
+    """Return frames of captures (FRAMES), with connections followed over any number of files.
 
-    `partitions` is how many parts the shuffle has (none: spark.sql.shuffle.partitions). Options are the source's,
+    `partitions` is the number of shuffle partitions (default: spark.sql.shuffle.partitions). Options are the source's,
     camelCase. Raises OptionError.
     """
     return frames_table(spark, path, partitions=partitions, **options).dataframe()
 
 
 def frames_table(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> WorkerTable:
-    """What `frames` gives, to be written as Parquet by the workers that make it."""
+    """Return the table of `frames`, to be written as Parquet by the workers."""
     given = _checked(options)
-    return WorkerTable(_runs(spark, path, partitions, given), _StitchedFrames(_read(given)), FRAMES)
+    return WorkerTable(_runs(spark, path, partitions, given), _FramesOfRuns(_read(given)), FRAMES)
 
 
 def conn_events(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> DataFrame:
-    """What happened to connections (CONN_EVENTS); arguments are those of `frames`, an API makes no difference."""
+    """Return events of connections (CONN_EVENTS); arguments as for `frames`, apiKeys has no effect."""
     return conn_events_table(spark, path, partitions=partitions, **options).dataframe()
 
 
 def conn_events_table(
     spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object
 ) -> WorkerTable:
-    """What `conn_events` gives, to be written as Parquet by the workers that make it."""
+    """Return the table of `conn_events`, to be written as Parquet by the workers."""
     given = _checked(options)
-    return WorkerTable(_runs(spark, path, partitions, given), _StitchedEvents(_read(given)), CONN_EVENTS)
+    return WorkerTable(_runs(spark, path, partitions, given), _EventsOfRuns(_read(given)), CONN_EVENTS)
 
 
 def file_events(spark: SparkSession, path: Paths, **options: object) -> DataFrame:
-    """What of the files is in no table (FILE_EVENTS): a row a file, kind and detail, and one for each damaged place.
+    """Return parts of files that are in no table (FILE_EVENTS): a row for each file, kind and detail, and damaged
+    place.
 
     Counts are of the whole file, however it was split. With onError=fail damage is an error here too.
     """
@@ -70,10 +74,10 @@ def file_events(spark: SparkSession, path: Paths, **options: object) -> DataFram
 
 
 def messages(of: DataFrame, body: str = "variant") -> DataFrame:
-    """Each frame decoded (MESSAGES): `body` is a VARIANT, JSON text (`json`) or left out (`none`: null, faster).
+    """Return each frame decoded (MESSAGES): `body` is a VARIANT, JSON text (`json`) or left out (`none`: null, faster).
 
-    Every row is kept: `decode_status` says what could not be read, `roundtrip` whether writing gives the same bytes.
-    Raises OptionError for another `body`.
+    Every row is kept: `decode_status` shows what could not be decoded, `roundtrip` whether writing gives the same
+    bytes. Raises OptionError for another `body`.
     """
     if body not in BODIES:
         raise OptionError(f"body: {body!r} is not {', '.join(BODIES)}")
@@ -82,9 +86,9 @@ def messages(of: DataFrame, body: str = "variant") -> DataFrame:
 
 
 def messages_table(of: DataFrame | WorkerTable, *, with_bodies: bool = True) -> WorkerTable:
-    """What `messages` gives with bodies as JSON or none, to be written as Parquet by the workers that make it.
+    """Return the table of `messages` with bodies as JSON or none, to be written as Parquet by the workers.
 
-    Of a `frames_table` the same workers decode what they have stitched, with no way through the JVM between.
+    For a `frames_table`, the workers that make the frames also decode them, without passing through the JVM.
     """
     decode = _DecodedFrames("json" if with_bodies else "none")
     if isinstance(of, WorkerTable):
@@ -93,16 +97,16 @@ def messages_table(of: DataFrame | WorkerTable, *, with_bodies: bool = True) -> 
 
 
 def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
-    """Requests with their responses side by side (EXCHANGES), one row a pair, of a DataFrame of frames.
+    """Return requests with their responses (EXCHANGES) of a DataFrame of frames, one row for each pair.
 
-    With `unanswered` also requests without a response, whose columns are null.
+    With `unanswered` also requests without a response, with null response columns.
     """
     request, response = ~F.col("is_response"), F.col("is_response")
 
-    def first(condition: Any, column: str) -> Any:
+    def first(condition: Column, column: str) -> Column:
         return F.first(F.when(condition, F.col(column)), ignorenulls=True)
 
-    # A response has its request's number, a request its own.
+    # Key of an exchange: a response has its request's number, a request its own.
     number = F.when(response, F.col("request_frame_no")).otherwise(F.col("frame_no"))
     wanted = F.col("pair_status") == "paired"
     if unanswered:
@@ -128,7 +132,7 @@ def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
 
 
 class _DecodedFrames:
-    """Decodes a partition's frames; a class, so that it travels to the workers by its name."""
+    """Decodes a partition's frames; a class, so that it can be pickled by name."""
 
     def __init__(self, body: Literal["json", "none"]) -> None:
         self._body = body
@@ -139,45 +143,45 @@ class _DecodedFrames:
         return decode_batches(batches, body=self._body)
 
 
-class _StitchedFrames:
-    """Makes frames of a partition's runs, which are sorted; a class, so that it travels to the workers by its name."""
+class _FramesOfRuns:
+    """Makes frames of a partition's sorted runs; a class, so that it can be pickled by name."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from mockraft.spark_replay.spark.partition_reading import kept_rows, new_stitcher
+        from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
 
-        stitcher = new_stitcher(self._options, sorted_by_connection=True)
+        reassembler = new_reassembler(self._options, sorted_by_connection=True)
         for runs in batches:
-            for batch in stitcher.receive(runs):
+            for batch in reassembler.receive(runs):
                 yield kept_rows(batch, self._options)
-            stitcher.take_events()
-        for batch in stitcher.finish():
+            reassembler.take_events()
+        for batch in reassembler.finish():
             yield kept_rows(batch, self._options)
 
 
-class _StitchedEvents(_StitchedFrames):
-    """Tells what happened to the connections of a partition's runs."""
+class _EventsOfRuns(_FramesOfRuns):
+    """Yields the events of the connections of a partition's runs."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from mockraft.spark_replay.spark.partition_reading import kept_rows, new_stitcher
+        from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
 
         of_connections = replace(self._options, api_keys=(), include_bytes=True)
-        stitcher = new_stitcher(of_connections, sorted_by_connection=True)
+        reassembler = new_reassembler(of_connections, sorted_by_connection=True)
         for runs in batches:
-            for _ in stitcher.receive(runs):
+            for _ in reassembler.receive(runs):
                 pass
-            yield kept_rows(stitcher.take_events(), of_connections)
-        for _ in stitcher.finish():
+            yield kept_rows(reassembler.take_events(), of_connections)
+        for _ in reassembler.finish():
             pass
-        yield kept_rows(stitcher.take_events(), of_connections)
+        yield kept_rows(reassembler.take_events(), of_connections)
 
 
 def _runs(spark: SparkSession, path: Paths, partitions: int | None, options: dict[str, str]) -> DataFrame:
-    """Runs with each connection in one partition, in the order that `Stitcher` wants."""
+    """Return runs with each connection in one partition, in the order required by `Reassembler`."""
     parts = ("conn_id",) if partitions is None else (partitions, "conn_id")
-    # In one packet: SYN, then data, then FIN or RST.
+    # Order within one packet: SYN, then data, then FIN or RST.
     marks = (F.desc("syn"), F.asc("fin"), F.asc("rst"))
     return (
         _load(spark, path, "runs", options)
@@ -194,7 +198,7 @@ def _load(spark: SparkSession, path: Paths, level: str, options: dict[str, str])
 
 
 def _checked(options: dict[str, object]) -> dict[str, str]:
-    """The options as Spark has them; OptionError."""
+    """Return the options as Spark has them. Raises OptionError."""
     texts = _texts(options)
     _read(texts)
     return texts
@@ -205,7 +209,7 @@ def _read(options: dict[str, str]) -> SourceOptions:
 
 
 def _texts(options: dict[str, object]) -> dict[str, str]:
-    """Option values as Spark has them: sequences with commas, truth in small letters."""
+    """Return an option value as Spark has it: sequences joined by commas, booleans in lower case."""
     return {name: _text(value) for name, value in options.items() if value is not None}
 
 

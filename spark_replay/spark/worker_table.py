@@ -1,7 +1,7 @@
-"""Tables that Python workers make as Arrow, and write as Parquet themselves where they may.
+"""Tables made as Arrow by Python workers, which can also write them as Parquet themselves.
 
-Spark's writer takes batches apart into rows and puts rows together into columns again: for frames that is more work
-than all that comes before it (docs/decisions/parquet-from-the-workers.md).
+Spark's writer converts batches to rows and rows back to columns: for frames that costs more than everything before it
+(docs/decisions/parquet-from-the-workers.md).
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ Batches = Iterator[pa.RecordBatch]
 
 ROW_GROUP_ROWS = 1 << 17
 ROW_GROUP_BYTES = 16 << 20
-"""What a worker keeps before it writes a row group: the first of the two that is reached."""
+"""Limits of a row group that a worker buffers before writing it: whichever is reached first."""
 
 READ_ROWS = 1 << 13
-"""Rows of a batch that is read back."""
+"""Rows of a batch when reading back."""
 
 _WRITTEN = pa.schema([("partition", pa.int32()), ("file", pa.string()), ("rows", pa.int64())])
 
 
 class OutputError(OSError):
-    """What workers wrote is not where the driver looks for it."""
+    """Raised if the driver cannot see what workers wrote."""
 
 
 class WorkerTable(NamedTuple):
-    """Rows of `schema` that `make` gives for the batches of each partition of `source`.
+    """Rows of `schema` that `make` yields for the batches of each partition of `source`.
 
-    `make` travels to the workers: a class or function of an installed module, not a closure.
+    `make` is pickled to the workers: a class or function of an installed module, not a closure.
     """
 
     source: DataFrame
@@ -45,23 +45,23 @@ class WorkerTable(NamedTuple):
     schema: pa.Schema
 
     def dataframe(self) -> DataFrame:
-        """The table as Spark has it."""
+        """Return the table as a DataFrame."""
         return self.source.mapInArrow(self.make, to_spark_schema(self.schema))
 
     def then(self, make: Callable[[Batches], Batches], schema: pa.Schema) -> WorkerTable:
-        """A table that the same workers make of this one's rows, which go nowhere else."""
+        """Return a table that the same workers make of this one's rows, which are not stored."""
         return WorkerTable(self.source, _Chain(self.make, make), schema)
 
     def write_parquet(self, out: Path) -> int:
-        """Write the table to the folder `out`, replacing what is there, and return how many rows it has.
+        """Write the table to the folder `out`, replacing its contents, and return the number of rows.
 
         `out` is on a file system that the driver and all workers see at the same path. Each attempt of a task writes a
-        file of its own, next to `out`; those of the attempts that Spark counts are put in place when all are there, so
-        that `out` has all of a table or what it had before. The driver collects a row a partition.
+        file of its own, next to `out`; the files of the attempts that Spark counts are moved into place when all exist,
+        so that `out` has all of the new table or what it had before. The driver collects a row for each partition.
 
         Raises:
-            OutputError: what workers wrote is not to be seen here.
-            pyspark.errors.PythonException: what `make` or writing raised.
+            OutputError: the driver cannot see what workers wrote.
+            pyspark.errors.PythonException: `make` or writing raised.
         """
         attempts = out.absolute().with_name(f".{out.name}.being-written")
         shutil.rmtree(attempts, ignore_errors=True)
@@ -81,8 +81,8 @@ class WorkerTable(NamedTuple):
             try:
                 (attempts / file).rename(table / f"part-{number:05}.parquet")
             except FileNotFoundError:
-                problem = f"{out}: a worker wrote a part of it that the driver does not see"
-                raise OutputError(f"{problem}; name a folder that driver and workers share") from None
+                problem = f"{out}: the driver cannot see a part written by a worker"
+                raise OutputError(f"{problem}; use a folder shared by driver and workers") from None
         if not files:
             write_parts(iter(()), self.schema, table / "part-00000.parquet")
         (table / "_SUCCESS").touch()
@@ -92,7 +92,7 @@ class WorkerTable(NamedTuple):
 
 
 def stored_table(spark: SparkSession, folder: Path, schema: pa.Schema) -> WorkerTable:
-    """What is in a folder of Parquet files, those columns that `schema` names, read by workers a row group a task.
+    """Return the columns of `schema` from a folder of Parquet files, read by workers, one task for each row group.
 
     Raises FileNotFoundError for a folder without Parquet files.
     """
@@ -107,7 +107,7 @@ def stored_table(spark: SparkSession, folder: Path, schema: pa.Schema) -> Worker
 
 
 class _StoredGroups:
-    """The rows of the row groups whose numbers come in."""
+    """Yields the rows of the given row groups."""
 
     def __init__(self, groups: list[tuple[str, int]], columns: list[str]) -> None:
         self._groups = groups
@@ -126,7 +126,7 @@ class _StoredGroups:
 
 
 class _Chain:
-    """One step's batches as another's."""
+    """Feeds one step's batches into another."""
 
     def __init__(self, first: Callable[[Batches], Batches], second: Callable[[Batches], Batches]) -> None:
         self._first = first
@@ -137,7 +137,7 @@ class _Chain:
 
 
 class _WrittenParts:
-    """Writes the rows of a partition to a file of its own, and names it."""
+    """Writes the rows of a partition to a file of its own, and yields its name."""
 
     def __init__(self, make: Callable[[Batches], Batches], schema: pa.Schema, folder: str) -> None:
         self._make = make
@@ -155,9 +155,9 @@ class _WrittenParts:
 
 
 def write_parts(batches: Batches, schema: pa.Schema, file: Path) -> int:
-    """Write batches as one Parquet file and return how many rows they had; at most a row group is in memory.
+    """Write batches as one Parquet file and return the number of rows; at most a row group is in memory.
 
-    Raises OSError with the name of the file where the disk is full.
+    Raises OSError with the name of the file if the disk is full.
     """
     try:
         return _write_groups(batches, schema, file)
@@ -170,7 +170,7 @@ def write_parts(batches: Batches, schema: pa.Schema, file: Path) -> int:
 def _write_groups(batches: Batches, schema: pa.Schema, file: Path) -> int:
     import pyarrow.parquet as pq
 
-    # Bytes differ from row to row: a dictionary of them is thrown away after it has been made.
+    # Bytes differ from row to row: Parquet would build a dictionary and discard it.
     repeated = [field.name for field in schema if field.type != pa.binary()]
     total = rows = size = 0
     group: list[pa.RecordBatch] = []

@@ -1,4 +1,4 @@
-"""What happened to connections, gathered as rows of `schemas.CONN_EVENTS`."""
+"""Events of connections, collected as rows of `schemas.CONN_EVENTS`."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _Row = tuple[int, int, str, int, str, int, int, int, str, int, str]
 
 
 class ConnEvents:
-    """Rows until they are taken; kept as Arrow columns, so that millions of them stay small."""
+    """A buffer of event rows; kept as Arrow columns, so that millions of them stay small."""
 
     def __init__(self) -> None:
         self._rows: list[_Row] = []
         self._batches: list[pa.RecordBatch] = []
 
     def add(self, row: _Row) -> None:
-        """One row, with the columns of `schemas.CONN_EVENTS`."""
+        """Add one row, with the columns of `schemas.CONN_EVENTS`."""
         self._rows.append(row)
         if len(self._rows) >= _ROWS_MAX:
             self._pack()
 
     def take(self) -> pa.RecordBatch:
-        """All rows so far; they are gone from here."""
+        """Return all rows so far and clear the buffer."""
         self._pack()
         table = pa.Table.from_batches(self._batches, schema=CONN_EVENTS).combine_chunks()
         self._batches = []

@@ -1,7 +1,7 @@
-"""What is known of a connection and its two directions between runs, and the order that TCP gives their bytes.
+"""State of a connection and its two directions between runs, and reassembly in TCP order.
 
-A run that does not follow what was read waits, in pieces, for what is missing before it. Of a byte sent twice the copy
-that came first counts. A piece beyond 1 GiB from where its direction is, is of another time: it is left out.
+A run that does not continue the stream is held, in pieces, until the missing bytes arrive. For bytes captured twice the
+first copy counts. A piece more than 1 GiB away from the stream's position belongs to another connection: it is dropped.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Array = np.ndarray[Any, Any]
 
 _HALF, _MASK = 1 << 31, 0xFFFFFFFF
 STRAY_BYTES = 1 << 30
-# After a close, what is late belongs to the connection for as long as TIME_WAIT usually lasts.
+# After a close, late packets belong to the connection for the usual length of TIME_WAIT.
 LATE_NS = 60_000_000_000
 _SYN_DISTANCE_MAX = 1 << 16
 _REQUESTS_KEPT = 1024
 
 
 class Piece(NamedTuple):
-    """A segment's bytes in their stream; `end` counts bytes that the capture has not."""
+    """A segment's bytes in their stream; up to `end`, including bytes that were not captured."""
 
     start: int
     end: int
@@ -33,12 +33,12 @@ class Piece(NamedTuple):
     offset: int
 
     def cut(self, begin: int, end: int) -> Piece:
-        """The part of it from `begin` to `end`."""
+        """Return the part from `begin` to `end`."""
         return Piece(begin, end, self.data[begin - self.start : end - self.start], self.ts_ns, self.offset)
 
 
 class Direction:
-    """One side's stream: how far it is read, what waits for missing bytes, and the frame that is half read."""
+    """One side's stream: the position, the pieces held for missing bytes, and the half-read frame."""
 
     __slots__ = (
         "after_gap",
@@ -74,7 +74,7 @@ class Direction:
         self.fin: int | None = None
         self.held: list[Piece] = []
         self.held_bytes = 0
-        # Latest time so far: bytes can be read when all before them have come.
+        # Latest time so far: bytes become readable when all earlier ones have arrived.
         self.ts_ns = 0
         self.frames = 0
         self.last_id: int | None = None
@@ -82,20 +82,20 @@ class Direction:
         self.is_whole = True
         self.tail: list[Stretch] = []
         self.tail_bytes = 0
-        # How long that frame is with its length, 0 until it is known to be possible.
+        # Size of that frame including its length, 0 until it is known to be possible.
         self.tail_need = 0
-        # What cannot be read before the other direction has been; None stands for a gap.
+        # Stretches postponed until the other direction has been read; None is a gap.
         self.queue: list[Stretch | None] = []
         self.queued_bytes = 0
         self.dup_bytes = self.conflict_bytes = self.hole_bytes = self.skipped_bytes = 0
 
     def unwrapped(self, seq: int) -> int:
-        """The place in the stream of a 32-bit sequence number."""
+        """Return the position in the stream of a 32-bit sequence number."""
         assert self.next_seq is not None
         return self.next_seq + ((seq - self.next_seq + _HALF) & _MASK) - _HALF
 
     def insert(self, piece: Piece) -> list[Piece]:
-        """Take a piece in: what can be read now, in order."""
+        """Insert a piece; return the pieces that can be read now, in order."""
         assert self.next_seq is not None
         if abs(piece.start - self.next_seq) > STRAY_BYTES:
             self.dup_bytes += piece.end - piece.start
@@ -131,7 +131,7 @@ class Direction:
         return free
 
     def release(self) -> list[Piece]:
-        """What waited and follows now."""
+        """Return the held pieces that follow now."""
         count = 0
         for piece in self.held:
             if piece.start != self.next_seq:
@@ -144,14 +144,14 @@ class Direction:
         return ready
 
     def skip(self) -> int:
-        """Give up what is missing before the first piece that waits: how many bytes that is."""
+        """Give up the missing bytes before the first held piece; return their number."""
         assert self.next_seq is not None
         missing = self.held[0].start - self.next_seq
         self.next_seq = self.held[0].start
         return missing
 
     def stretch(self, pieces: list[Piece]) -> Stretch:
-        """Pieces that follow each other as one; zeros stand where bytes were not captured."""
+        """Join consecutive pieces; zeros stand for bytes that were not captured."""
         starts, times, holes, parts, at = [], [], [], [], 0
         for piece in pieces:
             starts.append(at)
@@ -197,14 +197,14 @@ class Connection:
         self.client = Direction(False)
         self.server = Direction(True)
         self.is_oriented = is_oriented
-        # None until the first request is seen, where only that can tell.
+        # None until the first request is seen, if no port identifies Kafka.
         self.is_kafka = is_kafka
         self.is_opaque = False
         self.chunk: tuple[str, int] | None = None
         self.fins = 0
         self.closed_ns: int | None = None
         self.last_ns = 0
-        # A list: an empty deque has ten times its size, and there may be 100,000 connections.
+        # A list: an empty deque is ten times as large, and there may be 100,000 connections.
         self.recent: list[tuple[Array, Array]] = []
         self.recent_count = 0
 
@@ -213,8 +213,8 @@ class Connection:
         """Both directions, the client's first."""
         return self.client, self.server
 
-    def turn(self) -> None:
-        """Take the other end for the client."""
+    def swap_sides(self) -> None:
+        """Swap client and server."""
         names = self.names
         self.names = ConnectionNames(
             names.conn_id, names.incarnation, names.server, names.server_port, names.client, names.client_port
@@ -223,14 +223,14 @@ class Connection:
         self.client.is_response, self.server.is_response = False, True
 
     def remember(self, ids: Array, ts_ns: Array) -> None:
-        """Note requests, to recognise responses by."""
+        """Remember requests, to recognise their responses."""
         self.recent.append((ids.copy(), ts_ns.copy()))
         self.recent_count += len(ids)
         while self.recent_count - len(self.recent[0][0]) >= _REQUESTS_KEPT:
             self.recent_count -= len(self.recent.pop(0)[0])
 
     def open_ids(self, ts_ns: int) -> set[int]:
-        """Correlation ids of requests up to a time that are after the last answered one."""
+        """Return the correlation ids of requests up to a time that follow the last answered one."""
         last = self.server.last_id
         found: set[int] = set()
         for ids, times in self.recent:
@@ -238,7 +238,7 @@ class Connection:
         return found if last is None else {each for each in found if 0 < ((each - last) & _MASK) < _HALF}
 
     def is_another(self, direction: Direction, other: Direction, seq: int, answers: bool) -> bool:
-        """Whether a SYN opens another connection than this one."""
+        """Return True if a SYN opens another connection."""
         if direction.syn_seq is not None:
             return direction.syn_seq != seq
         if self.closed_ns is not None:
@@ -249,9 +249,9 @@ class Connection:
 
 
 class Incarnations:
-    """How often each pair of endpoints has been connected, for those that ended last: between half of `kept` and all.
+    """Number of connections between each pair of endpoints, for those that ended last: between half of `kept` and all.
 
-    Two plain dicts take half of what an ordered one does.
+    Two plain dicts take half the memory of an OrderedDict.
     """
 
     def __init__(self, kept: int) -> None:
@@ -260,12 +260,12 @@ class Incarnations:
         self._old: dict[int, int] = {}
 
     def take(self, conn_id: int) -> int:
-        """The number of its last incarnation, 0 for none; it is forgotten here."""
+        """Return and forget the number of the last incarnation, 0 for none."""
         old = self._old.pop(conn_id, 0)
         return self._new.pop(conn_id, old)
 
     def keep(self, conn_id: int, incarnation: int) -> None:
-        """Note the number of one that ended."""
+        """Remember the number of an incarnation that ended."""
         self._new[conn_id] = incarnation
         if len(self._new) >= self._half:
             self._old, self._new = self._new, {}

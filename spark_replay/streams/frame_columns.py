@@ -1,4 +1,4 @@
-"""Where frames were found in a buffer, to columns of frames: gathered with numpy, not frame by frame."""
+"""Turn the positions of frames in a buffer into columns, gathered with numpy instead of frame by frame."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class FrameColumns:
-    """Frames whose partners may not be known yet; all columns have one length.
+    """Frames that are not yet paired; all columns have one length.
 
-    `uid` is the stitcher's number of an incarnation of a connection; `has_header` is false where a snaplen cut it off.
+    `uid` is the reassembler's number for an incarnation of a connection; `has_header` is false if a snaplen cut it off.
     """
 
     uid: Array
@@ -44,7 +44,7 @@ class FrameColumns:
         return len(self.uid)
 
     def take(self, rows: Array) -> FrameColumns:
-        """Some of the frames; `rows` ascend."""
+        """Return some of the frames, by ascending `rows`."""
         index = as_arrow(rows, pa.int64())
         return FrameColumns(
             *(
@@ -55,7 +55,7 @@ class FrameColumns:
 
 
 def concatenated(parts: list[FrameColumns]) -> FrameColumns:
-    """The frames of all `parts` (at least one), in order."""
+    """Return the frames of all `parts` (at least one), in order."""
     if len(parts) == 1:
         return parts[0]
     columns: list[Any] = []
@@ -69,7 +69,7 @@ def concatenated(parts: list[FrameColumns]) -> FrameColumns:
 
 
 class Pieces(NamedTuple):
-    """What a stretch was made of: where each segment's bytes start, its time and its packet's place in the file."""
+    """The segments of a stretch: for each, the start of its bytes, its time and its packet's offset in the file."""
 
     start: Array
     ts_ns: Array
@@ -77,7 +77,7 @@ class Pieces(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Bytes of one direction that follow each other, on their own; `holes` are (start, end) that were not captured."""
+    """Consecutive bytes of one direction in a buffer of their own; `holes` are (start, end) that were not captured."""
 
     data: bytes
     pieces: Pieces
@@ -85,9 +85,9 @@ class Stretch(NamedTuple):
 
 
 class FrameBuffer:
-    """The bytes of one batch of runs and of what had to be put together besides, and where in them frames are.
+    """The bytes of one batch of runs and of joined stretches, and the positions of frames in them.
 
-    Places are counted through: first the batch's bytes, then each stretch that is added.
+    Positions are continuous: first the batch's bytes, then each added stretch.
     """
 
     def __init__(self) -> None:
@@ -105,17 +105,17 @@ class FrameBuffer:
         self.end = len(self.data)
 
     def start(self, data: Array, pieces: Pieces) -> None:
-        """Another batch's bytes, in place of the last ones, whose frames have been taken."""
+        """Start the next batch, after the last one's frames have been taken."""
         self.data, self.pieces = data, pieces
         self._forget()
 
     @property
     def added_bytes(self) -> int:
-        """How many bytes the stretches have."""
+        """Number of bytes in added stretches."""
         return self.end - len(self.data)
 
     def add(self, stretch: Stretch) -> int:
-        """Where the bytes of another stretch start."""
+        """Add a stretch and return the position of its first byte."""
         base = self.end
         self._added.append(stretch.data)
         self._added_pieces.append(stretch.pieces._replace(start=stretch.pieces.start + base))
@@ -124,12 +124,12 @@ class FrameBuffer:
         return base
 
     def add_frames(self, uid: int, is_response: bool, bounds: list[int], frame_no: int, after_gap: bool) -> None:
-        """Frames next to each other: each with its length from one of `bounds` to the next."""
+        """Add consecutive frames: each with its length, from one of `bounds` to the next."""
         self._bounds += bounds
         self._stretches.append((len(bounds) - 1, uid, is_response, frame_no, after_gap))
 
     def take(self) -> tuple[FrameColumns, list[tuple[int, int, int]]] | None:
-        """The frames so far, and of each stretch (uid, first, end) in them where it is one of requests."""
+        """Return the frames so far, and (uid, first, end) of each stretch of requests in them."""
         if not self._stretches:
             self._forget()
             return None
@@ -166,7 +166,7 @@ class FrameBuffer:
     ) -> FrameColumns:
         data, pieces = self.data, self.pieces
         if self._added:
-            # The gathers below may look a few bytes beyond the last frame.
+            # The gathers below may read a few bytes beyond the last frame.
             data = np.concatenate([data, *(np.frombuffer(each, np.uint8) for each in self._added)])
             pieces = Pieces(*(np.concatenate(each) for each in zip(pieces, *self._added_pieces, strict=True)))
         first = np.searchsorted(pieces.start, start - 4, "right") - 1
@@ -215,7 +215,7 @@ class FrameBuffer:
         )
 
     def _first_hole(self, start: Array, end: Array) -> Array:
-        """Where the first hole of each frame starts; beyond its end if it has none."""
+        """Return the start of the first hole of each frame; beyond its end if it has none."""
         if not self._holes:
             return end + 1
         holes = np.array(sorted(self._holes), np.int64)

@@ -1,9 +1,8 @@
-"""Bytes of one direction to frames: four bytes of length and that many bytes, again and again.
+"""Bytes of one direction to frames: four bytes of length followed by that many bytes, repeatedly.
 
-What is lost (a gap, an impossible length, a start midway) is never guessed over: frames are looked for again at the
-next segment that starts with a believable one. A response is believable by the id of a request before it, so what the
-server says while it is lost waits until all requests of the same chunk have been read; then it is the same whatever the
-chunks are.
+After a loss (a gap, an impossible length, a start midway) nothing is guessed: reading resumes at the next segment that
+starts with a plausible frame. A response is plausible if it carries the id of an earlier request, so the server's bytes
+after a loss wait until all requests of the same chunk have been read; so the result does not depend on the chunks.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ _QUEUED_BYTES_MAX = 8 << 20
 _TAIL_BYTES_MAX = 256 << 20
 _HEAD_BYTES = headers.REQUEST.size
 _PROOF_BYTES = headers.REQUEST_START.size + headers.CLIENT_ID_BYTES_MAX
-Tell = Callable[[Connection, Direction, str, int, int, str], None]
+ReportEvent = Callable[[Connection, Direction, str, int, int, str], None]
 
 
 class Rest(NamedTuple):
-    """Bytes of a direction with the segments they came in; places are those in the buffer, view[0] is at `base`."""
+    """Bytes of a direction with their segments; positions are those in the buffer, view[0] is at `base`."""
 
     view: memoryview
     base: int
@@ -35,11 +34,11 @@ class Rest(NamedTuple):
     holes: list[tuple[int, int]]
 
     def bytes(self, at: int, end: int) -> bytes:
-        """Some of the bytes."""
+        """Return some of the bytes."""
         return bytes(self.view[at - self.base : end - self.base])
 
     def copy(self, at: int, end: int) -> Stretch:
-        """Some of the bytes, on their own."""
+        """Return a copy of some of the bytes."""
         first = max(int(np.searchsorted(self.pieces.start, at, "right")) - 1, 0)
         last = int(np.searchsorted(self.pieces.start, end, "left"))
         start = np.maximum(self.pieces.start[first:last] - at, 0)
@@ -52,41 +51,41 @@ class Rest(NamedTuple):
         )
 
     def segment_after(self, at: int, end: int) -> int:
-        """Where the next segment after `at` starts; `end` if there is none."""
+        """Return the start of the next segment after `at`; `end` if there is none."""
         index = int(np.searchsorted(self.pieces.start, at, "right"))
         return min(int(self.pieces.start[index]), end) if index < len(self.pieces.start) else end
 
     def time(self, at: int) -> int:
-        """When the byte at `at` could be read."""
+        """Return the time at which the byte at `at` could be read."""
         return int(self.pieces.ts_ns[max(int(np.searchsorted(self.pieces.start, at, "right")) - 1, 0)])
 
 
 def whole(stretch: Stretch, base: int) -> Rest:
-    """A stretch whose bytes are at `base` in the buffer."""
+    """Return a stretch whose bytes are at `base` in the buffer."""
     pieces = stretch.pieces._replace(start=stretch.pieces.start + base)
     return Rest(memoryview(stretch.data), base, pieces, stretch.holes)
 
 
 class FrameReader:
-    """Reads stretches of bytes in order and tells a buffer where frames are."""
+    """Reads stretches of bytes in order and adds the frames found to a buffer."""
 
-    def __init__(self, buffer: FrameBuffer, frame_bytes_max: int, resyncs: bool, tell: Tell) -> None:
+    def __init__(self, buffer: FrameBuffer, frame_bytes_max: int, resyncs: bool, report_event: ReportEvent) -> None:
         self.buffer = buffer
         self.frame_bytes_max = frame_bytes_max
         self.resyncs = resyncs
-        self.tell = tell
-        # Of half-read frames, over all connections.
+        self.report_event = report_event
+        # Bytes of half-read frames, over all connections.
         self.tail_bytes = 0
 
     def read_stretch(self, connection: Connection, direction: Direction, stretch: Stretch, settles: bool) -> None:
-        """The next bytes of a direction, which are in no batch."""
+        """Read the next bytes of a direction, which are in no batch."""
         base = self.buffer.add(stretch)
         self.read(connection, direction, whole(stretch, base), base, base + len(stretch.data), settles)
 
     def read(
         self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int, settles: bool = False
     ) -> None:
-        """The next bytes of a direction; `settles`: all requests that precede them have been read."""
+        """Read the next bytes of a direction; `settles`: all requests that precede them have been read."""
         while at < end:
             if direction.is_dead or (direction.is_lost and not self.resyncs):
                 direction.skipped_bytes += end - at
@@ -110,7 +109,7 @@ class FrameReader:
                 at = self._walk(connection, direction, rest, at, end)
 
     def settle(self, connection: Connection, direction: Direction) -> None:
-        """Read what has waited, now that all of a chunk is there."""
+        """Read the postponed bytes, now that the chunk is complete."""
         queue, direction.queue, direction.queued_bytes = direction.queue, [], 0
         for stretch in queue:
             if stretch is None:
@@ -119,26 +118,26 @@ class FrameReader:
                 self.read_stretch(connection, direction, stretch, settles=True)
 
     def gap(self, direction: Direction) -> int:
-        """Bytes are missing here: how much of a half-read frame is left out."""
+        """Handle missing bytes; return how many bytes of a half-read frame are dropped."""
         if direction.queue:
             direction.queue.append(None)
             return 0
         return self.lose(direction)
 
     def forget_tail(self, direction: Direction) -> int:
-        """Drop the frame that is half read: how much of it there was."""
+        """Drop the half-read frame; return its number of bytes."""
         size, direction.tail, direction.tail_bytes, direction.tail_need = direction.tail_bytes, [], 0, 0
         self.tail_bytes -= size
         direction.skipped_bytes += size
         return size
 
     def lose(self, direction: Direction) -> int:
-        """Look for frames again from the next segment on: how much of a half-read frame is left out."""
+        """Search for frames from the next segment on; return how many bytes of a half-read frame are dropped."""
         direction.is_lost, direction.is_whole = True, False
         return self.forget_tail(direction)
 
     def close(self, connection: Connection, direction: Direction, kind: str, ts_ns: int, detail: str) -> None:
-        """Read nothing more of a connection, in neither direction."""
+        """Stop reading a connection, in both directions."""
         connection.is_opaque = kind == "tls"
         connection.is_kafka = False
         for each in connection.sides:
@@ -146,7 +145,7 @@ class FrameReader:
             each.skipped_bytes += each.queued_bytes
             each.queue, each.queued_bytes = [], 0
             self.forget_tail(each)
-        self.tell(connection, direction, kind, ts_ns, 0, detail)
+        self.report_event(connection, direction, kind, ts_ns, 0, detail)
 
     def _must_wait(self, connection: Connection, direction: Direction, settles: bool) -> bool:
         if not connection.is_oriented or (connection.is_kafka is None and direction.is_response):
@@ -157,11 +156,11 @@ class FrameReader:
         direction.queue.append(stretch)
         direction.queued_bytes += len(stretch.data)
         if direction.queued_bytes > _QUEUED_BYTES_MAX and connection.is_oriented and connection.is_kafka is None:
-            detail = "the server speaks and no request was seen"
+            detail = "the server sends first: no request was seen"
             self.close(connection, direction, "not_kafka", int(stretch.pieces.ts_ns[0]), detail)
 
     def _prove(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> bool:
-        """Whether a stream starts with a request; where it is too early to say, its bytes are kept."""
+        """Return True if a stream starts with a request; keeps its bytes if there are too few to decide."""
         head = b"".join(each.data for each in direction.tail) + rest.bytes(at, min(end, at + _PROOF_BYTES))
         verdict = self._starts_with_request(head)
         if verdict:
@@ -172,7 +171,7 @@ class FrameReader:
         elif headers.is_tls(head):
             self.close(connection, direction, "tls", rest.time(at), "")
         else:
-            self.close(connection, direction, "not_kafka", rest.time(at), "the first bytes are no request")
+            self.close(connection, direction, "not_kafka", rest.time(at), "the first bytes are not a request")
         return False
 
     def _starts_with_request(self, head: bytes) -> bool | None:
@@ -195,11 +194,11 @@ class FrameReader:
         self.tail_bytes += end - at
         if self.tail_bytes > _TAIL_BYTES_MAX:
             size = self.lose(direction)
-            detail = f"half-read frames of all connections are more than {_TAIL_BYTES_MAX} bytes"
-            self.tell(connection, direction, "oversized", rest.time(at), size, detail)
+            detail = f"half-read frames of all connections exceed {_TAIL_BYTES_MAX} bytes"
+            self.report_event(connection, direction, "oversized", rest.time(at), size, detail)
 
     def _finish_tail(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> int:
-        """Go on with the frame that is half read: where the next one starts."""
+        """Complete the half-read frame; return the start of the next one."""
         if not direction.tail_need:
             head = b"".join(each.data for each in direction.tail[:_HEAD_BYTES])[:_HEAD_BYTES]
             head += rest.bytes(at, min(end, at + _HEAD_BYTES - len(head)))
@@ -232,7 +231,7 @@ class FrameReader:
         return headers.REQUEST_BYTES_MIN <= length <= self.frame_bytes_max
 
     def _walk(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> int:
-        """All frames that are whole: where reading goes on."""
+        """Read all whole frames; return the position reached."""
         base = rest.base
         bounds = [at - base]
         walk = _responses if direction.is_response else _requests
@@ -252,7 +251,9 @@ class FrameReader:
         self._desync(connection, direction, rest, after, rest.bytes(after, min(after + _HEAD_BYTES, end)))
         return rest.segment_after(after, end)
 
-    def _found(self, connection: Connection, direction: Direction, bounds: list[int], view: Any, last: int) -> None:
+    def _found(
+        self, connection: Connection, direction: Direction, bounds: list[int], view: bytes | memoryview, last: int
+    ) -> None:
         count = len(bounds) - 1
         if direction.is_response:
             direction.last_id = headers.RESPONSE.unpack_from(view, last)[1]
@@ -265,22 +266,24 @@ class FrameReader:
             self.close(connection, direction, "tls", rest.time(at), "")
             return
         self.lose(direction)
-        # Tokens of a SASL exchange are no frames: that one of them is none says nothing.
+        # SASL tokens are not frames, so this is no loss of synchronisation.
         if not connection.is_opaque:
-            self.tell(connection, direction, "desync", rest.time(at), 0, f"no frame starts with {head.hex(' ')}")
+            self.report_event(
+                connection, direction, "desync", rest.time(at), 0, f"not the start of a frame: {head.hex(' ')}"
+            )
 
     def _hand_over(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> int:
-        """After SaslHandshake v0 the client sends raw tokens: nothing of it is read any more."""
+        """Stop reading after SaslHandshake v0: the client sends raw tokens."""
         connection.is_opaque = direction.is_dead = True
         direction.skipped_bytes += end - at
-        self.tell(connection, direction, "sasl", rest.time(at - 1), 0, "SaslHandshake v0: raw tokens follow")
+        self.report_event(connection, direction, "sasl", rest.time(at - 1), 0, "SaslHandshake v0: raw tokens follow")
         return end
 
     def _find(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> int:
-        """Where the first segment starts that starts with a believable frame; `end` if none does."""
+        """Return the start of the first segment that starts with a plausible frame; `end` if there is none."""
         base = rest.base
         if not direction.frames and not direction.skipped_bytes and headers.is_tls(rest.bytes(at, at + 2)):
-            self.close(connection, direction, "tls", rest.time(at), "it starts midway")
+            self.close(connection, direction, "tls", rest.time(at), "starts in the middle of a connection")
             return end
         for start, stop, ts_ns in self._candidates(direction.is_response, rest, at, end):
             data = rest.view[start - base : stop - base]
@@ -298,7 +301,7 @@ class FrameReader:
         return end
 
     def _candidates(self, is_response: bool, rest: Rest, at: int, end: int) -> list[tuple[int, int, int]]:
-        """Segments (start, end of what was captured, time) whose length may be that of a frame."""
+        """Yield segments (start, end of the captured bytes, time) whose length may be that of a frame."""
         first = int(np.searchsorted(rest.pieces.start, at))
         start = rest.pieces.start[first:]
         start = start[: int(np.searchsorted(start, end))]
@@ -313,7 +316,7 @@ class FrameReader:
         return list(zip(start[found].tolist(), stop[found].tolist(), times.tolist(), strict=True))
 
     def orient(self, connection: Connection) -> bool:
-        """Find out which side is the client: the one that first says what can only be a request. False: neither."""
+        """Find out which side is the client: the first to send bytes that can only be a request. False: neither."""
         best: tuple[int, int, Direction] | None = None
         for direction in connection.sides:
             for stretch in direction.queue:
@@ -335,7 +338,7 @@ class FrameReader:
             return False
         connection.is_oriented = connection.is_kafka = True
         if best[2].is_response:
-            connection.turn()
+            connection.swap_sides()
         return True
 
 
@@ -357,7 +360,7 @@ def _is_sasl(frame: bytes) -> bool:
 
 
 def _requests(view: memoryview, at: int, end: int, frame_bytes_max: int, bounds: list[int]) -> int:
-    """Append the ends of the whole requests from `at` on; why it stops there."""
+    """Append the ends of the whole requests from `at` on; return why it stops there."""
     unpack, append = headers.REQUEST.unpack_from, bounds.append
     last = end - 12
     while at <= last:
@@ -378,7 +381,7 @@ def _requests(view: memoryview, at: int, end: int, frame_bytes_max: int, bounds:
 
 
 def _responses(view: memoryview, at: int, end: int, frame_bytes_max: int, bounds: list[int]) -> int:
-    """As `_requests`, for responses."""
+    """Append the ends of the whole responses from `at` on; return why it stops there."""
     unpack, append = headers.LENGTH.unpack_from, bounds.append
     last = end - 4
     while at <= last:

@@ -1,8 +1,8 @@
-"""What can be told of a frame by its first bytes: whether it may be one at all, and what its header holds.
+"""Recognise frames by their first bytes: whether they can be a frame at all, and header versions.
 
-A frame inside a stream that is being read needs only be possible: an API or a version that this codec does not know is
-still a frame. Where frames are looked for (after a gap, at a start midway), it must be believable: a known API in a
-known version, a client id that fits and is text.
+Inside a stream that is being read, a frame only needs to be possible: an API or version unknown to this codec is still
+a frame. When searching for frames (after a gap, at a start midway), it must be plausible: a known API in a known
+version, and a client id that fits and is text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TLS_RECORDS = tuple(bytes((kind, 3)) for kind in (0x14, 0x15, 0x16, 0x17))
 
 @cache
 def _versions() -> dict[int, range]:
-    """The versions of each API; of ApiVersions all possible ones, since clients ask with the newest they have."""
+    """The versions of each API; all possible ones for ApiVersions, since clients start with their newest."""
     known = {}
     for key in range(API_KEY_MAX + 1):
         try:
@@ -44,7 +44,7 @@ def _versions() -> dict[int, range]:
 
 @cache
 def header_versions() -> tuple[Array, Array]:
-    """Header versions of requests and of responses by [api_key, api_version], -1 where none is known."""
+    """Header versions of requests and of responses by [api_key, api_version], -1 if unknown."""
     tables = []
     for which in (messages.request_header_version, messages.response_header_version):
         table = np.full((API_KEY_MAX + 1, API_VERSION_MAX + 1), -1, np.int8)
@@ -58,13 +58,13 @@ def header_versions() -> tuple[Array, Array]:
     return tables[0], tables[1]
 
 
-def is_tls(data: Any) -> bool:
-    """Whether bytes start like a TLS record."""
+def is_tls(data: bytes | memoryview) -> bool:
+    """Return True if bytes start like a TLS record."""
     return bytes(data[:2]) in _TLS_RECORDS
 
 
-def is_believable_request(data: Any, frame_bytes_max: int) -> bool:
-    """Whether a segment that starts with `data` starts with a request, as far as the segment tells."""
+def is_believable_request(data: bytes | memoryview, frame_bytes_max: int) -> bool:
+    """Return True if a segment that starts with `data` starts with a request, judging by the segment alone."""
     if len(data) < REQUEST_START.size:
         return False
     length, key, version, _, name_bytes = REQUEST_START.unpack_from(data)
@@ -75,13 +75,13 @@ def is_believable_request(data: Any, frame_bytes_max: int) -> bool:
     name = bytes(data[14 : 14 + max(name_bytes, 0)])
     if not name.isascii() or not name.decode("ascii").isprintable():
         return False
-    # A whole frame inside the segment must be followed by another.
+    # A frame that ends inside the segment must be followed by another.
     rest = len(data) - 4 - length
     return rest < REQUEST_START.size or is_possible_request(data[4 + length :], frame_bytes_max)
 
 
-def is_possible_request(data: Any, frame_bytes_max: int) -> bool:
-    """Whether `data` (at least 12 bytes) can be the start of a request of any Kafka."""
+def is_possible_request(data: bytes | memoryview, frame_bytes_max: int) -> bool:
+    """Return True if `data` (at least 12 bytes) can be the start of a request of any Kafka version."""
     length, key, version, _ = REQUEST.unpack_from(data)
     return bool(
         REQUEST_BYTES_MIN <= length <= frame_bytes_max and 0 <= key <= API_KEY_MAX and 0 <= version <= API_VERSION_MAX
@@ -89,7 +89,7 @@ def is_possible_request(data: Any, frame_bytes_max: int) -> bool:
 
 
 def believable_starts(data: Array, at: Array, end: Array, frame_bytes_max: int, is_response: bool) -> Array:
-    """Which of the segments [at, end) may start with a frame: those whose length and API allow it."""
+    """Return which of the segments [at, end) may start with a frame, by length and API."""
     fits = np.flatnonzero(end - at >= (8 if is_response else REQUEST_START.size))
     at = at[fits]
     if not at.size:
@@ -108,9 +108,9 @@ def believable_starts(data: Array, at: Array, end: Array, frame_bytes_max: int, 
 
 
 def without_response(data: Array, at: Array, size: Array, api_version: Array, name_bytes: Array) -> Array:
-    """Which Produce requests (frames at `at`) have acks 0 and so no response.
+    """Return which Produce requests (frames at `at`) have acks 0 and so no response.
 
-    A request whose tags or transactional id are longer than one byte tells is read as one with a response.
+    A request whose tags or transactional id have a length of more than one byte is taken as one with a response.
     """
     flexible = api_version >= 9
     at_id = at + 10 + np.maximum(name_bytes, 0) + flexible

@@ -1,4 +1,4 @@
-"""Bytes that were sent twice: of each byte the first copy in capture order counts, wherever its segment starts."""
+"""Remove bytes captured twice: the first copy in capture order counts, wherever its segment starts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Array = np.ndarray[Any, Any]
 
 
 class Trimmed(NamedTuple):
-    """Disjoint stretches in order: `source` is the segment each is from, `begin` and `end` where in the stream.
+    """Disjoint stretches in order: `source` is the segment of each, `begin` and `end` its place in the stream.
 
-    `repeated` and `differing` are bytes a segment that others had sent before, and how many of these differ.
+    `repeated` is the number of bytes of each segment that others had sent before, `differing` how many of these differ.
     """
 
     source: Array
@@ -26,13 +26,13 @@ class Trimmed(NamedTuple):
 
 
 def trim_overlaps(start: Array, end: Array, arrival: Array, captured: Array, data_at: Array, buffer: Array) -> Trimmed:
-    """First copies of every byte of segments that are sorted by `start` (at the same start: by `arrival`).
+    """Return the first copies of all bytes of segments sorted by `start` (then by `arrival`).
 
     Args:
         start, end: of each segment in one numbering, in which directions do not touch.
         arrival: its place in capture order.
-        captured: how many of its bytes the capture has.
-        data_at: where in `buffer` they are.
+        captured: number of its bytes that were captured.
+        data_at: their position in `buffer`.
     """
     count = len(start)
     nothing = np.zeros(count, np.int64)
@@ -43,7 +43,7 @@ def trim_overlaps(start: Array, end: Array, arrival: Array, captured: Array, dat
     if not over.any():
         return Trimmed(np.arange(count), start, end, nothing, nothing)
     begin = np.maximum(start, before)
-    # Earlier start, later arrival: such a cluster of overlapping segments is settled one by one.
+    # Earlier start but later arrival: resolve such a cluster of overlapping segments one by one.
     late = np.zeros(count, bool)
     late[1:] = over[1:] & (arrival[1:] < arrival[:-1])
     cluster = np.cumsum(~over) - 1
@@ -68,7 +68,7 @@ def trim_overlaps(start: Array, end: Array, arrival: Array, captured: Array, dat
 
 
 def _first_copies(members: Array, start: Array, end: Array, arrival: Array) -> Array:
-    """Rows (segment, begin, end) of one cluster."""
+    """Return rows (segment, begin, end) of one cluster."""
     taken: list[tuple[int, int]] = []
     rows: list[tuple[int, int, int]] = []
     for index in members[np.argsort(arrival[members], kind="stable")].tolist():
@@ -79,7 +79,7 @@ def _first_copies(members: Array, start: Array, end: Array, arrival: Array) -> A
 
 
 def uncovered(taken: list[tuple[int, int]], begin: int, end: int) -> list[tuple[int, int]]:
-    """The parts of [begin, end) that the disjoint, sorted stretches `taken` leave free."""
+    """Return the parts of [begin, end) not covered by the disjoint, sorted stretches `taken`."""
     free = []
     at = max(bisect_right(taken, (begin, 1 << 62)) - 1, 0)
     while begin < end and at < len(taken) and taken[at][0] < end:
@@ -96,7 +96,7 @@ def uncovered(taken: list[tuple[int, int]], begin: int, end: int) -> list[tuple[
 def _differing(
     start: Array, end: Array, reach: Array, over: Array, captured: Array, data_at: Array, buffer: Array
 ) -> Array:
-    """Bytes of each overlapping segment that differ from those of the segment before it that reaches furthest."""
+    """Count the bytes of each overlapping segment that differ from the earlier segment that reaches furthest."""
     found = np.zeros(len(start), np.int64)
     index = np.arange(len(start))
     is_furthest = np.concatenate(([True], end[1:] > reach[:-1]))
@@ -105,7 +105,7 @@ def _differing(
     earlier = furthest[later - 1]
     skip = start[later] - start[earlier]
     size = np.minimum(end[later], reach[later - 1]) - start[later]
-    # A repeated single byte is a keep-alive, whose byte may be anything.
+    # A repeated single byte is a keep-alive, with an arbitrary byte.
     size[(end - start)[later] == 1] = 0
     size = np.clip(np.minimum(np.minimum(size, captured[later]), captured[earlier] - skip), 0, None)
     some = size > 0
@@ -121,7 +121,7 @@ def _differing(
 
 
 def joined(values: pa.Array) -> pa.Buffer:
-    """All bytes of a binary array that starts its own buffer, one after the other."""
+    """Return all bytes of a binary array that starts its own buffer, concatenated."""
     return values.buffers()[2] or pa.py_buffer(b"")
 
 

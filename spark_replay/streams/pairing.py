@@ -1,7 +1,7 @@
-"""Requests and responses paired by connection and correlation id, many connections at a time.
+"""Pair requests and responses by connection and correlation id, many connections at a time.
 
-A frame waits here until its partner comes or its connection ends; what waits is bounded. With an id used twice the
-response belongs to the latest request before it. A response may be captured just before its request.
+A frame waits until its partner comes or its connection ends; the waiting frames are bounded. If an id is used twice,
+the response belongs to the latest request before it. A response may be captured just before its request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PAIRED, _NO_RESPONSE, _NO_REQUEST, _MISMATCH, _ACKS0 = range(5)
 
 
 class ConnectionNames(NamedTuple):
-    """The columns that all frames of an incarnation of a connection share."""
+    """The columns shared by all frames of an incarnation of a connection."""
 
     conn_id: int
     incarnation: int
@@ -38,14 +38,14 @@ class ConnectionNames(NamedTuple):
 
 
 class _End(NamedTuple):
-    """What became of a connection: were all requests seen, and are responses without one none at all (SASL tokens)."""
+    """The end of a connection: were all requests seen, and are responses without one dropped (SASL tokens)."""
 
     is_whole: bool
     is_opaque: bool
 
 
 class Pairing:
-    """Frames in, rows of `schemas.FRAMES` out, each when it is known whether it has a partner."""
+    """Takes frames and returns rows of `schemas.FRAMES`, each when it is known whether it has a partner."""
 
     def __init__(self, rows_max: int, bytes_max: int) -> None:
         self._rows_max = rows_max
@@ -56,11 +56,11 @@ class Pairing:
         self._new_rows = self._new_bytes = self._old_rows = 0
 
     def name(self, uid: int, names: ConnectionNames) -> None:
-        """Say what the frames with this number belong to; again before the first of them, if it was wrong."""
+        """Set the connection of the frames with this number; call again before the first of them if it was wrong."""
         self._names[uid] = names
 
     def end(self, uid: int, is_whole: bool, is_opaque: bool) -> None:
-        """No frame of this number will follow."""
+        """End a number: no frame of it will follow."""
         self._ends[uid] = _End(is_whole, is_opaque)
 
     def receive(self, frames: FrameColumns) -> None:
@@ -70,7 +70,7 @@ class Pairing:
         self._new_bytes += frames.frame.nbytes
 
     def take(self, everything: bool = False) -> Iterator[pa.RecordBatch]:
-        """The rows that are known, if enough has come since the last time (`everything`: in any case)."""
+        """Return the known rows, if enough have come since the last call (`everything`: in any case)."""
         enough = max(_ROWS_AT_ONCE, self._old_rows)
         is_enough = self._new_rows >= enough or self._new_bytes >= _BYTES_AT_ONCE or len(self._ends) >= _ROWS_AT_ONCE
         if not (everything or is_enough):
@@ -100,7 +100,7 @@ class Pairing:
         is_paired = partner >= 0
         known = is_paired | frames.acks0 | ended
         if len(frames) - int(known.sum()) > self._rows_max or frames.frame.nbytes > self._bytes_max:
-            # Too much waits for partners: the older half does not wait any longer.
+            # Too many frames wait for partners: the older half stops waiting.
             waits = np.flatnonzero(~known)
             known[waits[: (len(waits) + 1) // 2]] = True
         dropped = opaque & frames.is_response & ~is_paired
@@ -149,14 +149,14 @@ class Pairing:
         columns["frame"] = chosen.frame.to_arrow()
         if columns["frame"].num_chunks > _CHUNKS_MAX:
             columns["frame"] = columns["frame"].combine_chunks()
-        # A batch for each buffer that frames are in, so that they need not be copied together.
+        # One batch for each buffer that contains frames, to avoid copying them together.
         table = pa.Table.from_arrays(in_order(columns, FRAMES), schema=FRAMES)
         batches: list[pa.RecordBatch] = table.to_batches()
         return batches
 
 
 def _partners(frames: FrameColumns) -> Array:
-    """The row of each frame's partner, -1 where there is none (yet)."""
+    """Return the row of each frame's partner, -1 if there is none (yet)."""
     partner = np.full(len(frames), -1, np.int64)
     candidates = np.flatnonzero(frames.has_header & ~frames.acks0)
     if len(candidates) < 2:

@@ -45,7 +45,7 @@ class RunRow(NamedTuple):
 
 
 class RunBatch:
-    """Runs, with the columns of `schemas.RUNS`; every run has a segment at least."""
+    """Runs, with the columns of `schemas.RUNS`; every run has at least one segment."""
 
     def __init__(self, runs: pa.RecordBatch) -> None:
         self._runs = runs
@@ -61,7 +61,7 @@ class RunBatch:
         self.last_ts_ns = int(times[-1])
 
     def rows(self) -> Iterator[RunRow]:
-        """The runs, in order."""
+        """Iterate over the runs, in order."""
         runs, times = self._runs, self.pieces.ts_ns
         counts = as_numpy(runs.column("seg_len").value_lengths())
         ends = np.cumsum(counts)
@@ -91,7 +91,7 @@ class RunBatch:
         return map(RunRow, *columns, *(each.tolist() for each in arrays))
 
     def missing(self, row: RunRow) -> dict[int, int]:
-        """By piece of a run: how many bytes after it were not captured."""
+        """Return for each piece of a run the number of bytes after it that were not captured."""
         ends = np.append(self.pieces.start[row.first_piece + 1 : row.end_piece], row.end) - row.at
         found: dict[int, int] = {}
         index = 0

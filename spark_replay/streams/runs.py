@@ -1,13 +1,12 @@
-"""TCP segments of one chunk of a file to runs: the contiguous bytes that each side sent, put in order inside the chunk.
+"""TCP segments of one chunk of a file to runs: contiguous bytes of each direction, put in order inside the chunk.
 
-Sequence numbers are unwrapped along the capture order of one direction, so that a wrap, another order and repeats cost
-one sort. Of a byte sent twice the first copy in capture order counts. SYN, FIN and RST are rows of their own without
-data: a SYN's `seq` is that of the first byte after it, a FIN's that of the byte after the last.
+Sequence numbers are unwrapped along the capture order of one direction, so that wraps, reordering and retransmissions
+cost one sort. For bytes captured twice the first copy in capture order counts. SYN, FIN and RST are rows of their own
+without data: a SYN's `seq` is that of the first byte after it, a FIN's that of the byte after the last.
 
-Who is the client: the sender of a SYN, as long as one was seen for this connection in this chunk; else `ports` name the
-server; else the lower port is taken for it. `known_by` says which (bits: `BY_PORTS`, `BY_SYN`), so that the stitcher,
-which sees all chunks, decides once a connection.
-Source: RFC 9293.
+The client is the sender of a SYN, if one was seen for this connection in this chunk; else `ports` name the server; else
+the lower port is taken for the server. `known_by` records which (bits: `BY_PORTS`, `BY_SYN`), so that the reassembler,
+which sees all chunks, decides once for each connection. Source: RFC 9293.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 BY_PORTS, BY_SYN = 1, 2
-# Directions are kept apart in one sort key by more than the unwrapped numbers of a chunk can span.
+# Distance of directions in one sort key: more than the unwrapped numbers of a chunk can span.
 _SPAN = 1 << 40
 _HALF, _MASK = 1 << 31, 0xFFFFFFFF
 
@@ -36,7 +35,7 @@ Array = np.ndarray[Any, Any]
 
 
 class _Parts(NamedTuple):
-    """The connections of a chunk, each cut where a SYN opens it anew; arrays of one entry a part."""
+    """The connections of a chunk, each cut where a SYN reopens it; arrays of one entry for each part."""
 
     hint: Array
     flow: Array
@@ -45,7 +44,7 @@ class _Parts(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Rows to be: `first` is where in the piece arrays each starts, pieces being in row order."""
+    """Future rows: `first` is the start of each in the piece arrays, pieces being in row order."""
 
     side: Array
     seq: Array
@@ -57,7 +56,7 @@ class _Rows(NamedTuple):
 
 
 class _Pieces(NamedTuple):
-    """What rows are made of: a stretch of a segment's payload, by its segment."""
+    """The parts of rows: a stretch of a segment's payload, by its segment."""
 
     segment: Array
     data_at: Array
@@ -66,10 +65,10 @@ class _Pieces(NamedTuple):
 
 
 def make_runs(segments: Segments, ports: Collection[int] = ()) -> pa.RecordBatch:
-    """The runs of one chunk, with the columns of `schemas.RUNS`, in the order of their first packets.
+    """Return the runs of one chunk, with the columns of `schemas.RUNS`, in the order of their first packets.
 
     Args:
-        segments: one chunk's, in file order.
+        segments: those of one chunk, in file order.
         ports: the servers'; connections to others are left out (none: all are kept).
     """
     flags = np.asarray(segments.flags)
@@ -90,13 +89,13 @@ def make_runs(segments: Segments, ports: Collection[int] = ()) -> pa.RecordBatch
 
 @lru_cache(1 << 16)
 def _connection_id(low: tuple[str, int], high: tuple[str, int], vlan: int) -> int:
-    """The number of the connection between two endpoints (sorted): the same in every file, split and run."""
+    """Return the number of the connection between two endpoints (sorted): the same in every file, split and run."""
     key = f"{low[0]} {low[1]} {high[0]} {high[1]} {vlan}"
     return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def _connections(flows: list[Flow], used: Array, ports: Collection[int]) -> tuple[Array, Array, Array]:
-    """For each flow that is used: its connection's id, whether it comes from the lower endpoint, if it is wanted."""
+    """Return for each used flow: its connection's id, if it comes from the lower endpoint, if it is wanted."""
     ids = np.zeros(len(flows), np.int64)
     is_low = np.zeros(len(flows), bool)
     is_wanted = np.zeros(len(flows), bool)
@@ -110,7 +109,7 @@ def _connections(flows: list[Flow], used: Array, ports: Collection[int]) -> tupl
 
 
 def _present(flow: Array) -> Array:
-    """The flows that segments are of."""
+    """Return the flows of the segments."""
     return np.flatnonzero(np.bincount(flow))
 
 
@@ -123,7 +122,7 @@ def _cut_at_syns(
     marks: Array,
     seq: Array,
 ) -> tuple[Array, _Parts]:
-    """The part of each segment, and the parts: a SYN that is no repetition of the last one starts another."""
+    """Return the part of each segment, and the parts: a SYN that does not repeat the last one starts another."""
     present = _present(flow)
     ids, numbers = np.unique(connection[present], return_inverse=True)
     number_of = np.zeros(len(connection), np.int64)
@@ -149,7 +148,7 @@ def _cut_at_syns(
     source_ports = np.array([each.sport for each in segments.flows], np.int64)[flow[first]]
     other_ports = np.array([each.dport for each in segments.flows], np.int64)[flow[first]]
     named = np.isin(source_ports, list(ports)), np.isin(other_ports, list(ports))
-    # The higher port is the client's; between equal ones the lower address is.
+    # The higher port is the client's; with equal ports the lower address is the client's.
     is_client = np.where(source_ports == other_ports, is_low[first], source_ports > other_ports)
     by_ports = named[0] != named[1]
     is_client = np.where(by_ports, named[1], is_client)
@@ -163,7 +162,7 @@ def _cut_at_syns(
 
 
 def _data_rows(segments: Segments, used: Array, side: Array, seq: Array) -> tuple[_Rows, _Pieces]:
-    """Rows of contiguous bytes, sorted by side and place in the stream."""
+    """Return rows of contiguous bytes, sorted by side and position in the stream."""
     has_data = np.flatnonzero(np.asarray(segments.length)[used] > 0)
     none = np.zeros(0, np.int64)
     if not has_data.size:
@@ -187,7 +186,7 @@ def _data_rows(segments: Segments, used: Array, side: Array, seq: Array) -> tupl
     source, skip = trimmed.source, trimmed.begin - place[trimmed.source]
     size = trimmed.end - trimmed.begin
     pieces = _Pieces(segment[source], data_at[source] + skip, np.clip(captured[source] - skip, 0, size), size)
-    # A row starts after a gap, and with the first packet of its side: what was sent before that is another row.
+    # A row starts after a gap, and at the first packet of its side: bytes sent before that are another row.
     starts = np.flatnonzero(
         (trimmed.begin != np.concatenate(([-_SPAN], trimmed.end[:-1]))) | (trimmed.begin == group[source] * _SPAN)
     )
@@ -209,7 +208,7 @@ def _data_rows(segments: Segments, used: Array, side: Array, seq: Array) -> tupl
 def _with_marks(
     segments: Segments, used: Array, side: Array, seq: Array, marks: Array, rows: _Rows, pieces: _Pieces
 ) -> tuple[_Rows, _Pieces]:
-    """The rows of data and those of SYN, FIN and RST, in the order of their first packets."""
+    """Return the rows of data and those of SYN, FIN and RST, in the order of their first packets."""
     at = {mark: np.flatnonzero(marks & mark) for mark in (SYN, FIN, RST)}
     index = np.concatenate(list(at.values()))
     kind = np.repeat(list(at), [len(each) for each in at.values()])
@@ -228,7 +227,7 @@ def _with_marks(
     ]
     more = (segment, none, none, none)
     all_pieces = _Pieces(*(np.concatenate(pair) for pair in zip(pieces, more, strict=True)))
-    # In one packet: SYN, then data, then FIN.
+    # Order within one packet: SYN, then data, then FIN.
     rank = np.where(merged[4] == SYN, 0, np.where(merged[4] == 0, 1, 2))
     order = np.lexsort((rank, merged[2]))
     counts = merged[3]
@@ -293,7 +292,7 @@ def _id_of(flow: Flow) -> int:
 
 
 def _holes(pieces: _Pieces, bounds: Array, data_bounds: Array) -> pa.Array:
-    """What the snaplen cut off: after which byte of the row's data, and how much."""
+    """Return what the snaplen cut off: after which byte of the row's data, and how much."""
     missing = pieces.length - pieces.captured
     cut = np.flatnonzero(missing)
     row = np.searchsorted(bounds, cut, "right") - 1

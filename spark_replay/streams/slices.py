@@ -1,4 +1,4 @@
-"""Byte strings that still lie where they were found, so that each is copied once: when it becomes a row."""
+"""Byte strings that refer to their original buffers, so that each is copied once: when it becomes a row."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ class _Part(NamedTuple):
 
 
 class Slices:
-    """A column of byte strings in several buffers. None is kept alive for less than half of its bytes."""
+    """A column of byte strings in several buffers. No buffer is kept alive for less than half of its bytes."""
 
     def __init__(self, parts: Iterable[_Part]) -> None:
         self._parts = [_compact(part) for part in parts if len(part.at)]
 
     @classmethod
     def of(cls, data: Array, at: Array, size: Array, is_null: Array) -> Slices:
-        """Slices of one buffer."""
+        """Return slices of one buffer."""
         return cls([_Part(data, at, size, is_null)])
 
     @staticmethod
     def arrow_of(data: Array, at: Array, size: Array, is_null: Array) -> pa.Array:
-        """Slices of one buffer as binary, at once."""
+        """Return slices of one buffer as binary, immediately."""
         return _to_arrow(_Part(data, at, size, is_null))
 
     @classmethod
     def concatenated(cls, columns: Iterable[Slices]) -> Slices:
-        """The columns one after the other."""
+        """Concatenate columns."""
         return cls(part for column in columns for part in column._parts)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the items have."""
+        """Number of bytes of all items."""
         return sum(_bytes(part) for part in self._parts)
 
     def take(self, rows: Array) -> Slices:
-        """Some of the items; `rows` ascend."""
+        """Return some of the items, by ascending `rows`."""
         parts, first = [], 0
         bounds = np.cumsum([0, *(len(part.at) for part in self._parts)])
         cuts = np.searchsorted(rows, bounds).tolist()
@@ -62,7 +62,7 @@ class Slices:
         return Slices(parts)
 
     def to_arrow(self) -> pa.ChunkedArray:
-        """The items as binary."""
+        """Return the items as binary."""
         return pa.chunked_array([_to_arrow(part) for part in self._parts], pa.binary())
 
 

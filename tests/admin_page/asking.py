@@ -1,4 +1,4 @@
-"""What brokers would have asked and told, in numbers."""
+"""Requests and answers that brokers would have exchanged, as counts."""
 
 import asyncio
 import struct

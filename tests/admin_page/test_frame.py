@@ -1,4 +1,4 @@
-"""What holds in every panel: the keyboard, names for who does not see, contrast, a phone's width, a token."""
+"""Properties of every panel: keyboard, accessible names, contrast, a phone's width, a token."""
 
 import pytest
 from mockraft import Controller
@@ -35,7 +35,7 @@ PALE = """() => {
   const worst = [];
   for (const one of document.querySelectorAll("body *")) {
     const says = [...one.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
-    if (!says || !one.checkVisibility() || one.closest("#said, :disabled, option, noscript")) continue;
+    if (!says || !one.checkVisibility() || one.closest("#announcement, :disabled, option, noscript")) continue;
     const [light, dark] = [shine(numbers(getComputedStyle(one).color)), shine(ground(one))].sort((a, b) => b - a);
     const ratio = (light + 0.05) / (dark + 0.05);
     if (ratio < 4.5) worst.push(`${one.className || one.tagName} ${one.textContent.slice(0, 30)} ${ratio.toFixed(2)}`);

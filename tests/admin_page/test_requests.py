@@ -42,7 +42,7 @@ async def test_new_lines_come_on_top_until_they_are_paused(opens: Opens, control
     await expect(rows(page).filter(has_text="early")).to_have_count(1)
     await page.keyboard.press("p")
     await ask(controller, 1, "late")
-    await expect(page.locator(".count:visible")).to_contain_text("1 came since")
+    await expect(page.locator(".count:visible")).to_contain_text("1 new")
     await expect(rows(page).filter(has_text="late")).to_have_count(0)
     await page.keyboard.press("p")
     await expect(page.locator("[aria-rowindex='2']:visible")).to_contain_text("late")
@@ -126,15 +126,15 @@ async def test_a_request_is_made_a_stub_and_its_next_answer_names_it(opens: Open
     await rows(page).first.click()
     await page.get_by_role("button", name="Make a stub of it").click()
     await expect(page.get_by_label("A stub as JSON")).to_have_value(re.compile('"api": "ApiVersions"'))
-    await page.get_by_role("button", name="Put it in the way").click()
+    await page.get_by_role("button", name="Activate").click()
     await expect(page.get_by_role("list", name="Active stubs").get_by_role("listitem")).to_have_count(1)
-    assert [stub.match.to_json() for stub in controller.double.script.rack.stubs] == [{"api": "ApiVersions"}]
+    assert [stub.match.to_json() for stub in controller.double.script.stubs.stubs] == [{"api": "ApiVersions"}]
 
 
 async def test_an_unexpected_request_shows_which_stub_came_near_and_what_it_missed(
     opens: Opens, controller: Controller
 ) -> None:
-    rack = controller.double.script.rack
+    rack = controller.double.script.stubs
     rack.strict = True
     rack.add(stub("ApiVersions", client_id="expected").inject_error("UNSUPPORTED_VERSION"))
     await ask(controller)

@@ -26,18 +26,18 @@ async def test_a_stub_is_written_as_json_counts_is_switched_off_and_deleted(
     card = page.get_by_role("list", name="Active stubs").get_by_role("listitem")
     await expect(card).to_contain_text("<b>passes</b>")
     await expect(card).to_contain_text("clientId nobody")
-    await expect(card).to_contain_text("met 0 times")
+    await expect(card).to_contain_text("called 0 times")
     await ask(controller, 1, "nobody")
-    await expect(card).to_contain_text("met 1 time")
+    await expect(card).to_contain_text("called 1 time")
     switch = card.get_by_role("switch", name="Stub <b>passes</b> enabled")
     await expect(switch).to_be_checked()
     await switch.focus()
     await page.keyboard.press("Space")
     await expect(switch).not_to_be_checked()
-    assert [stub.enabled for stub in controller.double.script.rack.stubs] == [False]
+    assert [stub.enabled for stub in controller.double.script.stubs.stubs] == [False]
     await card.get_by_role("button", name="Delete").click()
     await expect(card).to_have_count(0)
-    assert list(controller.double.script.rack.stubs) == []
+    assert list(controller.double.script.stubs.stubs) == []
 
 
 async def test_a_stub_that_cannot_be_says_which_field_is_wrong_and_what_comes_near(
@@ -48,25 +48,25 @@ async def test_a_stub_that_cannot_be_says_which_field_is_wrong_and_what_comes_ne
     await editor.fill(
         json.dumps({"match": {"api": "BrokerHeartbeat", "where": {"wantFenc": True}}, "actions": [{"drop": True}]})
     )
-    await page.get_by_role("button", name="Put it in the way").click()
+    await page.get_by_role("button", name="Activate").click()
     await expect(page.get_by_role("alert")).to_contain_text("wantFence")
     await expect(editor).to_have_attribute("aria-invalid", "true")
     await editor.fill("{")
-    await page.get_by_role("button", name="Put it in the way").click()
+    await page.get_by_role("button", name="Activate").click()
     await expect(page.get_by_role("alert")).to_contain_text("JSON")
-    assert list(controller.double.script.rack.stubs) == []
+    assert list(controller.double.script.stubs.stubs) == []
 
 
 async def test_a_stub_is_edited_in_place(opens: Opens, controller: Controller) -> None:
     page = await opens("stubs")
     editor = page.get_by_label("A stub as JSON")
     await editor.fill(json.dumps(REFUSAL | {"name": "before"}))
-    await page.get_by_role("button", name="Put it in the way").click()
+    await page.get_by_role("button", name="Activate").click()
     await page.get_by_role("button", name="Edit stub before").click()
     await editor.fill((await editor.input_value()).replace("before", "after"))
-    await page.get_by_role("button", name="Put it in the way").click()
+    await page.get_by_role("button", name="Activate").click()
     await expect(page.get_by_role("list", name="Active stubs")).to_contain_text("after")
-    assert [stub.name for stub in controller.double.script.rack.stubs] == ["after"]
+    assert [stub.name for stub in controller.double.script.stubs.stubs] == ["after"]
 
 
 async def test_a_fault_is_switched_on_by_the_form_of_its_kind_fires_and_is_switched_off(

@@ -37,7 +37,7 @@ async def test_a_broker_shows_its_listeners_and_directories_and_is_fenced_by_han
     await row.click()
     await page.get_by_role("button", name="Fence", exact=True).click()
     await expect(row).to_contain_text("fenced")
-    await expect(page.locator("#said")).to_have_text("Broker 2 is fenced.")
+    await expect(page.locator("#announcement")).to_have_text("Broker 2 is fenced.")
     assert [broker.broker_id for broker in controller.double.state.brokers() if broker.fenced] == [2]
 
 
@@ -97,6 +97,6 @@ async def test_a_virtual_clock_is_advanced_by_hand(opens: Opens, controller: Con
     page = await opens()
     card = page.get_by_role("region", name="Clock")
     await card.get_by_role("button", name="+9 s").click()
-    await expect(page.locator("#said")).to_have_text("The clock is 9,000 ms further on.")
+    await expect(page.locator("#announcement")).to_have_text("The clock was advanced by 9,000 ms.")
     await expect(card).to_contain_text(":10.000")
     assert controller.double.now_ms == 10_000

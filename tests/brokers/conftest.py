@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.config import BrokerConfig
-from mockraft.brokers.log_dirs.directory_ids import UNASSIGNED
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
-from mockraft.brokers.metadata_view import MetadataView
-from mockraft.brokers.observer import METADATA_TOPIC_ID, Observer
+from mockraft.brokers.disks.memory_disk import MemoryDisk
+from mockraft.brokers.metadata.metadata_view import MetadataView
+from mockraft.brokers.metadata.observer import METADATA_TOPIC_ID, Observer
+from mockraft.serving.directory_ids import UNASSIGNED
 from mockraft.wire import api_keys, client, error_codes, metadata_log_frame, record_batch
 from mockraft.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -205,7 +205,7 @@ class Cluster:
         return self.image.topics.by_id[topic_id].partitions[index]
 
     def directories(self, topic_id: bytes) -> list[bytes]:
-        """Where the metadata says the first replica of each partition lies."""
+        """The directory of each partition's first replica by the metadata."""
         partitions = self.image.topics.by_id[topic_id].partitions
         return [partition.directories[0] for _, partition in sorted(partitions.items())]
 

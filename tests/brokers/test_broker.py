@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.config import draw_config
-from mockraft.brokers.fleet import ask_cluster_id, start_brokers
+from mockraft.brokers.fleet import fetch_cluster_id, start_brokers
 from mockraft.brokers.lifecycle import BrokerState, End, RegistrationTimedOut
 from mockraft.server.controller.result import ControllerResult
 from mockraft.wire import api_keys, client
@@ -35,7 +35,7 @@ PATHS = ("/simulated/broker-1/d0", "/simulated/broker-1/d1")
 
 
 async def until(condition: Callable[[], Any], timeout_s: float = 10) -> Any:
-    """What `condition` gives once that is true."""
+    """Wait until `condition` returns a true value, and return it."""
     async with asyncio.timeout(timeout_s):
         while not (found := condition()):
             await asyncio.sleep(0.005)
@@ -248,7 +248,7 @@ async def test_a_killed_broker_is_fenced_when_its_session_is_over_and_can_come_b
         broker.start()
         await broker.wait_until(BrokerState.RUNNING)
         await broker.kill()
-        assert (broker.end, broker.epitaph) == (End.TOLD, "told to stop")
+        assert (broker.end, broker.end_reason) == (End.STOPPED, "stop requested")
         await until(lambda: registered(controller).fenced)
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, seed=99) as again:
             await again.wait_until(BrokerState.RUNNING)
@@ -309,7 +309,7 @@ async def test_dies_of_a_controller_that_lost_its_log_and_takes_no_other_broker_
         async with Controller(port=port, cluster_id=cluster_id):
             await victim.wait_stopped()
         assert (victim.end, victim.end.is_failure) == (End.FATAL, True)
-        assert "below the current high watermark" in victim.epitaph
+        assert "below the current high watermark" in victim.end_reason
         heartbeats = other.heartbeats
         await until(lambda: other.heartbeats > heartbeats)
         assert other.state is BrokerState.RUNNING
@@ -332,10 +332,10 @@ async def test_starts_from_a_snapshot_when_the_log_begins_later() -> None:
 
 async def test_a_controller_tells_its_cluster_id() -> None:
     async with Controller() as controller:
-        assert await ask_cluster_id((controller.host, controller.port)) == controller.cluster_id
+        assert await fetch_cluster_id((controller.host, controller.port)) == controller.cluster_id
     async with Controller(metadata_version=14) as controller:
         with pytest.raises(LookupError, match="UNSUPPORTED_VERSION"):
-            await ask_cluster_id((controller.host, controller.port))
+            await fetch_cluster_id((controller.host, controller.port))
 
 
 async def test_waiting_for_a_broker_that_is_over_says_why() -> None:
@@ -344,5 +344,5 @@ async def test_waiting_for_a_broker_that_is_over_says_why() -> None:
         broker.start()
         await broker.wait_until(BrokerState.RUNNING)
         await broker.kill()
-        with pytest.raises(RuntimeError, match="broker 1 stopped: told to stop"):
+        with pytest.raises(RuntimeError, match="broker 1 stopped: stop requested"):
             await broker.wait_until(BrokerState.RUNNING)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.brokers.broker_ids import Resolved, collect_garbage, resolve
 from mockraft.brokers.config import endpoint_of
-from mockraft.brokers.host_map import HOSTS_FILE, HostFile
-from mockraft.brokers.identity import IdentityError, Refusal, Source, Steps
-from mockraft.brokers.observed_cluster import ObservedCluster
+from mockraft.brokers.ids.broker_ids import Resolved, collect_garbage, resolve
+from mockraft.brokers.ids.host_map import HOSTS_FILE, HostFile
+from mockraft.brokers.ids.identity import IdentityError, Refusal, Source, Steps
+from mockraft.brokers.ids.observed_cluster import ObservedCluster
 from mockraft.wire import client
 from mockraft.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,

@@ -44,7 +44,7 @@ async def told(cluster: Cluster, *expected: str) -> None:
 
 
 async def places(cluster: Cluster, topic: str, partitions: int = 2) -> list[str]:
-    """Where the replicas of a new topic went."""
+    """Directories of a new topic's replicas."""
     return paths(cluster.brokers[1], await cluster.placed(await cluster.create(topic, *[[1]] * partitions)))
 
 

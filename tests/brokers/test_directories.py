@@ -1,4 +1,4 @@
-"""Where replicas lie, and what starts with other directories than before (KIP-858)."""
+"""Directories of replicas, and a start with other directories than before (KIP-858)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from mockraft import BrokerState, SimulatedBroker
-from mockraft.brokers.log_dirs.directory_ids import LOST, UNASSIGNED
+from mockraft.serving.directory_ids import LOST, UNASSIGNED
 from mockraft.wire import api_keys
 from mockraft.wire.messages.assign_replicas_to_dirs_request import (
     AssignReplicasToDirsRequest,

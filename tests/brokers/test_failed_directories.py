@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft.brokers.disks.failing_disk import FailingDisk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.lifecycle import End
-from mockraft.brokers.log_dirs.directory_ids import UNASSIGNED
-from mockraft.brokers.log_dirs.failing_disk import FailingDisk
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
+from mockraft.serving.directory_ids import UNASSIGNED
 from mockraft.wire import api_keys
 
 Cluster = Any

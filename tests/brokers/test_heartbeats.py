@@ -12,7 +12,7 @@ from mockraft.wire import api_keys
 
 
 async def until(condition: Callable[[], Any], timeout_s: float = 15) -> Any:
-    """What `condition` gives once that is true."""
+    """Wait until `condition` returns a true value, and return it."""
     async with asyncio.timeout(timeout_s):
         while not (found := condition()):
             await asyncio.sleep(0.005)

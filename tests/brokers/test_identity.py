@@ -1,4 +1,4 @@
-"""Which id a broker gets: the table of the proposal row by row, and what holds of every combination."""
+"""The choice of a broker id: the proposal's table row by row, and properties of every combination."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Collection
 
 import pytest
-from mockraft.brokers.identity import (
+from mockraft.brokers.ids.identity import (
     BROKER_ID_MAX,
     Generate,
     IdentityError,
@@ -176,6 +176,6 @@ def test_what_no_host_is_called_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("broker_id", [-1, BROKER_ID_MAX + 1])
 def test_an_id_that_no_broker_can_have_is_refused(broker_id: int) -> None:
-    with pytest.raises(IdentityError, match="want 0 to 2147483647"):
+    with pytest.raises(IdentityError, match="expected 0 to 2147483647"):
         checked_id(broker_id)
     assert checked_id(0) == 0

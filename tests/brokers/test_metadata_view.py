@@ -1,11 +1,11 @@
-"""What a broker keeps of the log: its own registration, replicas, configs and the features."""
+"""The parts of the log that a broker keeps: its registration, replicas, configs and the features."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from mockraft.brokers.metadata_view import MetadataView
+from mockraft.brokers.metadata.metadata_view import MetadataView
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord
 from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mockraft.brokers.metadata_view import MetadataView
-from mockraft.brokers.observer import CORRUPT_BACKOFF_MS, FatalError, Observer
+from mockraft.brokers.metadata.metadata_view import MetadataView
+from mockraft.brokers.metadata.observer import CORRUPT_BACKOFF_MS, FatalError, Observer
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.messages.fetch_response import EpochEndOffset, SnapshotId
 from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
@@ -278,7 +278,7 @@ def test_a_new_leader_means_a_new_snapshot(fetching: Observer, answers: Any) -> 
     [
         (piece(b"abc", 1, 10), "invalid id or position"),
         (piece(b"abc", 0, 10, end_offset=41), "invalid id or position"),
-        (piece(b"abc", 0, 2), "larger than the 2 bytes"),
+        (piece(b"abc", 0, 2), "larger than its announced size of 2 bytes"),
         (piece(b"abc", 0, 3), "the snapshot is corrupt"),
     ],
     ids=["position", "id", "too long", "no batches"],

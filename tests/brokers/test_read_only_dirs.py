@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from mockraft.brokers.host_map import HOSTS_FILE, HostFile, HostMapError
+from mockraft.brokers.ids.host_map import HOSTS_FILE, HostFile, HostMapError
 from mockraft.brokers.log_dirs.ensemble import LogDirsError, Refusal
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.brokers.log_dirs.startup_rules import open_log_dirs

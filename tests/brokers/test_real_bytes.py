@@ -1,4 +1,4 @@
-"""What a simulated broker writes, byte for byte what real 4.3.1 brokers wrote (captured off the wire)."""
+"""Bytes written by a simulated broker, compared with those of real 4.3.1 brokers (captured on the wire)."""
 
 from __future__ import annotations
 

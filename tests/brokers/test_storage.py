@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from mockraft.brokers.broker import SimulatedBroker
 from mockraft.brokers.config import BrokerConfig, draw_config
+from mockraft.brokers.disks.disk import Disk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
+from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.lifecycle import End
-from mockraft.brokers.log_dirs.disk import Disk
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
-from mockraft.brokers.log_dirs.real_disk import RealDisk
 from mockraft.wire import api_keys
 
 TOPIC = bytes(range(16))
@@ -44,9 +44,7 @@ async def test_a_broker_that_closes_cleanly_leaves_the_mark_and_its_epoch_to_the
 
 def test_an_interval_that_is_no_number_is_named_before_anything_starts() -> None:
     wrong = dataclasses.replace(config(), properties={"log.flush.offset.checkpoint.interval.ms": "often"})
-    with pytest.raises(
-        ValueError, match=r"log\.flush\.offset\.checkpoint\.interval\.ms must be a whole number .*'often'"
-    ):
+    with pytest.raises(ValueError, match=r"log\.flush\.offset\.checkpoint\.interval\.ms must be an integer .*'often'"):
         SimulatedBroker(wrong)
 
 
@@ -66,7 +64,7 @@ async def test_a_killed_broker_leaves_no_mark_and_gives_its_directories_back() -
     disks: dict[str, Disk] = {"/simulated/d0": MemoryDisk("/simulated/d0")}
     broker = SimulatedBroker(config(disks=disks))
     broker.storage.start()
-    broker.end = End.TOLD
+    broker.end = End.STOPPED
     await broker.storage.close()
     assert disks["/simulated/d0"].names() == []
 

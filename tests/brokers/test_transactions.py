@@ -1,9 +1,9 @@
-"""What is in a transaction of the metadata log counts when it ends, or never (KIP-868)."""
+"""Records inside a transaction of the metadata log take effect when it ends, or never (KIP-868)."""
 
 from __future__ import annotations
 
 import pytest
-from mockraft.brokers.transactions import Transactions
+from mockraft.brokers.metadata.transactions import Transactions
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord
 from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord

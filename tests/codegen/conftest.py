@@ -1,4 +1,4 @@
-"""Generated modules made on the spot from invented schemas."""
+"""Modules generated at run time from invented schemas."""
 
 import itertools
 import json
@@ -17,7 +17,7 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def message_of() -> Iterator[Callable[..., Any]]:
-    """`message_of(fields, **top_level_keys)` is the generated class of such a schema, called `TestRequest`."""
+    """`message_of(fields, **top_level_keys)` generates the class of such a schema, called `TestRequest`."""
     modules: list[str] = []
 
     def make(*fields: dict[str, Any], **keys: Any) -> Any:

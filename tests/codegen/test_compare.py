@@ -44,7 +44,7 @@ def releases(tmp_path: Path) -> tuple[Path, Path]:
     )
 
 
-def test_says_what_moved_field_by_field(releases: tuple[Path, Path]) -> None:
+def test_lists_differences_field_by_field(releases: tuple[Path, Path]) -> None:
     old, new = releases
     moved = [f"{change['where']}: {change['what']}" for change in compare(read_release(old), read_release(new))]
     assert moved == [
@@ -63,7 +63,7 @@ def test_a_release_does_not_differ_from_itself(releases: tuple[Path, Path]) -> N
     assert list(compare(read_release(old), read_release(old))) == []
 
 
-def test_speaks_json_to_machines(releases: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_prints_json_on_request(releases: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(releases[0]), str(releases[1]), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["moved"][1] == {"where": "GreetRequest.Gone", "what": "removed"}
 

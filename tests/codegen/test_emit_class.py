@@ -1,4 +1,4 @@
-"""The classes that schemas become."""
+"""The classes generated from schemas."""
 
 import copy
 import pickle
@@ -64,7 +64,7 @@ class TestEmittedClass:
         with pytest.raises(TypeError):
             cls(idd=3)
 
-    def test_has_no_room_for_anything_else(self, message_of: MessageOf) -> None:
+    def test_has_no_other_attributes(self, message_of: MessageOf) -> None:
         with pytest.raises(AttributeError):
             message_of({"name": "Id", "type": "int32"})().other = 1
 
@@ -99,7 +99,7 @@ class TestEmittedClass:
         assert pickle.loads(pickle.dumps(read)) == read
         assert copy.deepcopy(read) == copy.copy(read) == read
 
-    def test_quotes_in_what_a_schema_says_do_no_harm(self, message_of: MessageOf) -> None:
+    def test_escapes_quotes_in_schema_texts(self, message_of: MessageOf) -> None:
         about = 'the "name",\n"""\\ or so: ' + "long " * 40
         cls = message_of(TOPIC | {"about": about}, {"name": "Id", "type": "int32", "about": about})
         assert cls().topics == []

@@ -1,4 +1,4 @@
-"""The tables of names: their text, and what they say against kio's and Kafka's own."""
+"""The tables of names: their text, compared with kio's and Kafka's own."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What generated readers take and refuse, by invented schemas and bytes written by hand."""
+"""Input that generated readers accept and refuse, for invented schemas and hand-written bytes."""
 
 from collections.abc import Callable
 from typing import Any

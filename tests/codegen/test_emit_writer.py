@@ -1,4 +1,4 @@
-"""What generated writers write and refuse, by invented schemas and bytes written by hand."""
+"""Values that generated writers accept and refuse, for invented schemas and hand-written bytes."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Generated files kept in step with their schemas, on disk and in this tree."""
+"""Generated files compared with their schemas, on disk and in this tree."""
 
 import json
 from pathlib import Path
@@ -61,7 +61,7 @@ class TestThisTree:
         assert len(kafkas) == 216
         assert sum(len(spec.valid_versions.numbers()) for spec in kafkas) == 662
 
-    def test_every_file_says_what_it_is(self) -> None:
+    def test_every_file_is_marked_as_generated(self) -> None:
         for name, text in generate_release(SCHEMAS / RELEASE).items():
             assert "python -m mockraft.codegen" in text[:300], name
             assert "do not edit" in text[:300].lower(), name
@@ -93,7 +93,7 @@ class TestCommand:
             "extra wire/messages/three_request.py",
         ]
 
-    def test_deletes_what_no_schema_asks_for_and_only_what_it_wrote(self, schemas: Path, target: Path) -> None:
+    def test_deletes_only_generated_files_without_schema(self, schemas: Path, target: Path) -> None:
         run(schemas, target)
         messages = target / "wire" / "messages"
         (messages / "by_hand.py").write_text(HAND_WRITTEN)
@@ -113,20 +113,18 @@ class TestCommand:
         assert capsys.readouterr().err == fault
         assert list(target.iterdir()) == []
 
-    def test_a_release_that_is_not_there_is_said(
-        self, schemas: Path, target: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_reports_an_unknown_release(self, schemas: Path, target: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["--schemas", str(schemas), "--release", "0.0.1", "--target", str(target)]) == 2
         assert "no schemas in " in capsys.readouterr().err
 
-    def test_help_tells_of_the_other_commands(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_help_lists_the_other_commands(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as exit_:
             main(["--help"])
         assert exit_.value.code == 0
         assert "sync --help" in capsys.readouterr().out
 
 
-def test_write_says_what_it_changed(target: Path) -> None:
+def test_write_returns_its_changes(target: Path) -> None:
     assert write({"wire/messages/a.py": "a"}, target) == ["missing wire/messages/a.py"]
     assert write({"wire/messages/a.py": "b"}, target) == ["stale wire/messages/a.py"]
     assert write({"wire/messages/a.py": "b"}, target) == []

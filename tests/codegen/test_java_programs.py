@@ -1,4 +1,4 @@
-"""The Java programs also run with older releases, whose classes lie elsewhere."""
+"""The Java programs also run with older releases, whose classes have other packages."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import mockraft.schemas_json
 import pytest
 from mockraft.codegen.java_programs import run_java
 from mockraft.codegen.sync import FACTS
-from mockraft.kafka_jars import classpath
+from mockraft.kafka.jars import classpath
 
 KEPT = Path(mockraft.schemas_json.__path__[0]) / "4.3.1"
 

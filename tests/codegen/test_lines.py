@@ -4,7 +4,7 @@ from mockraft.codegen.lines import Lines
 
 
 class TestLines:
-    def test_indents_what_is_in_a_block(self) -> None:
+    def test_indents_lines_of_a_block(self) -> None:
         lines = Lines()
         with lines.block("if n:"):
             lines.add("a()", "", "b()")

@@ -1,11 +1,11 @@
-"""What generated functions need around them."""
+"""Imports and definitions for generated functions."""
 
 from mockraft.codegen.lines import Lines
 from mockraft.codegen.needs import Needs
 
 
 class TestNeeds:
-    def test_defines_each_packer_once_and_imports_what_makes_it(self) -> None:
+    def test_defines_each_packer_once_with_its_import(self) -> None:
         needs = Needs()
         assert needs.packing("unpack", "iB") == "unpack_iB"
         assert needs.packing("unpack", "iB") == "unpack_iB"
@@ -17,7 +17,7 @@ class TestNeeds:
         assert "    UNPACKERS,\n    packed,\n" in imports.text()
         assert "Shapes" not in imports.text()
 
-    def test_gives_the_same_table_to_all_who_ask_for_the_same(self) -> None:
+    def test_shares_tables_with_equal_arguments(self) -> None:
         needs = Needs()
         assert needs.shapes("_A, (), ()") == needs.shapes("_A, (), ()") == "_shapes_0"
         assert needs.shapes("_B, (), ()") == "_shapes_1"

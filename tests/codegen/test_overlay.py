@@ -1,4 +1,4 @@
-"""Message specs in folders become classes, put together over Kafka's own."""
+"""Message specs in folders become classes, merged with Kafka's own."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def shipped(path: str) -> dict[str, Any]:
 
 
 def greeting(kind: str = "request", **changed: Any) -> dict[str, Any]:
-    """An API that Kafka has not."""
+    """An API that Kafka does not have."""
     tree = {
         "apiKey": 1000,
         "type": kind,
@@ -64,7 +64,7 @@ def test_an_api_that_kafka_has_not_is_read_and_written(write: Write) -> None:
     assert overlay.api_name(1000) == "Greet"
 
 
-def test_kafkas_own_messages_stay_what_they_are(write: Write) -> None:
+def test_kafkas_own_messages_are_unchanged(write: Write) -> None:
     tree = shipped("message/BrokerHeartbeatRequest.json")
     tree["fields"].append({"name": "Mood", "type": "int8", "versions": "2+", "taggedVersions": "2+", "tag": 7})
     overlay = load([write(tree)])
@@ -76,7 +76,7 @@ def test_kafkas_own_messages_stay_what_they_are(write: Write) -> None:
     assert SHIPPED.request(63) is messages.request(63)
 
 
-def test_what_says_what_kafka_says_changes_nothing(write: Write) -> None:
+def test_specs_equal_to_kafkas_change_nothing(write: Write) -> None:
     folder = write((SPECS / "message" / "BrokerHeartbeatRequest.json").read_text())
     assert load([folder]).overlaid == {}
 
@@ -129,7 +129,7 @@ def test_a_field_that_only_got_another_name_answers_to_the_old_one(write: Write)
         ('[renamed]\n"GreetRequest.GreetRequest.Words" = "Words"', r"want a field of this struct and one it lost"),
     ],
 )
-def test_what_is_wrong_with_the_names_is_said(write: Write, text: str, says: str) -> None:
+def test_reports_faulty_renames(write: Write, text: str, says: str) -> None:
     folder = write(greeting(), greeting("response"))
     (folder / "SOURCE.toml").write_text(text)
     with pytest.raises(SpecError, match=says):
@@ -166,7 +166,7 @@ def test_a_field_that_is_gone_is_at_its_default(write: Write) -> None:
         ([greeting(listeners="controller"), greeting("response")], r"listeners: want a list such as"),
     ],
 )
-def test_what_is_wrong_with_a_spec_is_said_with_its_place(write: Write, trees: list[Any], says: str) -> None:
+def test_reports_faulty_specs_with_file_and_field(write: Write, trees: list[Any], says: str) -> None:
     with pytest.raises(SpecError, match=says):
         load([write(*trees)])
 

@@ -1,4 +1,4 @@
-"""Schema files into specs, and what is said about faulty ones."""
+"""Schema files as specs, and the errors for faulty ones."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Schemas that nobody wrote: whatever the language allows, the generated code reads what it writes and nothing less."""
+"""Random schemas: for everything the language allows, the generated code reads exactly what it writes."""
 
 import sys
 from collections.abc import Callable
@@ -94,7 +94,7 @@ class Filler:
 
 
 @pytest.mark.parametrize("seed", range(120))
-def test_what_is_written_is_read_again(seed: int, message_of: MessageOf) -> None:
+def test_written_messages_read_back_equal(seed: int, message_of: MessageOf) -> None:
     chance = Random(seed)
     fields, keys = random_schema(chance)
     cls = message_of(*fields, **keys)

@@ -1,4 +1,4 @@
-"""What specs know about versions and sizes."""
+"""Versions and sizes of specs."""
 
 import json
 from typing import Any
@@ -52,7 +52,7 @@ class TestStructSpec:
 
 
 class TestMessageSpec:
-    def test_lengths_are_compact_in_flexible_versions_unless_the_field_says_no(self) -> None:
+    def test_lengths_are_compact_in_flexible_versions_unless_the_field_opts_out(self) -> None:
         spec = message(field("string", "A"), field("string", "B", flexibleVersions="none"))
         a, b = spec.body.fields
         assert [spec.compact_at(a, version) for version in range(4)] == [False, False, True, True]

@@ -12,7 +12,7 @@ class TestVersions:
     @pytest.mark.parametrize(
         ("text", "low", "high"), [("3", 3, 3), ("0-2", 0, 2), ("7+", 7, HIGHEST), (" 1-4 ", 1, 4), ("0+", 0, HIGHEST)]
     )
-    def test_reads_what_schemas_write(self, text: str, low: int, high: int) -> None:
+    def test_parses_the_notation_of_schemas(self, text: str, low: int, high: int) -> None:
         assert Versions.parse(text) == (low, high)
 
     def test_none_is_empty(self) -> None:
@@ -29,7 +29,7 @@ class TestVersions:
         assert str(Versions.parse(text)) == text
 
     @given(RANGES, RANGES, st.integers(0, 13))
-    def test_intersection_has_what_both_have(self, one: Versions, other: Versions, version: int) -> None:
+    def test_intersection_has_the_common_versions(self, one: Versions, other: Versions, version: int) -> None:
         assert one.intersect(other).has(version) == (one.has(version) and other.has(version))
 
     @given(RANGES, RANGES)

@@ -1,4 +1,4 @@
-"""The runs that come with mockraft are of the suite as it is."""
+"""The runs shipped with mockraft belong to the current suite."""
 
 import dataclasses
 from pathlib import Path
@@ -13,7 +13,7 @@ from mockraft.conformance.verdicts import Outcome
 
 @pytest.mark.parametrize("name", baseline.names())
 def test_a_baseline_has_the_cases_of_the_suite(name: str) -> None:
-    """`mockraft conformance baseline conformance/baselines/NAME.json` makes it anew."""
+    """`mockraft conformance baseline conformance/baselines/NAME.json` writes it again."""
     kept = baseline.read(name)
     target = Target("h", 1, finalized_features={METADATA_VERSION: kept.metadata_version, ELR: 1})
     outcomes = {False: Outcome.PASSED, True: Outcome.NOT_APPLICABLE}
@@ -24,7 +24,7 @@ def test_a_baseline_has_the_cases_of_the_suite(name: str) -> None:
     ]
 
 
-def test_what_is_written_is_read_without_its_times(tmp_path: Path) -> None:
+def test_baselines_are_read_back_without_times(tmp_path: Path) -> None:
     kept = baseline.read("kafka-4.3.1")
     timed = dataclasses.replace(kept, seconds=3.5, cluster_id="x", target="h:1")
     baseline.write(timed, tmp_path / "kafka-4.3.1.json")

@@ -1,4 +1,4 @@
-"""Every case passes on mockraft, or is a known difference; and a second run finds nothing of the first."""
+"""Every case passes on mockraft or is a known difference; a second run is not affected by the first."""
 
 from mockraft import Controller, conformance
 from mockraft.conformance.suite import all_cases

@@ -1,4 +1,4 @@
-"""An expectation says where an answer first differs, and looks at nothing else."""
+"""An expectation reports the first difference of a response, and ignores everything it does not name."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ from mockraft.conformance.expectation import (
         ((1, 2), [1, 2]),
     ],
 )
-def test_what_is_as_expected_has_no_difference(expected: Any, got: Any) -> None:
+def test_matching_values_have_no_difference(expected: Any, got: Any) -> None:
     assert difference(expected, got) is None
 
 
@@ -59,7 +59,7 @@ def test_what_is_as_expected_has_no_difference(expected: Any, got: Any) -> None:
         ({"a": either({"b": 1}, {"b": 2})}, {"a": {"b": 3}}, "a"),
     ],
 )
-def test_the_first_difference_is_told_with_its_path(expected: Any, got: Any, path: str) -> None:
+def test_the_first_difference_has_its_path(expected: Any, got: Any, path: str) -> None:
     found = difference(expected, got)
     assert found is not None
     assert found.path == path

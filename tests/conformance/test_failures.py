@@ -1,4 +1,4 @@
-"""A controller that is otherwise fails the cases that say so, and only those."""
+"""A controller with a fault fails exactly the cases about it."""
 
 from collections.abc import AsyncIterator
 
@@ -23,7 +23,7 @@ async def verdict_of(controller: Controller, trial: object, **kind: object) -> c
     return verdict
 
 
-async def test_a_failure_has_what_was_asked_expected_and_got(controller: Controller) -> None:
+async def test_a_failure_has_request_expectation_and_response(controller: Controller) -> None:
     async def trial(world: World) -> None:
         await world.register(clusterId="another")
 
@@ -65,9 +65,9 @@ async def test_a_case_that_breaks_fails_and_still_cleans_up(controller: Controll
     assert (len(image.cluster.brokers), len(image.topics.by_name)) == (0, 0)
 
 
-async def test_what_does_not_apply_says_why(controller: Controller) -> None:
+async def test_inapplicable_cases_have_a_reason(controller: Controller) -> None:
     async def trial(world: World) -> None:
-        await world.ask("CreateTopics", {}, version=99)
+        await world.send("CreateTopics", {}, version=99)
 
     verdict = await verdict_of(controller, trial)
     assert (verdict.outcome, verdict.reason) == (
@@ -101,14 +101,14 @@ async def test_disruptive_cases_run_only_if_asked_and_stay_answered(controller: 
     assert [(each.name, each.reason) for each in found.failures] == []
 
 
-async def test_nobody_there_is_told_as_such() -> None:
+async def test_reports_an_unreachable_controller() -> None:
     with pytest.raises(CannotConnectError, match="Is a controller listening there"):
         await conformance.run("127.0.0.1:1")
     with pytest.raises(ValueError, match="'nowhere' is no address"):
         await conformance.run("nowhere")
 
 
-async def test_a_listener_that_wants_a_login_is_told_as_such() -> None:
+async def test_reports_a_listener_that_requires_sasl() -> None:
     async with Controller(security_protocol="SASL_PLAINTEXT", sasl_enabled_mechanisms=("PLAIN",)) as controller:
         with pytest.raises(CannotConnectError, match="is it TLS or SASL there"):
             await conformance.run(controller.bootstrap)

@@ -1,4 +1,4 @@
-"""The list of known differences is whole, and the documents say what it says."""
+"""The list of known differences is complete, and the documents agree with it."""
 
 from pathlib import Path
 
@@ -48,5 +48,5 @@ def test_a_bad_entry_is_named(text: str, told: str) -> None:
         parse(text)
 
 
-def test_what_nothing_explains_is_not_explained() -> None:
+def test_unknown_failures_are_not_explained() -> None:
     assert explaining("no such case") is None

@@ -1,4 +1,4 @@
-"""The reports of a run: JSON that comes back as it was, JUnit, HTML, a comparison, and a failure as text."""
+"""The reports of a run: lossless JSON, JUnit, HTML, a comparison, and a failure as text."""
 
 import builtins
 import dataclasses
@@ -46,20 +46,20 @@ def test_a_kept_run_comes_back_as_it_was(found: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"verdicts": [{"outcome": "odd"}]}', '{"verdicts": []}'])
-def test_what_is_no_run_is_refused_by_its_file(tmp_path: Path, text: str) -> None:
+def test_refuses_files_that_are_no_run(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(ValueError, match=r"x\.json is no conformance run"):
         Run.read_json(tmp_path / "x.json")
 
 
-def test_failures_that_are_known_are_told_apart(found: Run) -> None:
+def test_separates_known_failures(found: Run) -> None:
     assert [each.name for each in found.failures] == ["bad", "known"]
     assert [each.name for each in found.unexplained] == ["bad"]
     assert found.areas == ["topics", "log"]
     assert found.count("log") == {Outcome.FAILED: 1, Outcome.NOT_APPLICABLE: 1}
 
 
-def test_junit_has_a_suite_an_area_and_skips_what_is_known(found: Run, tmp_path: Path) -> None:
+def test_junit_has_a_suite_per_area_and_skips_known_differences(found: Run, tmp_path: Path) -> None:
     write_junit(found, tmp_path / "run.xml")
     root = ET.parse(tmp_path / "run.xml").getroot()
     assert [(s.get("name"), s.get("tests"), s.get("failures"), s.get("skipped")) for s in root] == [
@@ -75,7 +75,7 @@ def test_junit_has_a_suite_an_area_and_skips_what_is_known(found: Run, tmp_path:
     assert skipped.get("message") == "known difference no-fsync: r"
 
 
-def test_a_failure_is_told_with_what_was_asked(found: Run) -> None:
+def test_failure_text_includes_the_request(found: Run) -> None:
     told = list(lines(found.verdicts[1]))
     assert told[1:] == [
         'after CreateTopics v7 {"timeoutMs": 1}',
@@ -97,7 +97,7 @@ def test_the_html_report_holds_every_case_and_nothing_from_elsewhere(found: Run,
     assert "http" not in text
 
 
-def test_without_jinja_the_report_says_how_to_have_it(
+def test_without_jinja_the_report_explains_how_to_install_it(
     found: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     imported = builtins.__import__

@@ -1,11 +1,11 @@
-"""A request out of a JSON tree that says only what matters."""
+"""A request from a JSON tree with the relevant fields only."""
 
 import pytest
 from mockraft.conformance.requests import request
 from mockraft.wire.errors import WireError
 
 
-def test_what_is_left_out_is_kafkas_default() -> None:
+def test_omitted_fields_have_kafkas_defaults() -> None:
     asked = request("CreateTopics", {"topics": [{"name": "t", "configs": [{"name": "a"}]}]}, 7)
     assert (asked.timeout_ms, asked.validate_only) == (60_000, False)
     (topic,) = asked.topics
@@ -20,6 +20,6 @@ def test_structs_uuids_and_bytes_have_defaults_too() -> None:
     assert request("Envelope", {}, 0).request_data == b""
 
 
-def test_what_does_not_fit_is_named() -> None:
+def test_errors_name_the_field() -> None:
     with pytest.raises(WireError, match="numPartition"):
         request("CreateTopics", {"topics": [{"numPartition": 1}]}, 7)

@@ -1,4 +1,4 @@
-"""The suite itself: names, areas, sources, and where each case holds."""
+"""The suite itself: names, areas, sources, and the levels of each case."""
 
 from collections import Counter
 from pathlib import Path
@@ -48,12 +48,12 @@ def test_the_documents_table_has_every_case_that_holds_at_its_level() -> None:
     ("level", "reason"),
     [(29, "holds from 30; metadata.version is 29"), (30, None), (7, "holds from 30; metadata.version is 7")],
 )
-def test_a_case_says_why_it_does_not_apply(level: int, reason: str | None) -> None:
+def test_misfit_returns_the_reason(level: int, reason: str | None) -> None:
     case = next(case for case in all_cases() if case.since == 30 and case.elr is None)
     assert case.misfit(target(level)) == reason
 
 
-def test_only_what_is_marked_is_written_anew() -> None:
+def test_only_the_marked_part_is_rewritten() -> None:
     document = "a\n<!-- from here on: x -->\nold\n<!-- up to here -->\nb\n"
     written = replace_marked(document, "new \\1\n")
     assert written == "a\n<!-- from here on: x -->\n\nnew \\1\n\n<!-- up to here -->\nb\n"

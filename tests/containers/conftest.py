@@ -5,6 +5,7 @@ An engine that runs already is used; else, as root, Debian's is started for thes
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mockraft.kafka.jars import cache_directory
 
 ROOT = Path(__file__).parents[2]
 BASE_IMAGE = "mockraft-test-base"
@@ -93,20 +95,28 @@ def base_image(engine: None, tmp_path_factory: pytest.TempPathFactory) -> str:
     """
     if run("docker", "images", "--quiet", BASE_IMAGE).strip():
         return BASE_IMAGE
-    root = tmp_path_factory.mktemp("base") / "root"
+    certificates = sorted(CA_CERTIFICATES.glob("*.crt"))
+    key = hashlib.sha256(b"".join([Path(__file__).read_bytes(), *(each.read_bytes() for each in certificates)]))
+    archive = cache_directory() / f"test-base-image-{key.hexdigest()[:12]}.tar"
+    if not archive.is_file():
+        _make_base(archive, tmp_path_factory.mktemp("base") / "root", certificates)
+    run("docker", "import", "--change", "ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt", str(archive), BASE_IMAGE)
+    return BASE_IMAGE
+
+
+def _make_base(archive: Path, root: Path, certificates: list[Path]) -> None:
+    """Write the archive of the base image: the cache keeps it, since debootstrap takes a minute."""
     run("debootstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates", "bookworm", str(root))
     for folder in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale", "usr/share/man"):
         shutil.rmtree(root / folder)
-    for certificate in CA_CERTIFICATES.glob("*.crt"):
+    for certificate in certificates:
         shutil.copy(certificate, root / CA_CERTIFICATES.relative_to("/"))
     run("chroot", str(root), "update-ca-certificates")
-    archive = root.with_suffix(".tar")
-    run("tar", "-C", str(root), "-cf", str(archive), ".")
-    certificates = "ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt"
-    run("docker", "import", "--change", certificates, str(archive), BASE_IMAGE)
+    made = root.with_suffix(".tar")
+    run("tar", "-C", str(root), "-cf", str(made), ".")
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(made, archive)
     shutil.rmtree(root)
-    archive.unlink()
-    return BASE_IMAGE
 
 
 @pytest.fixture(scope="session")

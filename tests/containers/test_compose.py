@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from mockraft.child_process import free_port
-from mockraft.kafka_jars import jars_directory, java
+from mockraft.kafka.child_process import free_port
+from mockraft.kafka.jars import jars_directory, java
 
 from .conftest import ROOT, run
 

@@ -1,10 +1,10 @@
-"""How to run the controller in a container from a test."""
+"""Run the controller in a container from a test."""
 
 from pathlib import Path
 
 import httpx
 import pytest
-from mockraft.kafka_processes import KafkaBroker
+from mockraft.kafka.processes import KafkaBroker
 from mockraft.testcontainers import MockraftContainer
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(900)]

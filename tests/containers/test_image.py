@@ -9,8 +9,9 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from mockraft.kafka_processes import wait_until
+from mockraft.kafka.processes import wait_until
 
+from ..budgets import soak
 from .conftest import ROOT, run
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(900)]
@@ -66,6 +67,7 @@ print(len(same), all(same))
 """
 
 
+@soak
 def test_with_the_captures_extra_it_decodes_a_capture_and_is_the_controller_in_it(captures_image: str) -> None:
     mounted = ("--volume", f"{ROOT / 'tests' / 'captures'}:/captures:ro")
     read = run("docker", "run", "--rm", *mounted, "--entrypoint", "python", captures_image, "-c", READ)

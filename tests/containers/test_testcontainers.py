@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from mockraft.kafka_processes import KafkaBroker, wait_until
+from mockraft.kafka.processes import KafkaBroker, wait_until
 from mockraft.testcontainers import MockraftContainer
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.containers, pytest.mark.timeout(900)]
 
 
 def brokers_of(mockraft: MockraftContainer) -> dict[int, bool]:
-    """Whether each registered broker is fenced, by id."""
+    """The fenced state of each registered broker, by id."""
     answer = httpx.get(f"{mockraft.admin_url}/v1/brokers", headers=mockraft.admin_headers)
     return {broker["brokerId"]: broker["fenced"] for broker in answer.raise_for_status().json()["brokers"]}
 

@@ -1,4 +1,4 @@
-"""The example in Go, run as a user of Go runs it."""
+"""Run the Go example in examples/go with its own tools."""
 
 import os
 import shutil

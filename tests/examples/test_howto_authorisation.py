@@ -1,4 +1,4 @@
-"""Who may do what on a controller in a test: super users and ACLs, a quota, and a test's own policies."""
+"""Examples for docs/authorisation.md: super users, ACLs, a quota and policies."""
 
 import pytest
 from mockraft import BrokerState, Controller, NewTopic, SimulatedBroker
@@ -11,7 +11,7 @@ from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
 from mockraft.wire.sasl import SaslLogin
 
 
-async def test_an_acl_lets_alice_delete_a_topic() -> None:
+async def test_acl_allows_a_user_to_delete_a_topic() -> None:
     async with Controller(
         super_users="User:admin",
         security_protocol="SASL_PLAINTEXT",
@@ -42,7 +42,7 @@ async def test_an_acl_lets_alice_delete_a_topic() -> None:
         await alice.close()
 
 
-async def test_a_broker_needs_cluster_action() -> None:
+async def test_broker_needs_cluster_action() -> None:
     async with Controller(
         super_users="User:admin",
         security_protocol="SASL_PLAINTEXT",
@@ -69,7 +69,7 @@ async def test_a_broker_needs_cluster_action() -> None:
             await broker.wait_until(BrokerState.RUNNING)
 
 
-async def test_a_quota_refuses_what_comes_too_fast() -> None:
+async def test_quota_refuses_requests_above_the_rate() -> None:
     async with (
         Controller() as controller,
         SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker,
@@ -93,7 +93,7 @@ def small_names_only(topic: NewTopic) -> str | None:
     return None if topic.topic.islower() else "names are written small here"
 
 
-async def test_a_policy_of_the_tests_own_refuses_a_topic() -> None:
+async def test_policy_function_refuses_a_topic() -> None:
     async with (
         Controller(create_topic_policy=small_names_only) as controller,
         SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker,

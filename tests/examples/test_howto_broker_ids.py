@@ -1,18 +1,18 @@
-"""Broker ids by hostname: a machine that lost its disks is itself again, a stranger is not."""
+"""Examples for docs/broker-ids.md."""
 
 import json
 from pathlib import Path
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.brokers.broker_ids import collect_garbage, resolve
 from mockraft.brokers.config import endpoint_of
-from mockraft.brokers.host_map import HostFile
-from mockraft.brokers.identity import IdentityError, Refusal, Source, Steps
-from mockraft.brokers.observed_cluster import ObservedCluster
+from mockraft.brokers.ids.broker_ids import collect_garbage, resolve
+from mockraft.brokers.ids.host_map import HostFile
+from mockraft.brokers.ids.identity import IdentityError, Refusal, Source, Steps
+from mockraft.brokers.ids.observed_cluster import ObservedCluster
 
 
-async def test_a_machine_that_lost_its_disks_gets_its_id_back(tmp_path: Path) -> None:
+async def test_broker_id_is_recovered_after_losing_all_disks(tmp_path: Path) -> None:
     async with (
         Controller(data_dir=tmp_path, session_timeout_ms=1000) as controller,
         ObservedCluster([endpoint_of(controller.bootstrap)], controller.cluster_id) as cluster,
@@ -28,7 +28,7 @@ async def test_a_machine_that_lost_its_disks_gets_its_id_back(tmp_path: Path) ->
         assert again.source is Source.HOST
 
 
-async def test_a_person_decides_unless_a_step_was_allowed(tmp_path: Path) -> None:
+async def test_operator_must_decide_without_optional_steps(tmp_path: Path) -> None:
     async with (
         Controller(data_dir=tmp_path) as controller,
         ObservedCluster([endpoint_of(controller.bootstrap)], controller.cluster_id) as cluster,
@@ -38,7 +38,7 @@ async def test_a_person_decides_unless_a_step_was_allowed(tmp_path: Path) -> Non
         assert refused.value.refusal is Refusal.NO_NEW_ONE
 
 
-async def test_an_entry_goes_when_its_broker_lives_elsewhere(tmp_path: Path) -> None:
+async def test_garbage_collection_removes_entry_of_broker_on_another_host(tmp_path: Path) -> None:
     entries = {"old-machine": {"version": 0, "broker.id": 1}, "127.0.0.1": {"version": 0, "broker.id": 1}}
     (tmp_path / "hosts.json").write_text(json.dumps(entries))
     async with (

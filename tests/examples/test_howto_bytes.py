@@ -1,4 +1,4 @@
-"""Kafka's messages as Python objects, as bytes and as the JSON of Kafka's own converters."""
+"""Examples for docs/bytes.md: messages as Python objects, bytes and JSON."""
 
 import pytest
 from mockraft.wire import messages, records
@@ -16,12 +16,12 @@ def test_one_class_reads_and_writes_every_version() -> None:
     assert BrokerHeartbeatRequest.read(heartbeat.write(version=1), version=1) == heartbeat
 
 
-def test_bad_bytes_are_one_kind_of_error() -> None:
+def test_invalid_bytes_raise_wire_error() -> None:
     with pytest.raises(WireError):
         BrokerHeartbeatRequest.read(b"\x00\x00", version=2)
 
 
-def test_messages_have_kafkas_json() -> None:
+def test_messages_convert_to_kafkas_json() -> None:
     heartbeat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=17)
     tree = to_json(heartbeat, version=1)
     assert tree == {
@@ -34,7 +34,7 @@ def test_messages_have_kafkas_json() -> None:
     assert from_json(BrokerHeartbeatRequest, tree, version=1) == heartbeat
 
 
-def test_metadata_records_come_in_their_frame() -> None:
+def test_metadata_records_are_framed() -> None:
     fence = records.by_name("BrokerRegistrationChangeRecord")(broker_id=1, broker_epoch=9, fenced=1)
     value = encode(fence, version=0)
     assert value.hex() == "011100000000010000000000000009010001 01".replace(" ", "")

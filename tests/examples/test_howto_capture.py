@@ -1,4 +1,4 @@
-"""docs/capture-and-replay.md: record a broker's start through a proxy, and play it to another controller."""
+"""Example for docs/capture-and-replay.md: capture a broker's start through a proxy and replay it."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from mockraft.spark_replay.regression.replay import replay
 from mockraft.spark_replay.regression.summary import report
 
 
-async def test_howto_capture_and_replay(tmp_path: Path) -> None:
+async def test_captures_and_replays_traffic(tmp_path: Path) -> None:
     path = tmp_path / "run.pcapng"
     async with (
         Controller() as controller,

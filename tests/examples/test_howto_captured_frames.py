@@ -1,4 +1,4 @@
-"""docs/captured-frames.md: a capture's frames on one machine, their partners, and what happened to connections."""
+"""Examples for docs/captured-frames.md: frames of a capture, and connection events."""
 
 from collections import Counter
 from pathlib import Path
@@ -11,7 +11,7 @@ from mockraft.spark_replay import read_frames
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 
 
-def test_howto_read_the_frames_of_a_capture() -> None:
+def test_reads_frames_of_a_capture() -> None:
     request_bytes = 0
     for batch in read_frames(CAPTURE, ports=[19093]):  # Arrow batches, in bounded memory
         request_bytes += pc.sum(batch.filter(pc.invert(batch["is_response"]))["size"]).as_py() or 0
@@ -22,7 +22,7 @@ def test_howto_read_the_frames_of_a_capture() -> None:
     assert pc.max(registrations["latency_ns"]).as_py() == 47_303_000
 
 
-def test_howto_see_what_happened_to_connections() -> None:
+def test_collects_connection_events() -> None:
     conn_events: list[pa.RecordBatch] = []
     frames = pa.Table.from_batches(read_frames(CAPTURE, ports=[19093], conn_events=conn_events))
     assert Counter(frames["pair_status"].to_pylist()) == {"paired": 1720, "no_response": 6}
@@ -31,7 +31,7 @@ def test_howto_see_what_happened_to_connections() -> None:
     assert kinds == {"syn": 134, "rst": 71, "fin": 61, "unfinished": 5, "dup": 3}
 
 
-def test_howto_go_on_behind_damage(tmp_path: Path) -> None:
+def test_continues_after_damage(tmp_path: Path) -> None:
     data = bytearray(CAPTURE.read_bytes())
     data[300_000:300_020] = b"\xff" * 20
     damaged = tmp_path / "night.pcap"

@@ -1,4 +1,4 @@
-"""docs/captured-messages.md: frames to messages, their statuses, and exchanges."""
+"""Examples for docs/captured-messages.md: decoding, statuses and exchanges."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from mockraft.spark_replay.schemas import FRAMES
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 
 
-def test_howto_read_write_and_compare_every_message() -> None:
+def test_decodes_encodes_and_compares_every_message() -> None:
     messages = pa.Table.from_batches(decode_batches(read_frames(CAPTURE, ports=[19093])))
     assert messages.num_rows == 1726
     assert set(messages["decode_status"].to_pylist()) == {"ok"}
@@ -28,7 +28,7 @@ def test_howto_read_write_and_compare_every_message() -> None:
     assert pc.max(columns["currentMetadataOffset"]).as_py() == max(offsets)
 
 
-def test_howto_see_what_is_unknown() -> None:
+def test_reports_unknown_versions() -> None:
     frame = next(read_frames(CAPTURE, ports=[19093])).slice(0, 1)
     newer = frame.set_column(FRAMES.get_field_index("api_version"), "api_version", pa.array([99], pa.int16()))
     (row,) = decode_frames(newer).to_pylist()
@@ -36,7 +36,7 @@ def test_howto_see_what_is_unknown() -> None:
     assert row["error"] == "ApiVersionsRequest has versions 0 to 4"
 
 
-def test_howto_put_requests_and_responses_side_by_side() -> None:
+def test_pairs_requests_with_responses() -> None:
     exchanges = pa.Table.from_batches(pair_exchanges_table(read_frames(CAPTURE, ports=[19093])))
     slowest = exchanges.sort_by([("latency_ns", "descending")]).slice(0, 1).to_pylist()[0]
     assert slowest["latency_ns"] > 0

@@ -1,4 +1,4 @@
-"""What a capture of Kafka traffic says, and what every byte of a frame is."""
+"""Examples for docs/capture-and-replay.md: read a capture and explain its bytes."""
 
 from collections import Counter
 from pathlib import Path
@@ -9,7 +9,7 @@ from mockraft.wire import api_keys, explain
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 
 
-def test_a_capture_is_read_as_requests_and_their_responses() -> None:
+def test_reads_requests_with_their_responses() -> None:
     exchanges = read_exchanges(CAPTURE, ports={19093})
     assert Counter(api_keys.name(e.api_key) for e in exchanges).most_common(2) == [
         ("Fetch", 609),
@@ -20,7 +20,7 @@ def test_a_capture_is_read_as_requests_and_their_responses() -> None:
     assert {api_keys.name(e.api_key) for e in slow} == {"Fetch"}  # they wait for records, at most 500 ms
 
 
-def test_every_byte_of_a_body_is_explained() -> None:
+def test_explains_every_byte_of_a_body() -> None:
     explanation = explain.explain_body("BrokerHeartbeatResponse", 1, bytes.fromhex("00000000 004d 010000 00"))
     assert explanation.error is None
     line = explanation.lines[1]

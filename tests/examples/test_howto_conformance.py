@@ -1,4 +1,4 @@
-"""docs/conformance.md: the suite from a test, and a case of one's own."""
+"""Examples for docs/conformance.md: run the suite from a test, and write a case."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from mockraft.conformance.world import World
 from mockraft.wire import error_codes
 
 
-async def test_howto_run_an_area_from_a_test(tmp_path: Path) -> None:
+async def test_runs_the_cases_of_one_area(tmp_path: Path) -> None:
     async with Controller() as controller:
         topics = [case for case in all_cases() if case.area == "topics"]
         found = await conformance.run(controller.bootstrap, cases=topics)
@@ -19,14 +19,14 @@ async def test_howto_run_an_area_from_a_test(tmp_path: Path) -> None:
     assert found.count()[conformance.Outcome.PASSED] > 40
 
 
-async def test_howto_write_a_case() -> None:
+async def test_runs_a_custom_case() -> None:
     async def topic_twice(world: World) -> None:
         broker = await world.broker()
         topic = await world.topic([broker])
         told = f"Topic '{topic.name}' already exists."
         refused = {"errorCode": error_codes.TOPIC_ALREADY_EXISTS, "errorMessage": told}
         asked = {"topics": [world.creatable("t", [broker])], "timeoutMs": 10_000}
-        await world.ask("CreateTopics", asked, answer={"topics": [refused]})
+        await world.send("CreateTopics", asked, answer={"topics": [refused]})
         await world.wrote()
 
     own = [Case("a topic is created once", "my cases", "my own rules", topic_twice)]

@@ -1,10 +1,10 @@
-"""A controller in a test's own process: asyncio, plain, and what it saw."""
+"""Examples for docs/controller-in-a-test.md."""
 
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.wire import api_keys
 
 
-async def test_a_broker_registers_and_is_unfenced() -> None:
+async def test_broker_registers_and_is_unfenced() -> None:
     async with (
         Controller(session_timeout_ms=2000) as controller,
         SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker,
@@ -17,7 +17,7 @@ async def test_a_broker_registers_and_is_unfenced() -> None:
         assert not controller.running.controller.image.cluster.brokers[1].fenced
 
 
-def test_a_plain_test_has_it_in_a_thread() -> None:
+def test_synchronous_controller_runs_in_a_thread() -> None:
     with Controller.sync(metadata_version=21) as controller:
         image = controller.call(lambda: controller.running.controller.image)
         assert image.features["metadata.version"] == 21

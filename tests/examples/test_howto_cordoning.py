@@ -1,4 +1,4 @@
-"""A disk that takes no new replicas (KIP-1066): by the broker's file, by kafka-configs, and what that changes."""
+"""Examples for docs/cordoning.md (KIP-1066)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ async def create_topic(bootstrap: str, name: str, partitions: int) -> None:
 
 
 async def cordon(bootstrap: str, broker_id: int, value: str) -> None:
-    """What `kafka-configs --alter --add-config cordoned.log.dirs=… --entity-type brokers` asks."""
+    """Send what `kafka-configs --alter --add-config cordoned.log.dirs=… --entity-type brokers` sends."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     entry = ConfigEntry("cordoned.log.dirs", value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.BROKER, str(broker_id), incremental_configs=[entry])
     await asyncio.to_thread(admin.incremental_alter_configs([resource])[resource].result, 20)
 
 
-async def test_a_cordoned_disk_takes_nothing_new() -> None:
+async def test_cordoned_directory_gets_no_new_replicas() -> None:
     async with Controller() as controller:
         broker = await controller.start_broker(1, log_dir_paths=("/data/d0", "/data/d1"), cordoned_log_dirs="/data/d0")
         await create_topic(broker.bootstrap_servers, "orders", partitions=3)
@@ -38,7 +38,7 @@ async def test_a_cordoned_disk_takes_nothing_new() -> None:
         assert broker.log_dirs["/data/d0"].is_cordoned
 
 
-async def test_a_disk_is_cordoned_and_uncordoned_while_the_broker_runs() -> None:
+async def test_directory_is_cordoned_and_uncordoned_at_run_time() -> None:
     async with Controller() as controller:
         broker = await controller.start_broker(1, log_dir_paths=("/data/d0", "/data/d1"))
         await create_topic(broker.bootstrap_servers, "before", partitions=2)
@@ -59,7 +59,7 @@ async def test_a_disk_is_cordoned_and_uncordoned_while_the_broker_runs() -> None
         await until(lambda: len(broker.log_dirs["/data/d1"].replicas) == 5)
 
 
-async def test_a_broker_with_all_disks_cordoned_gets_no_new_partitions() -> None:
+async def test_broker_with_only_cordoned_directories_gets_no_partitions() -> None:
     async with Controller() as controller:
         full = await controller.start_broker(1, log_dir_paths=("/data/d0", "/data/d1"), cordoned_log_dirs="*")
         other = await controller.start_broker(2)

@@ -1,11 +1,11 @@
-"""A controller that keeps its log in Kafka's own on-disk format, stops and comes back."""
+"""Example for docs/data-dir.md: restart a controller with its data directory."""
 
 from pathlib import Path
 
 from mockraft import BrokerState, Controller, SimulatedBroker
 
 
-async def test_a_restarted_controller_still_knows_its_brokers(tmp_path: Path) -> None:
+async def test_restarted_controller_keeps_registrations(tmp_path: Path) -> None:
     async with Controller(data_dir=tmp_path) as controller:
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker:
             await broker.wait_until(BrokerState.RUNNING)

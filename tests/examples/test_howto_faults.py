@@ -1,4 +1,4 @@
-"""Slow, broken and garbled connections, plans, chaos and other releases."""
+"""Examples for docs/faults.md: network faults, plans, chaos and release emulation."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from mockraft.wire import client
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 
-async def test_a_client_under_latency_and_slices() -> None:
+async def test_client_works_with_latency_and_slicer() -> None:
     async with Controller() as controller:
         with controller.faults.latency(latency_ms=30, jitter_ms=10), controller.faults.slicer(average_size=16):
             connection = await client.connect(controller.host, controller.port, client_id="admin")
@@ -19,7 +19,7 @@ async def test_a_client_under_latency_and_slices() -> None:
         await connection.close()
 
 
-async def test_one_client_is_cut_off_in_the_middle_of_an_answer() -> None:
+async def test_limit_data_closes_one_client_inside_a_response() -> None:
     async with Controller() as controller:
         cut = controller.double.script.faults.add("limit_data", bytes=17, client_id="unlucky")
         lucky = await client.connect(controller.host, controller.port, client_id="lucky")
@@ -29,7 +29,7 @@ async def test_one_client_is_cut_off_in_the_middle_of_an_answer() -> None:
         await lucky.close()
 
 
-async def test_a_broker_is_fenced_while_its_connections_are_half_open() -> None:
+async def test_broker_is_fenced_while_its_connections_are_half_open() -> None:
     async with Controller(session_timeout_ms=1_000, brokers=1) as controller:
         state = controller.double.state
         with controller.faults.half_open(broker_id=1):
@@ -40,7 +40,7 @@ async def test_a_broker_is_fenced_while_its_connections_are_half_open() -> None:
         assert controller.faults.active == []
 
 
-async def test_a_plan_by_a_clock_that_the_test_moves() -> None:
+async def test_plan_follows_the_virtual_clock() -> None:
     clock = VirtualClock()
     async with Controller(clock=clock) as controller:
         faults = controller.double.script.faults
@@ -58,7 +58,7 @@ async def test_a_plan_by_a_clock_that_the_test_moves() -> None:
         assert faults.active == []
 
 
-async def test_chaos_that_can_be_had_again() -> None:
+async def test_chaos_plan_is_reproducible() -> None:
     clock = VirtualClock()
     async with Controller(clock=clock) as controller:
         plan = chaos(seed=7, kinds=["latency", "slicer", "reset_peer"], targets=[{"clientId": "admin"}])
@@ -68,7 +68,7 @@ async def test_chaos_that_can_be_had_again() -> None:
         assert controller.double.script.faults.active == []
 
 
-async def test_a_controller_that_passes_for_an_older_one() -> None:
+async def test_emulates_an_older_release() -> None:
     async with Controller(as_version="3.9", api_versions={"Vote": "off"}) as controller:
         connection = await client.connect(controller.host, controller.port, client_id="test")
         assert connection.api_versions[63] == (0, 1)

@@ -1,4 +1,4 @@
-"""A fleet of simulated brokers in a test, and what happens to it as data."""
+"""Example for docs/fleets.md."""
 
 from mockraft import Controller
 from mockraft.brokers.fleet import FleetRunner, steps_of
@@ -14,7 +14,7 @@ TROUBLE = steps_of(
 )
 
 
-async def test_sixty_brokers_come_through_a_bad_minute() -> None:
+async def test_fleet_of_sixty_brokers_recovers_from_failures() -> None:
     async with (
         Controller(session_timeout_ms=3000) as controller,
         FleetRunner.joining(

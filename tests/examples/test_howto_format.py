@@ -1,4 +1,4 @@
-"""Log directories on the file system: formatted once, known by their ids, refused when they are somebody else's."""
+"""Examples for docs/log-dirs.md: format directories and start brokers on them."""
 
 import random
 import shutil
@@ -11,7 +11,7 @@ from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import format_log_dirs
 
 
-async def test_a_broker_registers_the_directories_that_were_formatted(tmp_path: Path) -> None:
+async def test_broker_registers_formatted_directories(tmp_path: Path) -> None:
     paths = [str(tmp_path / "d0"), str(tmp_path / "d1")]
     async with Controller() as controller:
         format_log_dirs(paths, node_id=1, cluster_id=controller.cluster_id, chance=random.Random())
@@ -23,7 +23,7 @@ async def test_a_broker_registers_the_directories_that_were_formatted(tmp_path: 
             assert set(registered.log_dirs) == {each.directory_id for each in formatted.log_dirs}
 
 
-async def test_a_replaced_disk_is_another_directory(tmp_path: Path) -> None:
+async def test_replaced_disk_gets_a_new_directory_id(tmp_path: Path) -> None:
     paths = [str(tmp_path / "d0"), str(tmp_path / "d1")]
     before = format_log_dirs(paths, 1, "T0ta1ly_Mocked-Cluster", random.Random())
 
@@ -34,7 +34,7 @@ async def test_a_replaced_disk_is_another_directory(tmp_path: Path) -> None:
     assert after.metas[paths[1]].directory_id != before.metas[paths[1]].directory_id
 
 
-def test_a_directory_of_another_broker_is_refused(tmp_path: Path) -> None:
+def test_refuses_directory_of_another_broker(tmp_path: Path) -> None:
     paths = [str(tmp_path / "d0")]
     format_log_dirs(paths, 1, "T0ta1ly_Mocked-Cluster", random.Random())
 

@@ -1,4 +1,4 @@
-"""What docs/http-api.md and docs/any-language.md quote."""
+"""Examples for docs/http-api.md and docs/any-language.md."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ from mockraft.wire.messages.describe_cluster_request import DescribeClusterReque
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_stub_over_http() -> None:
+def test_adds_and_verifies_a_stub() -> None:
     with (
         Controller.sync(brokers=1, admin_port=0) as controller,
         httpx.Client(base_url=controller.admin_url) as http,
@@ -31,7 +31,7 @@ def test_a_stub_over_http() -> None:
         assert http.get(f"/v1/stubs/{stub_id}").json()["calls"] == 1
 
 
-def test_a_fault_over_http() -> None:
+def test_adds_and_disables_a_fault() -> None:
     with (
         Controller.sync(brokers=1, admin_port=0) as controller,
         httpx.Client(base_url=controller.admin_url) as http,
@@ -54,11 +54,11 @@ async def _describe_cluster(bootstrap: str) -> Any:
 
 
 def describe_cluster(bootstrap: str) -> Any:
-    """What a controller says of its cluster."""
+    """The cluster as a controller reports it."""
     return asyncio.run(_describe_cluster(bootstrap))
 
 
-def test_a_recording_over_http() -> None:
+def test_records_another_controller_as_stubs() -> None:
     with (
         Controller.sync() as upstream,
         Controller.sync(admin_port=0) as controller,
@@ -71,7 +71,7 @@ def test_a_recording_over_http() -> None:
         assert describe_cluster(controller.bootstrap).cluster_id == asked.cluster_id
 
 
-def test_what_the_page_quotes_in_java_and_go_stands_in_the_examples() -> None:
+def test_java_and_go_blocks_are_quoted_from_the_examples() -> None:
     page = (ROOT / "docs" / "any-language.md").read_text()
     for language, folder in (("java", "junit"), ("go", "go")):
         sources = " ".join(path.read_text() for path in (ROOT / "examples" / folder).rglob(f"*.{language}"))

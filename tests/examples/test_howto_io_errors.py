@@ -1,4 +1,4 @@
-"""I/O errors on purpose: Kafka's rule, KIP-18's, and a lost replica that is replicated again elsewhere."""
+"""Examples for docs/io-errors.md: Kafka's rule, KIP-18's, and replicas restarted elsewhere."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def produce(bootstrap: str, topic: str, *texts: str) -> None:
     assert await asyncio.to_thread(producer.flush, 20) == 0
 
 
-async def test_by_kafkas_rule_one_bad_file_takes_the_whole_directory_offline() -> None:
+async def test_kafka_rule_takes_the_whole_directory_offline() -> None:
     async with Controller(brokers=1) as controller:
         broker = await controller.start_broker(2, log_dir_paths=TWO_DISKS)
         await create_topic(controller.bootstrap_servers, "orders")
@@ -49,7 +49,7 @@ async def test_by_kafkas_rule_one_bad_file_takes_the_whole_directory_offline() -
         assert broker.state is BrokerState.RUNNING
 
 
-async def test_by_kip_18_one_bad_file_costs_one_replica() -> None:
+async def test_kip_18_rule_loses_only_the_replica() -> None:
     async with Controller(brokers=1) as controller:
         broker = await controller.start_broker(2, log_dir_paths=("/data/d0",), io_errors="kip-18")
         await create_topic(controller.bootstrap_servers, "orders")
@@ -67,7 +67,7 @@ async def test_by_kip_18_one_bad_file_costs_one_replica() -> None:
         assert broker.log_dirs["/data/d0"].offline is None
 
 
-async def test_a_lost_replica_comes_back_on_another_disk() -> None:
+async def test_lost_replica_is_created_in_another_directory() -> None:
     async with Controller(brokers=1) as controller:
         broker = await controller.start_broker(
             2, log_dir_paths=TWO_DISKS, io_errors="kip-18", restart_partitions_elsewhere=True
@@ -86,7 +86,7 @@ async def test_a_lost_replica_comes_back_on_another_disk() -> None:
         assert broker.logs.log(key).end_offset == 3
 
 
-async def test_disks_that_are_full_slow_or_flaky() -> None:
+async def test_full_slow_and_flaky_directories() -> None:
     async with Controller(brokers=1) as controller:
         broker = await controller.start_broker(2, log_dir_paths=("/data/d0", "/data/d1", "/data/d2"))
         await create_topic(controller.bootstrap_servers, "orders")

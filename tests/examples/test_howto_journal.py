@@ -1,4 +1,4 @@
-"""What docs/journal.md quotes."""
+"""Examples for docs/journal.md."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from mockraft import Controller, VerificationError
 
 
-def test_every_request_is_in_the_journal() -> None:
+def test_journal_has_every_request() -> None:
     with Controller.sync(brokers=2) as controller:
         (first,) = controller.requests("BrokerRegistration", broker_id=1)
         assert first.request.features[0].name
@@ -18,7 +18,7 @@ def test_every_request_is_in_the_journal() -> None:
         assert all(exchange.response.is_fenced for exchange in fenced)
 
 
-def test_a_verification_that_fails_is_a_report() -> None:
+def test_failed_verification_reports_near_misses() -> None:
     with Controller.sync(brokers=1) as controller:
         controller.verify(1, "BrokerRegistration", broker_id=1)
         controller.verify(match="BrokerHeartbeat", at_least=1, at_most=1000, want_shut_down=False)
@@ -31,7 +31,7 @@ def test_a_verification_that_fails_is_a_report() -> None:
         assert "expected exactly 3, found 1" in str(failed.value)
 
 
-def test_the_journal_as_files(tmp_path: Path) -> None:
+def test_journal_is_written_to_files(tmp_path: Path) -> None:
     with Controller.sync(brokers=1) as controller:
         controller.write_journal(tmp_path / "run.jsonl")
         controller.write_journal(tmp_path / "run.pcapng")

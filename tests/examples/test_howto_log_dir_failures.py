@@ -1,4 +1,4 @@
-"""A broker loses a disk: who leads then, what the controller is told, and what a start makes of it (KIP-858)."""
+"""Examples for docs/log-dir-failures.md (KIP-858)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def create_topic(bootstrap: str, name: str, partitions: int, replicas: int
     await asyncio.to_thread(created.result, 20)
 
 
-async def test_the_leaders_of_a_failed_disk_move_and_no_others() -> None:
+async def test_only_leaders_in_the_failed_directory_move() -> None:
     async with Controller(brokers=2) as controller:
         first = await controller.start_broker(3, log_dir_paths=("/data/d0", "/data/d1"))
         await create_topic(first.bootstrap_servers, "orders", partitions=6, replicas=3)
@@ -48,15 +48,15 @@ async def test_the_leaders_of_a_failed_disk_move_and_no_others() -> None:
         assert first.state is BrokerState.RUNNING
 
 
-async def test_a_broker_without_a_disk_stops_without_a_word() -> None:
+async def test_broker_stops_when_all_directories_failed() -> None:
     async with Controller() as controller:
         broker = await controller.start_broker(1, log_dir_paths=("/data/d0",))
         broker.fail_log_dir("/data/d0")
         await broker.wait_stopped()
-        assert broker.epitaph == "all log dirs have failed"
+        assert broker.end_reason == "all log dirs have failed"
 
 
-async def test_a_replaced_disk_is_filled_again(tmp_path: Path) -> None:
+async def test_replaced_disk_gets_its_replicas_again(tmp_path: Path) -> None:
     paths = [tmp_path / "d0", tmp_path / "d1"]
     async with Controller(session_timeout_ms=1000) as controller:
         cluster = (controller.bootstrap, controller.cluster_id)

@@ -1,4 +1,4 @@
-"""Replicas move between the log directories of one broker (KIP-113)."""
+"""Examples for docs/moving-replicas.md (KIP-113)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def fill(broker: SimulatedBroker, topic: str) -> Path:
     return next(Path(at.path) for at in broker.log_dirs.values() if f"{topic}-0" in at.replicas)
 
 
-async def test_a_replica_moves_to_the_other_directory(tmp_path: Path) -> None:
+async def test_replica_moves_to_another_directory(tmp_path: Path) -> None:
     async with (
         Controller() as controller,
         SimulatedBroker.joining(
@@ -49,7 +49,7 @@ async def test_a_replica_moves_to_the_other_directory(tmp_path: Path) -> None:
         assert broker.directories.find(directory_id).path == str(target)
 
 
-async def test_a_disk_that_fails_ends_the_move_and_the_replica_stays() -> None:
+async def test_failed_target_ends_the_move() -> None:
     paths = ("/simulated/d0", "/simulated/d1", "/simulated/d2")
     async with (
         Controller() as controller,

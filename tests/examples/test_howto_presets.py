@@ -1,4 +1,4 @@
-"""Faults by name: a controller that misbehaves, and what simulated brokers make of it."""
+"""Examples for docs/presets.md."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from mockraft import BrokerState, Controller, Quorum, SimulatedBroker
 from mockraft.wire import api_keys
 
 
-async def test_a_broker_storms_with_heartbeats_until_it_may_start() -> None:
+async def test_heartbeat_storm_delays_the_start() -> None:
     async with Controller() as controller:
         faults = controller.double.script.faults
         storm = faults.add("heartbeat_storm", broker_id=1)
@@ -21,7 +21,7 @@ async def test_a_broker_storms_with_heartbeats_until_it_may_start() -> None:
             await broker.wait_until(BrokerState.RUNNING)
 
 
-async def test_a_fenced_broker_stays_fenced_until_the_fault_is_gone() -> None:
+async def test_broker_stays_fenced_until_the_fault_is_removed() -> None:
     async with Controller(brokers=2) as controller:
         faults, state = controller.double.script.faults, controller.double.state
         fence = faults.add("fence", broker_id=2)
@@ -34,7 +34,7 @@ async def test_a_fenced_broker_stays_fenced_until_the_fault_is_gone() -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_failover_by_name() -> None:
+async def test_resign_causes_a_failover() -> None:
     async with Quorum(3) as quorum:
         first = await quorum.wait_for_leader()
         quorum.double.script.faults.add("resign")

@@ -1,11 +1,11 @@
-"""Producing to and consuming from simulated brokers, which replicate what they take."""
+"""Example for docs/simulated-brokers.md: produce, kill the leader and consume."""
 
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import Controller
 
 
-def test_no_record_is_lost_with_its_leader() -> None:
+def test_no_record_is_lost_when_the_leader_is_killed() -> None:
     with Controller.sync(brokers=3, session_timeout_ms=6000) as controller:
         admin = AdminClient({"bootstrap.servers": controller.bootstrap_servers})
         topic = NewTopic("orders", 1, 3, config={"min.insync.replicas": "2"})

@@ -1,9 +1,9 @@
-"""A proposal of one's own: messages that Kafka has not, spoken by a controller from their JSON specs alone."""
+"""Examples for docs/proposals.md."""
 
 from pathlib import Path
 
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.proposals import overlay_of
+from mockraft.double.proposals import overlay_of
 from mockraft.wire import error_codes
 from mockraft.wire.client import connect
 from mockraft.wire.json_form import to_json
@@ -11,7 +11,7 @@ from mockraft.wire.json_form import to_json
 KIP_9999 = Path(__file__).with_name("kip-9999")
 
 
-def test_specs_become_classes() -> None:
+def test_creates_classes_from_specifications() -> None:
     speaks = overlay_of(schemas=[KIP_9999])
     assert speaks is not None
 
@@ -22,7 +22,7 @@ def test_specs_become_classes() -> None:
     assert to_json(request, 1) == {"brokerId": 1, "reason": "moved"}
 
 
-async def test_a_controller_speaks_them() -> None:
+async def test_controller_supports_own_messages() -> None:
     async with Controller(schemas=KIP_9999) as controller:
         connection = await connect(controller.host, controller.port, messages=controller.messages)
         assert connection.api_versions[64] == (0, 1)
@@ -42,7 +42,7 @@ async def test_a_controller_speaks_them() -> None:
         await connection.close()
 
 
-async def test_a_controller_speaks_a_proposal_that_mockraft_knows() -> None:
+async def test_controller_supports_a_profile() -> None:
     async with Controller(profile="kip-1066") as controller:
         connection = await connect(controller.host, controller.port, messages=controller.messages)
         heartbeat = controller.messages.by_name("BrokerHeartbeatRequest")
@@ -52,7 +52,7 @@ async def test_a_controller_speaks_a_proposal_that_mockraft_knows() -> None:
         await connection.close()
 
 
-async def test_a_simulated_broker_is_built_to_the_proposal() -> None:
+async def test_simulated_broker_supports_a_profile() -> None:
     async with (
         Controller(profile="kip-858") as controller,
         SimulatedBroker.joining(

@@ -1,4 +1,4 @@
-"""The fixtures of mockraft's pytest plugin, as a suite uses them."""
+"""Examples for docs/pytest.md: the fixtures of the plugin."""
 
 from collections.abc import Callable
 
@@ -13,18 +13,8 @@ from mockraft import (
 )
 
 
-def test_a_broker_that_is_refused_tries_again(mockraft: SyncController) -> None:
-    refused = mockraft.stub("BrokerRegistration", broker_id=1).once().inject_error("DUPLICATE_BROKER_REGISTRATION")
-
-    broker = mockraft.start_broker(1)
-
-    assert broker.state is BrokerState.RUNNING
-    assert refused.call_count == 1
-    mockraft.verify(2, "BrokerRegistration", broker_id=1)
-
-
 @pytest.mark.mockraft(session_timeout_ms=2000, brokers=2)
-def test_a_fenced_broker_comes_back_by_itself(mockraft: SyncController) -> None:
+def test_fenced_broker_is_unfenced_by_its_next_heartbeat(mockraft: SyncController) -> None:
     since = mockraft.mark()
     mockraft.state.fence(1)
 
@@ -33,13 +23,13 @@ def test_a_fenced_broker_comes_back_by_itself(mockraft: SyncController) -> None:
     assert [broker.fenced for broker in mockraft.state.brokers()] == [False, False]
 
 
-async def test_with_asyncio(mockraft_async: AwaitedController) -> None:
+async def test_awaits_with_asyncio(mockraft_async: AwaitedController) -> None:
     broker = await mockraft_async.start_broker(1)
     await mockraft_async.wait_for("BrokerHeartbeat", want_fence=False)
     assert broker.state is BrokerState.RUNNING
 
 
-def test_a_broker_follows_a_failover(
+def test_broker_follows_a_failover(
     mockraft_quorum: SyncQuorum, mockraft_broker: Callable[..., SyncSimulatedBroker]
 ) -> None:
     broker = mockraft_broker(1, of=mockraft_quorum)
@@ -51,7 +41,7 @@ def test_a_broker_follows_a_failover(
     assert broker.state is BrokerState.RUNNING
 
 
-def test_what_a_failure_says(mockraft: SyncController) -> None:
+def test_failed_verification_raises(mockraft: SyncController) -> None:
     mockraft.start_broker(1)
 
     with pytest.raises(VerificationError) as failure:

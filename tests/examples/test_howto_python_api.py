@@ -1,4 +1,4 @@
-"""Scripting, asking and verifying a controller in Python."""
+"""Examples for docs/python-api.md."""
 
 import unittest
 from pathlib import Path
@@ -10,7 +10,7 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 
 
-def test_stubs() -> None:
+def test_stubs_replace_responses() -> None:
     with Controller.sync() as controller:
         moved = controller.stub("BrokerHeartbeat", broker_id=1).times(2).inject_error("NOT_CONTROLLER")
         slow = controller.add(stub("BrokerHeartbeat", current_metadata_offset__gte=5).delay_on(20))
@@ -23,7 +23,7 @@ def test_stubs() -> None:
         controller.assert_all_stubs_used()
 
 
-def test_what_a_function_answers() -> None:
+def test_function_provides_responses() -> None:
     def answer(request: BrokerHeartbeatRequest) -> dict[str, object] | str:
         return {"isCaughtUp": True} if request.want_fence else "STALE_BROKER_EPOCH"
 
@@ -32,7 +32,7 @@ def test_what_a_function_answers() -> None:
         assert controller.ask(BrokerHeartbeatRequest(broker_id=1)).error_code == 77
 
 
-def test_faults() -> None:
+def test_faults_apply_to_connections() -> None:
     with Controller.sync(brokers=1) as controller:
         with controller.faults.half_open(client_id="admin"), pytest.raises(DisconnectedError):
             controller.ask(BrokerHeartbeatRequest(broker_id=1), client_id="admin", timeout_s=0.05)
@@ -42,7 +42,7 @@ def test_faults() -> None:
         controller.assert_all_faults_fired()
 
 
-def test_verifying_and_waiting() -> None:
+def test_verifies_and_waits_for_requests() -> None:
     with Controller.sync(brokers=1) as controller:
         (registration,) = controller.verify(1, "BrokerRegistration", broker_id=1)
         assert registration.response.error_code == 0
@@ -53,7 +53,7 @@ def test_verifying_and_waiting() -> None:
         controller.wait_for("BrokerHeartbeat", broker_id=2, want_fence=False, since=before)
 
 
-def test_state(tmp_path: Path) -> None:
+def test_changes_and_saves_state(tmp_path: Path) -> None:
     with Controller.sync(brokers=1) as controller:
         controller.state.fence(1)
         types = [record.type for record in controller.state.metadata_log()]
@@ -65,7 +65,7 @@ def test_state(tmp_path: Path) -> None:
         assert [broker.broker_id for broker in controller.state.brokers()] == [1]
 
 
-def test_time() -> None:
+def test_virtual_clock_ends_a_session() -> None:
     with Controller.sync(clock="virtual", session_timeout_ms=9000) as controller:
         controller.start_broker(1)
         controller.brokers[1].kill()
@@ -75,7 +75,7 @@ def test_time() -> None:
         assert controller.state.broker(1).fenced
 
 
-async def test_the_same_with_asyncio() -> None:
+async def test_stubs_with_asyncio() -> None:
     async with Controller() as controller:
         refused = controller.stub("BrokerRegistration").once().inject_error("DUPLICATE_BROKER_REGISTRATION")
         broker = await controller.start_broker(1)
@@ -84,7 +84,7 @@ async def test_the_same_with_asyncio() -> None:
         await controller.wait_for("BrokerHeartbeat", want_fence=False)
 
 
-def test_a_quorum_has_one_script() -> None:
+def test_quorum_shares_stubs() -> None:
     with Quorum.sync(3) as quorum:
         deaf = quorum.stub("BrokerRegistration", node=3000).disconnect_on()
         with pytest.raises(DisconnectedError):

@@ -1,9 +1,9 @@
-"""A quorum of three in a test: who leads, who dies, who is cut off, and that nobody loses anything."""
+"""Examples for docs/quorum.md."""
 
 from mockraft import BrokerState, Quorum, SimulatedBroker
 
 
-async def test_a_failover_keeps_what_was_acknowledged() -> None:
+async def test_failover_keeps_acknowledged_records() -> None:
     async with (
         Quorum(3) as quorum,
         SimulatedBroker.joining(quorum.bootstrap, quorum.cluster_id, broker_id=1) as broker,
@@ -18,7 +18,7 @@ async def test_a_failover_keeps_what_was_acknowledged() -> None:
         await quorum.restart(3000)
 
 
-def test_a_script_says_who_leads() -> None:
+def test_elects_and_partitions_nodes() -> None:
     with Quorum.sync(3) as quorum:
         quorum.elect(3002)
         assert quorum.active == 3002

@@ -1,4 +1,4 @@
-"""An unmodified Kafka broker whose only controller is mockraft."""
+"""Examples for docs/controller-in-a-test.md and docs/pytest.md: an unmodified Kafka broker."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import Controller, SyncController
-from mockraft.kafka_processes import KafkaBroker
+from mockraft.kafka.processes import KafkaBroker
 
 pytestmark = pytest.mark.real_kafka
 
 
-def test_a_real_broker_creates_a_topic(tmp_path: Path) -> None:
+def test_real_broker_creates_a_topic(tmp_path: Path) -> None:
     with Controller.sync() as controller:
         broker = KafkaBroker(1, tmp_path / "broker-1", controller.cluster_id, controller.bootstrap)
         try:
@@ -28,7 +28,7 @@ def test_a_real_broker_creates_a_topic(tmp_path: Path) -> None:
             broker.kill()
 
 
-def test_a_real_broker_that_is_refused_tries_again(
+def test_real_broker_retries_after_refused_registration(
     mockraft: SyncController, mockraft_real_broker: Callable[..., KafkaBroker]
 ) -> None:
     refused = mockraft.stub("BrokerRegistration", broker_id=1).once().inject_error("DUPLICATE_BROKER_REGISTRATION")

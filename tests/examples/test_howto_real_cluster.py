@@ -1,15 +1,15 @@
-"""A cluster of real brokers of two releases on mockraft, and Kafka's own tools on it."""
+"""Example for docs/real-brokers.md: real brokers of two releases."""
 
 from pathlib import Path
 
 import pytest
-from mockraft.kafka_cluster import KafkaCluster
-from mockraft.kafka_processes import KafkaTool
+from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.processes import KafkaTool
 
 pytestmark = pytest.mark.real_kafka
 
 
-def test_a_leader_moves_when_its_broker_is_killed(tmp_path: Path) -> None:
+def test_leader_moves_when_its_broker_is_killed(tmp_path: Path) -> None:
     with KafkaCluster(
         tmp_path, versions=("4.3.1", "3.9.1"), metadata_version="3.9", session_timeout_ms=3000
     ) as cluster:

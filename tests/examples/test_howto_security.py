@@ -1,18 +1,18 @@
-"""TLS and SASL on the controller listener, with simulated and real brokers, and what a wrong password leaves."""
+"""Examples for docs/security.md: TLS and SASL."""
 
 from pathlib import Path
 
 import pytest
 from mockraft import BrokerState, Controller, Quorum, SimulatedBroker
-from mockraft.kafka_cluster import KafkaCluster
-from mockraft.kafka_processes import KafkaTool
-from mockraft.kafka_security import ListenerSecurity
+from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.processes import KafkaTool
+from mockraft.kafka.security import ListenerSecurity
 from mockraft.wire import api_keys, client
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.sasl import SaslLogin
 
 
-async def test_a_simulated_broker_logs_in(tmp_path: Path) -> None:
+async def test_simulated_broker_authenticates(tmp_path: Path) -> None:
     security = ListenerSecurity(tmp_path, "SASL_SSL", mechanism="SCRAM-SHA-512", user="broker", password="s3cret")
     async with (
         Controller(**security.controller_options) as controller,
@@ -26,7 +26,7 @@ async def test_a_simulated_broker_logs_in(tmp_path: Path) -> None:
         assert registration.principal == "User:broker"
 
 
-async def test_a_wrong_password_is_told_nothing() -> None:
+async def test_wrong_password_is_refused_without_reason() -> None:
     async with Controller(
         security_protocol="SASL_PLAINTEXT", sasl_enabled_mechanisms=("PLAIN",), plain_users={"alice": "s3cret"}
     ) as controller:
@@ -38,7 +38,7 @@ async def test_a_wrong_password_is_told_nothing() -> None:
 
 
 @pytest.mark.real_kafka
-def test_real_brokers_show_certificates(tmp_path: Path) -> None:
+def test_real_brokers_authenticate_with_certificates(tmp_path: Path) -> None:
     security = ListenerSecurity(tmp_path / "certificates", "SSL", client_auth="required")
     with KafkaCluster(tmp_path / "cluster", versions=("4.3.1",), security=security) as cluster:
         status = KafkaTool("kafka-metadata-quorum").run(
@@ -52,7 +52,7 @@ def test_real_brokers_show_certificates(tmp_path: Path) -> None:
         assert '"id": 1' in status
 
 
-async def test_the_controllers_of_a_quorum_log_in_too(tmp_path: Path) -> None:
+async def test_controllers_of_a_quorum_authenticate(tmp_path: Path) -> None:
     security = ListenerSecurity(tmp_path, "SASL_SSL", mechanism="PLAIN")
     async with Quorum(3, **security.controller_options, client_security=security.client) as quorum:
         assert quorum.active is not None

@@ -1,4 +1,4 @@
-"""What docs/simulated-brokers.md quotes."""
+"""Examples for docs/simulated-brokers.md."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.lifecycle import End
 
 
-def test_clients_use_a_cluster_of_simulated_brokers() -> None:
+def test_clients_produce_and_consume() -> None:
     with Controller.sync(brokers=3) as controller:
         admin = AdminClient({"bootstrap.servers": controller.bootstrap_servers})
         admin.create_topics([NewTopic("orders", num_partitions=1, replication_factor=3)])["orders"].result()
@@ -26,7 +26,7 @@ def test_clients_use_a_cluster_of_simulated_brokers() -> None:
         assert message.value() == b"two teas"
 
 
-async def test_a_broker_keeps_its_replicas_in_real_directories(tmp_path: Path) -> None:
+async def test_restarted_broker_keeps_its_directories(tmp_path: Path) -> None:
     disks = [tmp_path / "disk-1", tmp_path / "disk-2"]
     async with Controller(session_timeout_ms=1000) as controller:
         broker = await controller.start_broker(1, log_dirs=disks)
@@ -41,7 +41,7 @@ async def test_a_broker_keeps_its_replicas_in_real_directories(tmp_path: Path) -
     assert "cluster.id" in (tmp_path / "disk-1" / "meta.properties").read_text()
 
 
-def test_a_disk_fails_and_its_leaders_move(tmp_path: Path) -> None:
+def test_leaders_move_from_failed_directory(tmp_path: Path) -> None:
     with Controller.sync(brokers=2) as controller:
         broker = controller.start_broker(3, log_dirs=[tmp_path / "disk-1", tmp_path / "disk-2"])
         admin = AdminClient({"bootstrap.servers": controller.bootstrap_servers})
@@ -62,7 +62,7 @@ def test_a_disk_fails_and_its_leaders_move(tmp_path: Path) -> None:
         assert broker.state is BrokerState.RUNNING
 
 
-async def test_a_broker_alone_on_any_controller() -> None:
+async def test_single_broker_joins_a_controller() -> None:
     async with (
         Controller() as controller,
         SimulatedBroker.joining(

@@ -1,4 +1,4 @@
-"""docs/spark-replay.md: a session replayed from rows to rows, without Spark."""
+"""Example for docs/spark-replay.md: replay a session without Spark."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from mockraft.spark_replay.schemas import REPLAY_RESULTS
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 
 
-def test_howto_replay_a_session() -> None:
+def test_replays_a_session() -> None:
     captured = read_exchanges(CAPTURE, {19093})[:60]
     with Controller.sync() as controller:
         host, port = controller.host, controller.port

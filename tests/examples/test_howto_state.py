@@ -1,4 +1,4 @@
-"""The state of a controller in a test: read it, change it, save it, move its clock."""
+"""Examples for docs/state.md."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from mockraft import Controller
 from mockraft.server.clock import VirtualClock
 
 
-async def test_what_the_controller_knows() -> None:
+async def test_reads_state() -> None:
     async with Controller(brokers=2) as controller:
         state = controller.double.state
 
@@ -18,7 +18,7 @@ async def test_what_the_controller_knows() -> None:
         assert unfenced[-1].record.fenced == -1
 
 
-async def test_commands_leave_records() -> None:
+async def test_commands_write_records() -> None:
     async with Controller(brokers=2) as controller:
         state = controller.double.state
         state.fence(2)
@@ -30,7 +30,7 @@ async def test_commands_leave_records() -> None:
         assert line.offset == state.quorum().log_end_offset - 1
 
 
-async def test_a_state_is_saved_and_loaded(tmp_path: Path) -> None:
+async def test_saves_and_loads_state(tmp_path: Path) -> None:
     async with Controller(brokers=3) as controller:
         controller.double.state.unregister(3)
         saved = controller.double.state.save(tmp_path / "two-brokers")
@@ -39,7 +39,7 @@ async def test_a_state_is_saved_and_loaded(tmp_path: Path) -> None:
         assert [broker.broker_id for broker in controller.double.state.brokers()] == [1, 2]
 
 
-async def test_a_session_ends_without_a_sleep(tmp_path: Path) -> None:
+async def test_virtual_clock_expires_a_session(tmp_path: Path) -> None:
     async with Controller(brokers=1) as controller:
         saved = controller.double.state.save(tmp_path / "one-broker")
 
@@ -50,7 +50,7 @@ async def test_a_session_ends_without_a_sleep(tmp_path: Path) -> None:
         assert double.state.broker(1).fenced
 
 
-async def test_a_controller_restarts_and_begins_anew_on_its_port() -> None:
+async def test_restart_and_reset_keep_the_port() -> None:
     async with Controller() as controller:
         port = controller.port
         controller.double.restart()

@@ -1,4 +1,4 @@
-"""Things on purpose: errors, late answers, silence, whole stories."""
+"""Examples for docs/stubs.md."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from mockraft.server.stubs.stub_file import read_stub_file
 from mockraft.wire import api_keys
 
 
-async def test_a_registration_is_refused_twice_and_then_accepted() -> None:
+async def test_refuses_registration_twice() -> None:
     async with Controller() as controller:
         refused = controller.add(stub("BrokerRegistration", broker_id=1).times(2).inject_error("INVALID_REGISTRATION"))
 
@@ -22,7 +22,7 @@ async def test_a_registration_is_refused_twice_and_then_accepted() -> None:
         assert [exchange.matched for exchange in asked] == [refused.id, refused.id, None]
 
 
-async def test_heartbeats_are_late_lost_and_changed() -> None:
+async def test_delays_drops_and_changes_responses() -> None:
     async with Controller() as controller:
         late = controller.add(stub("BrokerHeartbeat", broker_id=1).delay_on(20, jitter_ms=10))
         lost = controller.add(stub("BrokerHeartbeat", broker_id=1).on_call(2).pass_through().drop().disconnect_on())
@@ -34,7 +34,7 @@ async def test_heartbeats_are_late_lost_and_changed() -> None:
         assert lost.calls[0].reason == f"dropped, disconnected (stub {lost.id})"
 
 
-async def test_answers_are_made_by_a_function() -> None:
+async def test_function_and_list_provide_responses() -> None:
     async with Controller() as controller:
 
         def by_id(request: Any) -> Any:
@@ -48,7 +48,7 @@ async def test_answers_are_made_by_a_function() -> None:
         assert [each.call_count for each in controller.stubs] == [3, 1]
 
 
-async def test_a_story_in_two_states() -> None:
+async def test_scenario_with_two_states() -> None:
     async with Controller() as controller:
         moving = stub("BrokerHeartbeat", "BrokerRegistration").inject_error("NOT_CONTROLLER")
         controller.add(moving.in_scenario("failover", requires="Started", then="Moved"))
@@ -59,7 +59,7 @@ async def test_a_story_in_two_states() -> None:
         assert controller.scenarios == {"failover": "Moved"}
 
 
-async def test_a_stub_that_was_never_met_says_what_came_near() -> None:
+async def test_unused_stub_reports_near_misses() -> None:
     async with Controller() as controller:
         unmet = controller.add(stub("BrokerRegistration", broker_id=2, log_dirs__exists=True))
 
@@ -84,17 +84,17 @@ stubs:
 """
 
 
-def test_a_file_says_the_same(tmp_path: Path) -> None:
+def test_reads_stub_file(tmp_path: Path) -> None:
     path = tmp_path / "stubs.yaml"
     path.write_text(FILE)
     assert [each.actions[0].name for each in read_stub_file(path).stubs] == ["delayOn", "change"]
 
 
-def test_the_page_on_stubs_shows_that_file() -> None:
+def test_documentation_quotes_the_stub_file() -> None:
     page = (Path(__file__).parents[2] / "docs" / "stubs.md").read_text()
     assert f"```yaml{FILE}```" in page
 
 
-def test_a_wrong_name_is_told_when_the_stub_is_made() -> None:
+def test_misspelled_name_raises_value_error() -> None:
     with pytest.raises(ValueError, match=r"where\.wantFance.*did you mean wantFence\?"):
         stub("BrokerHeartbeat", want_fance=True)

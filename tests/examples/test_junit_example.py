@@ -1,4 +1,4 @@
-"""The example in Java, run as a user of Maven runs it."""
+"""Run the Java example in examples/junit with its own tools."""
 
 import os
 import shutil

@@ -31,7 +31,7 @@ def parse(key, text, resource_type=TOPIC):
         ("internal.segment.bytes", None, None),
     ],
 )
-def test_reads_what_kafka_reads(key, text, value):
+def test_parses_values_like_kafka(key, text, value):
     assert parse(key, text) == value
 
 
@@ -103,7 +103,7 @@ def test_a_ratio_that_is_not_a_number_is_a_number():
         ),
     ],
 )
-def test_refuses_in_kafkas_words(key, text, message):
+def test_refuses_with_kafkas_messages(key, text, message):
     with pytest.raises(ApiError) as refused:
         parse(key, text)
     assert (refused.value.error_code, refused.value.message) == (error_codes.INVALID_CONFIG, message)
@@ -142,7 +142,7 @@ def test_reports_the_first_bad_key_in_the_order_of_definition():
         config_values.parse_all(config_keys.keys(TOPIC), {"retention.ms": "x", "segment.bytes": "x"})
 
 
-def test_keys_know_their_defaults_and_are_not_sensitive_but_passwords():
+def test_keys_have_defaults_and_only_passwords_are_sensitive():
     assert config_keys.keys(TOPIC)["retention.ms"].default == "604800000"
     assert not config_keys.keys(BROKER)["num.partitions"].is_sensitive
     assert config_keys.keys(BROKER)["ssl.key.password"].is_sensitive

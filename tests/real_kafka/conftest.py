@@ -17,10 +17,10 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from mockraft.kafka_cluster import ControllerKind, KafkaCluster
-from mockraft.kafka_jars import KafkaUnavailableError
-from mockraft.kafka_processes import KafkaBroker, wait_until
-from mockraft.kafka_tools import java_command
+from mockraft.kafka.cluster import ControllerKind, KafkaCluster
+from mockraft.kafka.jars import KafkaUnavailableError
+from mockraft.kafka.processes import KafkaBroker, wait_until
+from mockraft.kafka.tools import java_command
 
 from .tool_jvm import tools_in_one_jvm
 
@@ -86,7 +86,7 @@ def one_jvm_for_tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 @pytest.fixture(scope="session")
 def controller_kind() -> ControllerKind:
-    """Whose controller the tests run on."""
+    """The controller under test: Kafka's or mockraft's."""
     return cast(ControllerKind, os.environ.get("MOCKRAFT_TEST_CONTROLLER", "mockraft"))
 
 

@@ -1,4 +1,4 @@
-"""What Kafka's own controllers of several releases say of themselves, and a broker on one that passes for another."""
+"""Kafka's own controllers of several releases, and a broker on a controller that emulates another release."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.kafka_processes import KafkaBroker, KafkaController, random_uuid
-from mockraft.server.controller.releases import api_ranges, feature_ranges, release_of
+from mockraft.kafka.processes import KafkaBroker, KafkaController, random_uuid
+from mockraft.server.controller.settings.releases import api_ranges, feature_ranges, release_of
 from mockraft.wire import client
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 

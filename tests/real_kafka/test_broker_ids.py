@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from mockraft import Controller
 from mockraft.cli import application
-from mockraft.kafka_processes import KafkaBroker, KafkaController
+from mockraft.kafka.processes import KafkaBroker, KafkaController
 from typer.testing import CliRunner
 
 pytestmark = pytest.mark.real_kafka

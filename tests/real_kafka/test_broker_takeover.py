@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.log_dirs.log_dir import CLEAN_SHUTDOWN
-from mockraft.kafka_processes import KafkaBroker
+from mockraft.kafka.processes import KafkaBroker
 
 pytestmark = pytest.mark.real_kafka
 

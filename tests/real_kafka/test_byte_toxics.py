@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from mockraft import Controller, SyncController
-from mockraft.kafka_processes import KafkaBroker, wait_until
+from mockraft.kafka.processes import KafkaBroker, wait_until
 from mockraft.server.stubs.faults.fault import Fault
 
 pytestmark = pytest.mark.real_kafka
@@ -74,9 +74,11 @@ def test_a_broker_whose_heartbeats_are_swallowed_is_fenced_and_comes_back(
 
 def test_a_broker_whose_connections_are_reset_connects_again(controller: SyncController, broker: KafkaBroker) -> None:
     add(controller, "reset_peer")
-    wait_until(lambda: controller.call(lambda: controller.running.listener.peers() == []), 10, "no connection")
+    wait_until(lambda: controller.call(lambda: controller.running.listener.connections() == []), 10, "no connection")
     controller.call(lambda: controller.double.script.faults.reset())
-    wait_until(lambda: len(controller.call(lambda: controller.running.listener.peers())) >= 2, 30, "new connections")
+    wait_until(
+        lambda: len(controller.call(lambda: controller.running.listener.connections())) >= 2, 30, "new connections"
+    )
     assert not is_fenced(controller)
     assert broker.running
 

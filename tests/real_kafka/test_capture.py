@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 from mockraft import Controller
-from mockraft.child_process import ChildProcess, free_port
-from mockraft.kafka_processes import KafkaBroker, KafkaController, random_uuid
+from mockraft.kafka.child_process import ChildProcess, free_port
+from mockraft.kafka.processes import KafkaBroker, KafkaController, random_uuid
 from mockraft.server.stubs.stub import stub
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
@@ -116,7 +116,7 @@ async def test_mockraft_answers_what_the_real_controller_answered(captured: TwoL
 async def test_a_controller_that_lies_once_is_found_out(captured: TwoLives) -> None:
     async with Controller() as controller:
         lie = stub("BrokerRegistration").once().change(response={"errorCode": 35})
-        controller.running.node.script.rack.add(lie)
+        controller.running.node.script.stubs.add(lie)
         found = report(await replay(first_life(captured), controller.host, controller.port))
     assert ("BrokerRegistration", "errorCode", 0, 35) in [each[:4] for each in found.findings]
 

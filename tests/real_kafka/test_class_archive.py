@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from mockraft.kafka_tools import java_command
+from mockraft.kafka.tools import java_command
 
 pytestmark = pytest.mark.real_kafka
 

@@ -1,4 +1,4 @@
-"""What clients do with three real 4.3.1 brokers whose only controller is mockraft."""
+"""Clients of three real 4.3.1 brokers whose only controller is mockraft."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from mockraft.kafka_cluster import KafkaCluster
-from mockraft.kafka_processes import KafkaBroker, KafkaTool, wait_until
+from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
 
 pytestmark = pytest.mark.real_kafka
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from mockraft.kafka_cluster import KafkaCluster
-from mockraft.kafka_processes import KafkaController, KafkaTool, wait_until
+from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.processes import KafkaController, KafkaTool, wait_until
 
 pytestmark = pytest.mark.real_kafka
 

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from mockraft.kafka_cluster import KafkaCluster
-from mockraft.kafka_processes import KafkaBroker, KafkaTool, wait_until
+from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
 
 pytestmark = pytest.mark.real_kafka
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Consumer
-from mockraft.kafka_cluster import KafkaCluster
-from mockraft.kafka_processes import KafkaTool, wait_until
+from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.processes import KafkaTool, wait_until
+
+from ..budgets import soak
 
 pytestmark = pytest.mark.real_kafka
 
@@ -16,8 +18,8 @@ pytestmark = pytest.mark.real_kafka
 @pytest.mark.parametrize(
     ("versions", "metadata_version"),
     [
-        pytest.param(("4.1.1", "4.1.1"), "4.1-IV1", id="4.1.1"),
-        pytest.param(("3.9.1", "3.9.1"), "3.9-IV0", id="3.9.1"),
+        pytest.param(("4.1.1", "4.1.1"), "4.1-IV1", id="4.1.1", marks=soak),
+        pytest.param(("3.9.1", "3.9.1"), "3.9-IV0", id="3.9.1", marks=soak),
         pytest.param(("4.3.1", "4.1.1", "3.9.1"), "3.9-IV0", id="one of each"),
     ],
 )

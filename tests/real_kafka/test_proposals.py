@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
-from mockraft.kafka_processes import KafkaBroker
+from mockraft.kafka.processes import KafkaBroker
 
 pytestmark = pytest.mark.real_kafka
 

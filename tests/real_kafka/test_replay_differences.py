@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mockraft.kafka_processes import KafkaController, random_uuid
-from mockraft.serve_process import MockraftController
+from mockraft.double.process import MockraftController
+from mockraft.kafka.processes import KafkaController, random_uuid
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.regression.replay import Outcome, replay
 from mockraft.wire import error_codes
+
+from ..budgets import soak
 
 pytestmark = pytest.mark.real_kafka
 
@@ -23,7 +25,7 @@ BY_ANSWER = re.compile(r"^\| ([\w, ]+) \| (\d+) \| (closed|as captured|otherwise
 AnyController = KafkaController | MockraftController
 
 
-@pytest.fixture(params=["kafka", "mockraft"])
+@pytest.fixture(params=[pytest.param("kafka", marks=soak), "mockraft"])
 def controller(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AnyController]:
     made: AnyController
     if request.param == "mockraft":

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from mockraft.kafka_processes import ChildProcess
+from mockraft.kafka.processes import ChildProcess
 
 pytestmark = pytest.mark.real_kafka
 

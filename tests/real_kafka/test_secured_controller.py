@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.controller_door import SyncController
-from mockraft.kafka_processes import KafkaBroker, KafkaProcessError, KafkaTool, wait_until
-from mockraft.kafka_security import ListenerSecurity
-from mockraft.serve_process import MockraftController
+from mockraft.double.controller import SyncController
+from mockraft.double.process import MockraftController
+from mockraft.kafka.processes import KafkaBroker, KafkaProcessError, KafkaTool, wait_until
+from mockraft.kafka.security import ListenerSecurity
 from mockraft.wire import api_keys
 
 pytestmark = pytest.mark.real_kafka

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 from mockraft import BrokerState, SimulatedBroker
-from mockraft.kafka_processes import KafkaController, random_uuid
-from mockraft.kafka_security import ListenerSecurity
+from mockraft.kafka.processes import KafkaController, random_uuid
+from mockraft.kafka.security import ListenerSecurity
 from mockraft.wire import client
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from mockraft.kafka_processes import KafkaBroker, random_uuid
+from mockraft.kafka.processes import KafkaBroker, random_uuid
 
 pytestmark = pytest.mark.real_kafka
 

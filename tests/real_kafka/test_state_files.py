@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
-from mockraft.kafka_processes import KafkaBroker, KafkaTool, wait_until
+from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
 
 pytestmark = pytest.mark.real_kafka
 

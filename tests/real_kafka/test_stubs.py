@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import Controller, Stub, stub
-from mockraft.kafka_processes import KafkaBroker, wait_until
+from mockraft.kafka.processes import KafkaBroker, wait_until
 from mockraft.wire import api_keys
 
 pytestmark = pytest.mark.real_kafka
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.real_kafka
 
 def test_a_real_broker_is_refused_twice_registers_then_and_survives_lost_and_unknown_things(tmp_path: Path) -> None:
     with Controller.sync(session_timeout_ms=3_000) as controller:
-        rack = controller._controller.double.script.rack
+        rack = controller._controller.double.script.stubs
 
         def add(*stubs: Stub) -> list[Stub]:
             return controller.call(lambda: [rack.add(each) for each in stubs])

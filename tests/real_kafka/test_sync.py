@@ -1,4 +1,4 @@
-"""What `codegen sync` fetches is what the tree holds: the vendored specs are Kafka's own."""
+"""`codegen sync` fetches exactly the vendored specs: they are Kafka's own."""
 
 from pathlib import Path
 
@@ -23,4 +23,4 @@ def test_the_release_in_the_tree_is_what_kafkas_jars_hold(tmp_path: Path) -> Non
 
 def test_a_release_that_maven_does_not_have_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["--kafka-version", "0.0.0", "--into", str(tmp_path)]) == 1
-    assert "Kafka 0.0.0's jars could not be had" in capfd.readouterr().err
+    assert "Kafka 0.0.0's jars are not available" in capfd.readouterr().err

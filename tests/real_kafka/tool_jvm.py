@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from mockraft.child_process import KafkaProcessError
-from mockraft.kafka_jars import classpath, java
-from mockraft.kafka_tools import KafkaTool, java_command
+from mockraft.kafka.child_process import KafkaProcessError
+from mockraft.kafka.jars import classpath, java
+from mockraft.kafka.tools import KafkaTool, java_command
 
 VERSION = "4.3.1"
 HEAP = ("-Xmx128m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")

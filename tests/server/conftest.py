@@ -22,7 +22,7 @@ START_MS = 1_700_000_000_000
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """What holds on sockets must hold on both loops: `serve` runs on uvloop, a test's own loop is asyncio's."""
+    """Both event loops: `serve` runs on uvloop, a test's own loop is asyncio's."""
     return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
@@ -48,7 +48,7 @@ class StillRaft:
 
 @dataclass
 class StillController:
-    """What the node needs of a controller, and nothing behind it."""
+    """The part of a controller that the node needs, without anything behind it."""
 
     config: ControllerConfig = field(default_factory=ControllerConfig)
     log: StillLog = field(default_factory=StillLog)
@@ -128,8 +128,8 @@ def make_controller() -> Callable[..., Controller]:
 
     def make(config: ControllerConfig | None = None) -> Controller:
         config = config or ControllerConfig()
-        chance = random.Random(1)
-        return Controller(config, Raft.open(config, START_MS, chance), chance, START_MS)
+        rng = random.Random(1)
+        return Controller(config, Raft.open(config, START_MS, rng), rng, START_MS)
 
     return make
 

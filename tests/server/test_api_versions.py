@@ -14,7 +14,7 @@ REAL_CONTROLLER = {
     56: (2, 3), 57: (0, 2), 58: (0, 0), 59: (0, 1), 60: (0, 2), 62: (0, 4), 63: (0, 2), 64: (0, 0), 67: (0, 0),
     70: (0, 0), 73: (0, 0), 80: (0, 1), 81: (0, 0), 82: (0, 0),
 }  # fmt: skip
-"""What a 4.3.1 controller advertises, from a capture."""
+"""The versions that a 4.3.1 controller advertises, from a capture."""
 
 FINALIZED = {
     "metadata.version": 30,
@@ -53,7 +53,7 @@ def test_every_api_has_the_versions_of_a_real_controller() -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_tells_exactly_what_is_handled(rig: Any, version: int) -> None:
+def test_offers_exactly_the_handled_apis(rig: Any, version: int) -> None:
     response = rig.ask(rig.connect(), java_client(), version)
     assert response.error_code == error_codes.NONE
     assert response.api_keys == [

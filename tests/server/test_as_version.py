@@ -9,7 +9,7 @@ import pytest
 from mockraft import Controller
 from mockraft.server.apis.offered import offered
 from mockraft.server.apis.registry import APIS
-from mockraft.server.controller.releases import Offer, api_ranges, read_ranges
+from mockraft.server.controller.settings.releases import Offer, api_ranges, read_ranges
 from mockraft.wire import client
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -48,7 +48,7 @@ async def test_features_are_those_of_the_release_and_new_logs_begin_with_them() 
         assert {row.name: row.max_version_level for row in answer.finalized_features}["metadata.version"] == 21
 
 
-async def test_a_release_without_dynamic_quorums_says_nothing_of_them() -> None:
+async def test_a_release_without_dynamic_quorums_omits_kraft_version() -> None:
     async with Controller(as_version="3.7") as controller:
         answer = await said_by(controller)
         assert [row.name for row in answer.finalized_features] == ["metadata.version"]
@@ -72,7 +72,7 @@ async def test_a_version_of_api_versions_that_the_release_has_not_is_answered_wi
         await connection.close()
 
 
-async def test_single_apis_offer_what_they_are_told() -> None:
+async def test_single_apis_offer_the_configured_versions() -> None:
     told = {"BrokerHeartbeat": "0-1", 1: (12, 16), "Vote": "off"}
     async with Controller(api_versions=told) as controller:
         found = ranges(await said_by(controller))
@@ -104,11 +104,14 @@ async def test_simulated_brokers_run_on_each_release() -> None:
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda: Controller(as_version="2.8"), r"as_version='2.8': there is 3\.7, 3\.8, 3\.9, 4\.0, 4\.1, 4\.2, 4\.3"),
+        (
+            lambda: Controller(as_version="2.8"),
+            r"as_version='2.8': known releases are 3\.7, 3\.8, 3\.9, 4\.0, 4\.1, 4\.2, 4\.3",
+        ),
         (lambda: Controller(as_version="3.9", metadata_version=30), "metadata_version=30: controllers of Kafka 3.9"),
         (lambda: Controller(api_versions={"Fetsch": "1-2"}), "there is no API Fetsch"),
-        (lambda: Controller(api_versions={"Fetch": "2-1"}), "Fetch=2-1: the lowest version is at most the highest"),
-        (lambda: read_ranges({"Fetch": "one"}), "Fetch=one: it is MIN-MAX"),
+        (lambda: Controller(api_versions={"Fetch": "2-1"}), "Fetch=2-1: needs MIN <= MAX"),
+        (lambda: read_ranges({"Fetch": "one"}), "Fetch=one: must be MIN-MAX"),
     ],
 )
 def test_what_is_not_there_is_refused(make: Callable[[], Any], complaint: str) -> None:

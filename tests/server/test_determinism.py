@@ -30,8 +30,8 @@ def captured_requests() -> list[tuple[int, bytes]]:
 def replayed(requests: list[tuple[int, bytes]]) -> tuple[list[Any], bytes]:
     """Everything the node said, and its log."""
     config = ControllerConfig(cluster_id="p66Y0sRpQNGVKjK4oTgauw", seed=9, connections_max=1000)
-    chance = random.Random(config.seed)
-    controller = Controller(config, Raft.open(config, START_MS, chance), chance, START_MS)
+    rng = random.Random(config.seed)
+    controller = Controller(config, Raft.open(config, START_MS, rng), rng, START_MS)
     node = Node(controller, APIS)
     effects: list[Any] = []
     for connection_id in {connection_id for connection_id, _ in requests}:

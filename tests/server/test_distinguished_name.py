@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mockraft.certificates import CertificateAuthority
+from mockraft.kafka.certificates import CertificateAuthority
 from mockraft.server.distinguished_name import PrincipalMapper, subject_of
 
 # What Java's X500Principal.getName() says of the same certificates.

@@ -30,7 +30,7 @@ async def test_the_machines_clock_cannot_be_moved_and_the_refusal_says_what_to_d
 
 async def test_time_goes_forward_only() -> None:
     async with Controller(clock=VirtualClock()) as controller:
-        with pytest.raises(ValueError, match="ms=-1: time goes forward only"):
+        with pytest.raises(ValueError, match="ms=-1: the clock cannot go back"):
             controller.double.advance(-1)
 
 
@@ -79,11 +79,11 @@ async def test_a_reset_of_the_state_gives_a_new_controller_on_the_same_port() ->
 async def test_a_reset_takes_stubs_scenarios_and_faults_away() -> None:
     async with Controller() as controller:
         script = controller.double.script
-        script.rack.add(stub("BrokerHeartbeat").in_scenario("failover", then="over").drop())
+        script.stubs.add(stub("BrokerHeartbeat").in_scenario("failover", then="over").drop())
         script.faults.add("latency", latency_ms=5)
         script.faults.add("never_caught_up")
         controller.double.reset()
-        assert (script.rack.stubs, script.rack.scenarios, script.faults.all) == ([], {}, [])
+        assert (script.stubs.stubs, script.stubs.scenarios, script.faults.all) == ([], {}, [])
 
 
 async def test_a_reset_empties_the_journals_and_keeps_the_state() -> None:
@@ -119,7 +119,7 @@ async def test_the_state_of_a_quorum_is_that_of_its_leader() -> None:
         other = next(node for node in (3000, 3001, 3002) if node != leader)
         await quorum.elect(other)
         assert state.quorum().leader_id == other
-        with pytest.raises(ValueError, match=r"node 7 does not run; there are \[3000, 3001, 3002\]"):
+        with pytest.raises(ValueError, match=r"node 7 is not running; there are \[3000, 3001, 3002\]"):
             state.elect_controller(7)
 
 

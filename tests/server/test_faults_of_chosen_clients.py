@@ -1,4 +1,4 @@
-"""What users of toxiproxy have asked for: the first two only, one client's address only, one kind of request only."""
+"""Faults that users of toxiproxy requested: only the first two, only one client's address, only one kind of request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUESTION = write_request(ASK, 3, 1, "test")
 
 
 async def is_answered(controller: Controller, local_host: str = "127.0.0.1") -> bool:
-    """Whether a client from this address is."""
+    """Return True if a client connects from this address."""
     reader, writer = await asyncio.open_connection(controller.host, controller.port, local_addr=(local_host, 0))
     frames = FrameReader()
     try:
@@ -77,7 +77,7 @@ async def test_what_was_planned_before_the_controller_ran_begins_with_it() -> No
             ("not_controller", None),
             ("throttle", None),
         ]
-        assert len(controller.double.script.rack.stubs) == 2
+        assert len(controller.double.script.stubs.stubs) == 2
         clock.advance(50)
         assert [fault.kind.name for fault in faults.active][-1] == "down"
 
@@ -85,14 +85,14 @@ async def test_what_was_planned_before_the_controller_ran_begins_with_it() -> No
 async def test_answers_keep_their_order_when_a_late_one_and_the_next_question_are_due_at_once() -> None:
     clock = VirtualClock()
     async with Controller(clock=clock) as controller, asyncio.timeout(20):
-        slow = controller.double.script.rack.add(stub("ApiVersions").once().delay_on(1))
+        slow = controller.double.script.stubs.add(stub("ApiVersions").once().delay_on(1))
         reader, writer = await asyncio.open_connection(controller.host, controller.port)
         writer.write(QUESTION)
         while not slow.called:
             await asyncio.sleep(0.002)
         clock.advance(0)  # The controller's own periodic work was due; from now on its timer is the late answer's.
         controller.double.script.faults.add("latency", latency_ms=1, direction="upstream", client_id="test")
-        (peer,) = controller.running.listener.peers()
+        (peer,) = controller.running.listener.connections()
         writer.write(write_request(ASK, 3, 2, "test"))
         while not peer.transport._up.held_bytes:
             await asyncio.sleep(0.002)

@@ -27,9 +27,11 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import TopicData as 
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
+from ..budgets import budget
+
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 CAPTURED_CLUSTER_ID = "p66Y0sRpQNGVKjK4oTgauw"
-MUTATED_FRAMES = 100_000
+MUTATED_FRAMES = budget(10_000, 100_000)
 START_MS = 1_700_000_000_000
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
@@ -41,9 +43,9 @@ def framed(frame: bytes) -> bytes:
 @pytest.fixture
 def node() -> Node:
     config = ControllerConfig(port=9093, cluster_id=CAPTURED_CLUSTER_ID, frame_bytes_max=1 << 20)
-    chance = random.Random(1)
-    raft = Raft.open(config, START_MS, chance)
-    return Node(Controller(config, raft, chance, START_MS), APIS)
+    rng = random.Random(1)
+    raft = Raft.open(config, START_MS, rng)
+    return Node(Controller(config, raft, rng, START_MS), APIS)
 
 
 @pytest.fixture(scope="module")
@@ -60,26 +62,26 @@ def corpus() -> list[bytes]:
     return sorted(captured) + defaults
 
 
-def mutated(frame: bytes, chance: random.Random) -> bytes:
+def mutated(frame: bytes, rng: random.Random) -> bytes:
     """One or a few of: a byte changed, bytes cut out, put in, the end cut off, a length made huge."""
     data = bytearray(frame)
-    for _ in range(chance.choice((1, 1, 1, 2, 5))):
-        place = chance.randrange(len(data)) if data else 0
-        match chance.randrange(6):
+    for _ in range(rng.choice((1, 1, 1, 2, 5))):
+        place = rng.randrange(len(data)) if data else 0
+        match rng.randrange(6):
             case 0 | 1:
-                data[place : place + 1] = bytes([chance.randrange(256)])
+                data[place : place + 1] = bytes([rng.randrange(256)])
             case 2:
-                del data[place : place + chance.randrange(1, 9)]
+                del data[place : place + rng.randrange(1, 9)]
             case 3:
-                data[place:place] = chance.randbytes(chance.randrange(1, 9))
+                data[place:place] = rng.randbytes(rng.randrange(1, 9))
             case 4:
                 del data[place:]
             case 5:
-                data[place : place + 4] = chance.choice((b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x80\0\0\0"))
+                data[place : place + 4] = rng.choice((b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x80\0\0\0"))
     return bytes(data)
 
 
-def live_requests(controller: Controller, chance: random.Random) -> list[tuple[Any, int]]:
+def live_requests(controller: Controller, rng: random.Random) -> list[tuple[Any, int]]:
     """Requests that fit the controller's state, so that mutations of them reach far."""
     image, log = controller.image, controller.log
     partition = FetchPartition(
@@ -89,15 +91,15 @@ def live_requests(controller: Controller, chance: random.Random) -> list[tuple[A
     fetch = FetchRequest(max_wait_ms=500, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
     requests: list[tuple[Any, int]] = [(fetch, 17)]
     for broker in image.cluster.brokers.values():
-        dirs = chance.sample([*broker.log_dirs], chance.randrange(len(broker.log_dirs) + 1))
+        dirs = rng.sample([*broker.log_dirs], rng.randrange(len(broker.log_dirs) + 1))
         heartbeat = BrokerHeartbeatRequest(
             broker_id=broker.broker_id,
             broker_epoch=broker.broker_epoch,
             current_metadata_offset=log.end_offset,
-            want_fence=chance.random() < 0.1,
-            want_shut_down=chance.random() < 0.1,
-            offline_log_dirs=dirs if chance.random() < 0.1 else [],
-            cordoned_log_dirs=dirs if chance.random() < 0.3 else None,
+            want_fence=rng.random() < 0.1,
+            want_shut_down=rng.random() < 0.1,
+            offline_log_dirs=dirs if rng.random() < 0.1 else [],
+            cordoned_log_dirs=dirs if rng.random() < 0.3 else None,
         )
         topics = [
             AlteredTopic(
@@ -132,44 +134,44 @@ def live_requests(controller: Controller, chance: random.Random) -> list[tuple[A
     return requests
 
 
-def disturb(message: Any, chance: random.Random) -> None:
+def disturb(message: Any, rng: random.Random) -> None:
     """Set one field somewhere in a message to something odd of its own type."""
-    name = chance.choice(field_names(type(message)))
+    name = rng.choice(field_names(type(message)))
     value = getattr(message, name)
     if isinstance(value, list) and value and isinstance(value[0], Struct):
-        disturb(chance.choice(value), chance)
+        disturb(rng.choice(value), rng)
     elif isinstance(value, bool):
         setattr(message, name, not value)
     elif isinstance(value, int):
-        setattr(message, name, chance.choice((-2, -1, 0, 1, value + 1, value - 1, 127)))
+        setattr(message, name, rng.choice((-2, -1, 0, 1, value + 1, value - 1, 127)))
     elif isinstance(value, str):
-        setattr(message, name, chance.choice(("", "*", "\ud7ff", "x" * 300, "..", value + "?")))
+        setattr(message, name, rng.choice(("", "*", "\ud7ff", "x" * 300, "..", value + "?")))
     elif isinstance(value, bytes) and len(value) == 16:
-        setattr(message, name, chance.choice((bytes(16), bytes(15) + b"\2", chance.randbytes(16))))
+        setattr(message, name, rng.choice((bytes(16), bytes(15) + b"\2", rng.randbytes(16))))
     elif isinstance(value, list):
-        setattr(message, name, chance.choice(([], value * 2)))
+        setattr(message, name, rng.choice(([], value * 2)))
 
 
 def test_mutated_frames_are_answered_parked_or_closed_and_never_raise(node: Node, corpus: list[bytes]) -> None:
-    chance = random.Random(20_261_120)
+    rng = random.Random(20_261_120)
     connection_id, now_ms = 1, START_MS
     node.connected(connection_id, "127.0.0.1:1", now_ms)
     answered = closed = parked = 0
     live: list[tuple[Any, int]] = []
     for number in range(MUTATED_FRAMES):
         if number % 20 == 0:
-            live = live_requests(node.controller, chance)
+            live = live_requests(node.controller, rng)
             now_ms += 10
             node.tick(now_ms)
-        frame = chance.choice(corpus)
-        if chance.random() < 0.5:
-            message, version = chance.choice(live)
-            if chance.random() < 0.3:
-                disturb(message, chance)
+        frame = rng.choice(corpus)
+        if rng.random() < 0.5:
+            message, version = rng.choice(live)
+            if rng.random() < 0.3:
+                disturb(message, rng)
             with contextlib.suppress(WireError):
                 frame = write_request(message, version, number, "live")[4:]
-        if chance.random() < 0.6:
-            frame = mutated(frame, chance)
+        if rng.random() < 0.6:
+            frame = mutated(frame, rng)
         effects = node.step(connection_id, framed(frame), now_ms)
         ended = any(isinstance(effect, Close) for effect in effects)
         answered += any(isinstance(effect, Send) for effect in effects)
@@ -183,15 +185,15 @@ def test_mutated_frames_are_answered_parked_or_closed_and_never_raise(node: Node
         broken = node.journal.entries[-1] if node.journal.failures else None
         assert broken is None, f"frame {number}: {frame.hex()}\n{broken!r}\n{getattr(broken, 'failure', '')}"
     assert answered + closed + parked >= MUTATED_FRAMES
-    assert min(answered, closed, parked) > 1000
+    assert min(answered, closed, parked) > MUTATED_FRAMES // 100
     assert node.connections == 1
 
 
 def test_random_bytes_end_in_a_close_with_a_reason(node: Node) -> None:
-    chance = random.Random(5)
+    rng = random.Random(5)
     for connection_id in range(1, 2001):
         node.connected(connection_id, "127.0.0.1:1", START_MS)
-        effects = node.step(connection_id, chance.randbytes(chance.randrange(1, 200)), START_MS)
+        effects = node.step(connection_id, rng.randbytes(rng.randrange(1, 200)), START_MS)
         if not any(isinstance(effect, Close) for effect in effects):
             node.disconnected(connection_id, "the peer closed", START_MS)
     assert node.connections == 0
@@ -202,14 +204,14 @@ def test_random_bytes_end_in_a_close_with_a_reason(node: Node) -> None:
 
 
 def test_frames_in_single_bytes_answer_as_whole_ones(node: Node, corpus: list[bytes]) -> None:
-    chance = random.Random(3)
+    rng = random.Random(3)
     node.connected(1, "127.0.0.1:1", START_MS)
     api_versions = next(frame for frame in corpus if parse_request(frame).api_key == 18)
     stream = framed(api_versions) * 3
     sends: list[Any] = []
     offset = 0
     while offset < len(stream):
-        end = offset + chance.randrange(1, 4)
+        end = offset + rng.randrange(1, 4)
         sends += node.step(1, stream[offset:end], START_MS)
         offset = end
     assert len(sends) == 3

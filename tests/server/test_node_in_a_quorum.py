@@ -1,11 +1,11 @@
-"""What the node does with a quorum of several: who answers what, when an answer may be given, and what it asks."""
+"""The node in a quorum of several: its answers, the time of each answer, and its own requests."""
 
 from typing import Any
 
 import pytest
 from mockraft.server.apis import envelope
 from mockraft.server.apis.api import Api
-from mockraft.server.effects import Ask
+from mockraft.server.effects import SendToNode
 from mockraft.server.journal import BrokenTick
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.wire import error_codes
@@ -164,10 +164,10 @@ def test_a_tick_gives_what_the_raft_node_asks_and_the_answer_goes_back(make_rig:
     rig = make_rig(controller=still_controller)
     assert rig.node.next_tick_ms(rig.now_ms) == 0
     (ask,) = rig.tick(rig.now_ms)
-    assert isinstance(ask, Ask)
+    assert isinstance(ask, SendToNode)
     assert (ask.outgoing.id, ask.outgoing.node_id) == (5, 3001)
     assert rig.node.next_tick_ms(rig.now_ms) == 1 << 62
-    assert [type(effect) for effect in rig.node.answered(5, None, rig.now_ms)] == [Ask]
+    assert [type(effect) for effect in rig.node.answered(5, None, rig.now_ms)] == [SendToNode]
     assert raft.heard == [(5, None)]
 
 

@@ -158,13 +158,13 @@ async def test_a_client_that_never_reads_costs_bounded_memory_and_is_closed(stil
         journal = listener.node.journal
         async with asyncio.timeout(DEADLINE_S):
             while not journal.closed():
-                largest = max([largest, *(peer.unread_bytes for peer in listener.peers())])
+                largest = max([largest, *(peer.unread_bytes for peer in listener.connections())])
                 await asyncio.sleep(0.001)
         assert 0 < largest < 4 << 20
         (line,) = journal.closed()
         assert line.reason.startswith("the peer read nothing for 300 ms")
         assert journal.counters()["closed"] == {"write_stuck_ms": 1}
-        await until(lambda: not listener.peers())
+        await until(lambda: not listener.connections())
         greedy.close()
 
 
@@ -176,7 +176,7 @@ async def test_a_client_with_too_much_unread_is_closed(still_controller: Any) ->
         await asyncio.get_running_loop().sock_sendall(greedy, requests)
         await until(lambda: listener.node.journal.closed())
         assert "write_bytes_max=200000" in listener.node.journal.closed()[0].reason
-        await until(lambda: not listener.peers())
+        await until(lambda: not listener.connections())
         greedy.close()
 
 
@@ -216,7 +216,7 @@ async def test_a_reset_is_journalled() -> None:
         assert "the connection broke" in controller.journal.closed()[0].reason
 
 
-def test_bind_tells_a_taken_port() -> None:
+def test_bind_raises_for_a_port_in_use() -> None:
     first = bind("127.0.0.1", 0)
     first.listen()
     with pytest.raises(OSError, match="in use"):
@@ -224,7 +224,7 @@ def test_bind_tells_a_taken_port() -> None:
     first.close()
 
 
-def test_the_synchronous_door_runs_in_its_own_thread() -> None:
+def test_the_blocking_class_runs_in_its_own_thread() -> None:
     with Controller.sync() as controller:
         with socket.create_connection((controller.host, controller.port)) as client_socket:
             client_socket.sendall(write_request(ApiVersionsRequest(), 0, 1, "sync"))

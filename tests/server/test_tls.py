@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mockraft import Controller
-from mockraft.certificates import Certificate, CertificateAuthority
+from mockraft.kafka.certificates import Certificate, CertificateAuthority
 from mockraft.server.clock import VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.tls import TlsError, TlsSession, server_context
@@ -252,7 +252,7 @@ async def test_an_answer_that_is_due_after_the_peers_end_disturbs_nobody(party: 
             writer.write(write_request(fetch, 17, 3, "raft"))
             await until(lambda: controller.running.node.parked == 1)
             # The end comes, and the answer becomes due, before the loop has told that the connection is gone.
-            (peer,) = controller.running.listener.peers()
+            (peer,) = controller.running.listener.connections()
             peer.close()
             later_ms = controller.running.clock.now_ms() + 30_000
             controller.running.listener.perform(controller.running.node.tick(later_ms), later_ms)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.certificates import CertificateAuthority
+from mockraft.kafka.certificates import CertificateAuthority
 from mockraft.server.clock import VirtualClock
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.toxic_links import HELD_BYTES_MAX, ToxicLink
@@ -48,7 +48,7 @@ class World:
 
     @property
     def peers(self) -> list[Any]:
-        return self.controller.running.listener.peers()
+        return self.controller.running.listener.connections()
 
     @property
     def asked(self) -> int:
@@ -81,7 +81,7 @@ class World:
 
 
 def silent(client: socket.socket) -> bool:
-    """Whether nothing is there to be read, not even an end."""
+    """Return True if there is nothing to read, not even an end of file."""
     try:
         client.recv(1, socket.MSG_PEEK)
     except BlockingIOError:
@@ -266,7 +266,7 @@ async def test_corrupt_changes_bytes_the_same_way_in_the_same_run(world: World, 
     assert [index for index in range(len(plain)) if plain[index] != first[index]] == list(range(8, len(plain), 9))
 
 
-async def test_duplicate_says_an_answer_twice(world: World, plain: bytes) -> None:
+async def test_duplicate_sends_a_response_twice(world: World, plain: bytes) -> None:
     world.faults.add("duplicate")
     client = await world.connect()
     await world.ask(client)

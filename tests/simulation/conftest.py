@@ -23,9 +23,9 @@ from mockraft.conformance.fuzz.steps import api_name
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.features import supported_features
 from mockraft.server.controller.image import Image, Partition
-from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.controller.log.metadata_log import MetadataLog
+from mockraft.server.controller.settings.features import supported_features
 from mockraft.server.effects import Close, Send
 from mockraft.server.journal import Journal
 from mockraft.server.node import Node
@@ -65,7 +65,7 @@ class Input(NamedTuple):
 
 @dataclass
 class SimulatedBroker:
-    """What one broker knows of itself; `heard_ms` is when the controller last had a heartbeat of this epoch."""
+    """A broker's knowledge of itself; `heard_ms` is when the controller last received a heartbeat of this epoch."""
 
     broker_id: int
     log_dirs: list[bytes]

@@ -1,4 +1,4 @@
-"""What must be true of every world at every moment, one class for each truth."""
+"""Invariants of every world at every moment, one class each."""
 
 import os
 from abc import abstractmethod
@@ -7,18 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from mockraft.server.controller.elections import Election
 from mockraft.server.controller.image import Image, Partition
 from mockraft.server.controller.image.partition_index import PartitionIndex
-from mockraft.server.controller.partition_rules import topic_election
+from mockraft.server.controller.topics.elections import Election
+from mockraft.server.controller.topics.partition_rules import topic_election
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.producer_ids_record import ProducerIdsRecord
 
+from ..budgets import budget
+
 pytestmark = pytest.mark.one_python
 
-SEEDS = range(int(os.environ.get("MOCKRAFT_SIMULATION_SEEDS", "40")))
+SEEDS = range(int(os.environ.get("MOCKRAFT_SIMULATION_SEEDS", budget(40, 1_000))))
 STEPS = 250
 AGAIN = "tests/simulation/test_invariants.py::test_every_truth_holds_in_every_world"
 SEED_OF_A_NEW_LEVEL = 5

@@ -1,4 +1,4 @@
-"""What test_cluster.py gives to spark-submit: a capture to messages, which workers write; tasks wait midway.
+"""The job that test_cluster.py submits: a capture to messages, written by workers; tasks wait midway.
 
 Usage: cluster_job.py OUT GATE PORT CAPTURE
 """
@@ -20,7 +20,7 @@ WAIT_S = 600
 
 
 class Gate:
-    """Lets half of a task's first rows out, leaves a file with its process id as name, and waits for a file `go`."""
+    """Yield half of a task's first rows, create a file named by process id, and wait for a file `go`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -41,7 +41,7 @@ class Gate:
 
 
 class Origins:
-    """Leaves rows as they are, and a file with what a Python process has our modules from, a line each."""
+    """Pass rows through, and write a file with the origin of our modules in this process, one per line."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
-from mockraft.kafka_jars import java
+from mockraft.kafka.jars import java
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 600
@@ -47,7 +47,7 @@ def write_archive(path: Path) -> Path:
 
 
 def wait_for(what: str, condition: Callable[[], object], process: subprocess.Popen[bytes] | None = None) -> None:
-    """Until `condition` holds; AssertionError where it does not come, or the process that it is of ends first."""
+    """Wait until `condition` holds. Raises AssertionError on timeout or if its process ends first."""
     deadline = time.monotonic() + DEADLINE_S
     while not condition():
         if process is not None and process.poll() is not None:
@@ -104,15 +104,15 @@ class StandaloneCluster:
         worker.wait()
 
     def processes_of(self, worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
-        """What a worker has started: executors, and what those have."""
+        """Return the processes that a worker started: executors and their children."""
         return psutil.Process(worker.pid).children(recursive=True)
 
     def log(self, name: str) -> str:
-        """What a process has said."""
+        """Return a process's output."""
         return (self._folder / f"{name}.log").read_text()
 
     def stop(self) -> None:
-        """End everything that runs still."""
+        """Stop everything that still runs."""
         for process in reversed(self.processes):
             if process.poll() is None:
                 started = psutil.Process(process.pid).children(recursive=True)
@@ -122,7 +122,7 @@ class StandaloneCluster:
                     with_nothing_left(each)
 
     def _daemon(self, name: str) -> list[str]:
-        """What `spark-class` makes of a class, without the JVM that it asks for that."""
+        """Return the command of `spark-class` for a class, without starting its JVM."""
         jars = self._home / "jars"
         first = [str(jar) for jar in jars.glob("slf4j-api-*.jar")]
         classpath = os.pathsep.join([str(self._home / "conf"), *first, str(jars / "*")])

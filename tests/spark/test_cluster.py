@@ -38,7 +38,7 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def all_held(cluster: StandaloneCluster, gate: Path) -> bool:
-    """Whether a process of each worker waits in the middle of a task."""
+    """Return True if a process of each worker waits in the middle of a task."""
     waiting = {int(file.name) for file in gate.iterdir()}
     if len(waiting) < len(cluster.workers):
         return False

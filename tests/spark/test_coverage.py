@@ -1,4 +1,4 @@
-"""Messages counted by what a codec made of them."""
+"""Messages counted by decode result."""
 
 from typing import Any
 
@@ -45,21 +45,21 @@ def test_nothing_is_no_kind() -> None:
     assert counted() == counted([]) == []
 
 
-def test_workers_that_decode_what_they_stitch_count_what_one_process_does(spark: Any, controller_capture: str) -> None:
+def test_workers_decode_their_frames_like_one_process(spark: Any, controller_capture: str) -> None:
     from mockraft.spark_replay.spark import tables
     from mockraft.spark_replay.spark.coverage import count_messages, coverage, fails
 
     messages = list(decode_batches(read_frames(controller_capture, [PORT]), body="none"))
     alone = [row for batch in count_messages(iter(messages)) for row in batch.to_pylist()]
-    stitched = tables.frames_table(spark, controller_capture, ports=[PORT], splitBytes="100k")
-    found = coverage(tables.messages_table(stitched, with_bodies=False))
+    reassembled = tables.frames_table(spark, controller_capture, ports=[PORT], splitBytes="100k")
+    found = coverage(tables.messages_table(reassembled, with_bodies=False))
     assert {row[:7] for row in found} == {tuple(row.values())[:7] for row in alone}
     assert sum(row.frames for row in found) == 1726
     assert not any(fails(row) for row in found)
     assert coverage(tables.messages(tables.frames(spark, controller_capture, ports=[PORT]), body="none")) == found
 
 
-def test_what_should_be_read_and_is_not_fails(spark: Any) -> None:
+def test_undecodable_known_messages_fail(spark: Any) -> None:
     from mockraft.spark_replay.spark.coverage import Coverage, coverage, fails
     from mockraft.spark_replay.spark.worker_table import WorkerTable
 

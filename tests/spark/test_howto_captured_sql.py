@@ -1,4 +1,4 @@
-"""docs/captured-sql.md: every query on the page, asked of a real capture, and the answers that stand there."""
+"""docs/captured-sql.md: every query on the page, run on a real capture, and the documented results."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ VIEW, *QUERIES = BLOCK.findall(PAGE.read_text())
 
 @pytest.fixture(scope="module")
 def calls(spark: Any, controller_capture: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The view of requests with their answers, over a table of messages that was written before."""
+    """The view of requests with their responses, over a stored table of messages."""
     from mockraft.spark_replay.spark import tables
     from mockraft.spark_replay.spark.session import start_session
 
@@ -31,7 +31,7 @@ def calls(spark: Any, controller_capture: str, tmp_path_factory: pytest.TempPath
 
 
 def rows(answer: str) -> list[dict[str, str]]:
-    """What stands in a table of the page, a dict a row."""
+    """Return a table of the page, one dict per row."""
     lines = [line.strip("|").split("|") for line in answer.splitlines() if line.startswith("|")]
     names, *found = [[cell.strip() for cell in line] for line in lines]
     return [dict(zip(names, row, strict=True)) for row in found]
@@ -42,7 +42,7 @@ def test_each_request_is_a_row_with_its_answer(calls: Any) -> None:
     assert calls.selectExpr("count(*)", "count(response)").collect() == [(866, 860)]
 
 
-def test_the_page_has_the_answers_to_its_queries(spark: Any, calls: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documented_query_results_are_correct(spark: Any, calls: Any, capsys: pytest.CaptureFixture[str]) -> None:
     shown = []
     for query, _ in QUERIES:
         spark.sql(query).show(100, truncate=False)
@@ -50,7 +50,7 @@ def test_the_page_has_the_answers_to_its_queries(spark: Any, calls: Any, capsys:
     assert shown == [answer.strip() for _, answer in QUERIES]
 
 
-def test_the_answers_are_what_happened_in_the_capture() -> None:
+def test_query_results_match_the_capture() -> None:
     registered, silent, fenced, quorum, moved, _, _, epochs, refused = [rows(answer) for _, answer in QUERIES]
     came = [("1", "17"), ("2", "38"), ("2", "470"), ("1", "539"), ("2", "603")]
     assert [(row["broker"], row["epoch"]) for row in registered] == came

@@ -29,7 +29,7 @@ SILENCES = """
 """
 
 
-def test_howto_read_what_was_said() -> None:
+def test_howto_read_exchanges() -> None:
     frames = pa.Table.from_batches(read_frames(CAPTURE, ports=[19093]))
     assert frames.num_rows == 1726
 
@@ -42,7 +42,7 @@ def test_howto_read_what_was_said() -> None:
 
 
 @pytest.mark.spark
-def test_howto_ask_in_sql_who_was_silent(spark: Any) -> None:
+def test_howto_query_silent_brokers_in_sql(spark: Any) -> None:
     from mockraft.spark_replay.spark.tables import frames, messages
 
     said = frames(spark, CAPTURE, ports=19093)

@@ -1,4 +1,4 @@
-"""What a person sees who starts Spark with mockraft: what mockraft says, and what is wrong, and nothing else."""
+"""The output of Spark started by mockraft: mockraft's own messages and errors, nothing else."""
 
 import signal
 import subprocess
@@ -13,9 +13,7 @@ COMMAND = (sys.executable, "-m", "mockraft", "spark", "decode", "--master", "loc
 QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def test_our_log_settings_go_where_nobody_has_said_anything_of_the_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_settings_apply_only_without_user_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from mockraft.spark_replay.spark.quiet_start import JAVA_OPTIONS, quiet_settings
 
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)

@@ -9,7 +9,7 @@ from mockraft import Controller
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured, to_batch
-from mockraft.spark_replay.regression.driver_line import DriverLine
+from mockraft.spark_replay.regression.coordinator import ReplayCoordinator
 from mockraft.spark_replay.regression.replay import Options
 from mockraft.spark_replay.regression.rules import Override, Rules
 from mockraft.spark_replay.regression.session_replay import Run
@@ -23,7 +23,7 @@ KEPT = Options(kept=Filter.parse(["ApiVersions,BrokerRegistration,BrokerHeartbea
 
 @pytest.fixture(scope="module")
 def captured(controller_capture: str) -> list[Captured]:
-    """Until a broker registers anew, so that no time has to pass."""
+    """Return the exchanges before a broker registers again, so that no waiting is needed."""
     found = read_exchanges(controller_capture, {19093})
     return found[:150]
 
@@ -33,7 +33,7 @@ def table_of(spark: Any, captured: list[Captured]) -> Any:
 
 
 def moved(captured: list[Captured], port: int) -> list[Captured]:
-    """The same at another endpoint, at another time, of another cluster."""
+    """The same exchanges at another endpoint and time, of another cluster."""
     return [
         each._replace(
             conn_id=each.conn_id + port,
@@ -82,20 +82,20 @@ def test_sessions_are_told_apart_and_replayed_each_and_one_lie_is_one_difference
     assert (compared["different"], compared["known"], compared["gone"]) == (0, 1, 0)
 
 
-def test_a_session_whose_controller_may_have_got_it_is_not_sent_again(spark: Any, captured: list[Captured]) -> None:
+def test_possibly_sent_session_is_not_sent_again(spark: Any, captured: list[Captured]) -> None:
     from mockraft.spark_replay.spark.replaying import replay, with_sessions
 
     table = table_of(spark, [*captured, *moved(captured, 5)])
     names = {row["session"] for row in with_sessions(table).select("session").distinct().collect()}
     assert names == {"p66Y0sRpQNGVKjK4oTgauw", "q66Y0sRpQNGVKjK4oTgauw"}
-    with Controller.sync() as controller, DriverLine("127.0.0.1") as driver:
+    with Controller.sync() as controller, ReplayCoordinator("127.0.0.1") as driver:
         run = Run("r", Endpoint(controller.host, controller.port), KEPT)
-        with pytest.raises(ValueError, match="a DriverLine is needed"):
+        with pytest.raises(ValueError, match="need a ReplayCoordinator"):
             replay(table, run)
-        found = replay(table, run, driver.line)
+        found = replay(table, run, driver.client)
         assert {row["status"] for row in found.select("status").collect()} == {"ok", "left_out"}
         assert driver.granted == dict.fromkeys(names, 0)
         requests = len(controller.journal.exchanges())
-        with pytest.raises(Exception, match="was sent already and is not sent again"):
+        with pytest.raises(Exception, match="was already sent and is not sent again"):
             found.count()
         assert len(controller.journal.exchanges()) == requests

@@ -11,7 +11,7 @@ from mockraft.spark_replay.frames import read_frames
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FRAMES, PACKETS, RUNS
 
 from ..spark_replay.ring_files import damaged, ring_files
-from ..spark_replay.streams.stitched import in_order
+from ..spark_replay.streams.reassembled import in_order
 
 pytestmark = pytest.mark.spark
 
@@ -92,7 +92,7 @@ def test_events_of_connections_are_those_of_one_machine(spark: Any, controller_c
     assert {"syn", "fin", "rst"} < set(found["kind"].to_pylist())
 
 
-def test_a_filter_goes_down_to_the_source_and_changes_no_row(spark: Any, controller_capture: str, alone: Any) -> None:
+def test_filter_is_pushed_down_without_changing_rows(spark: Any, controller_capture: str, alone: Any) -> None:
     def loaded(source: str, level: str) -> Any:
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
         reader = spark.read.format(source).option("level", level).option("pushFilters", "true")
@@ -111,7 +111,7 @@ def test_a_filter_goes_down_to_the_source_and_changes_no_row(spark: Any, control
     assert set(packets["sport"].to_pylist()) == {PORT}
 
 
-def test_options_of_frames_are_applied_to_what_was_stitched(spark: Any, controller_capture: str, alone: Any) -> None:
+def test_frame_options_apply_after_reassembly(spark: Any, controller_capture: str, alone: Any) -> None:
     from mockraft.spark_replay.spark import tables
 
     found = tables.frames(spark, controller_capture, ports=[PORT], apiKeys=["Fetch", 63], includeBytes=False).toArrow()
@@ -134,7 +134,7 @@ def test_damage_fails_the_job_with_its_place_or_is_a_row(spark: Any, controller_
     from mockraft.spark_replay.spark import tables
 
     path = damaged(Path(controller_capture), tmp_path / "x.pcap", 300_000, 100)
-    with pytest.raises(Exception, match=rf"CaptureError: {path}: no record header: .* \(offset 300000\)"):
+    with pytest.raises(Exception, match=rf"CaptureError: {path}: invalid record header: .* \(offset 300000\)"):
         tables.frames(spark, path, ports=[PORT], splitBytes="200k").count()
     frames = tables.frames(spark, path, ports=[PORT], splitBytes="200k", onError="quarantine")
     assert 1700 < frames.count() < 1726
@@ -144,7 +144,7 @@ def test_damage_fails_the_job_with_its_place_or_is_a_row(spark: Any, controller_
     assert (row["file"], row["file_offset"], row["kind"]) == (str(path), 300_000, "corrupt")
 
 
-def test_what_is_wrong_is_said_before_a_job_begins(spark: Any, controller_capture: str, tmp_path: Path) -> None:
+def test_errors_are_reported_before_a_job_begins(spark: Any, controller_capture: str, tmp_path: Path) -> None:
     from mockraft.spark_replay.spark import tables
     from mockraft.spark_replay.spark.options import OptionError
 
@@ -154,7 +154,7 @@ def test_what_is_wrong_is_said_before_a_job_begins(spark: Any, controller_captur
         tables.frames(spark, [controller_capture, text]).count()
     with pytest.raises(Exception, match=r"NoCaptureError: no capture file at .*/nowhere\.pcap"):
         tables.frames(spark, tmp_path / "nowhere.pcap").count()
-    with pytest.raises(OptionError, match=r"unknown option port=9092 \(is ports meant\?\)"):
+    with pytest.raises(OptionError, match=r"unknown option port=9092 \(did you mean ports\?\)"):
         tables.frames(spark, controller_capture, port=9092)
     with pytest.raises(OptionError, match=r"option level: 'packets' is not frames"):
         tables.frames(spark, controller_capture, level="packets")

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from mockraft.cli import application
-from mockraft.kafka_processes import KafkaController, random_uuid
+from mockraft.kafka.processes import KafkaController, random_uuid
 from typer.testing import CliRunner, Result
 
 pytestmark = pytest.mark.spark
@@ -25,7 +25,7 @@ def run(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     return lambda *words: CliRunner().invoke(application(), ["spark", *map(str, words)], env={"COLUMNS": "200"})
 
 
-def test_tables_are_written_and_told_and_progress_is_not_in_the_json(
+def test_tables_are_written_and_progress_is_not_in_json(
     run: Callable[..., Result], controller_capture: str, tmp_path: Path
 ) -> None:
     words = ("decode", "--captures", controller_capture, *ONLY, "--out", tmp_path / "t")
@@ -48,9 +48,7 @@ def test_every_message_comes_back(run: Callable[..., Result], controller_capture
     assert "10 of 10 messages came back as they were" in told.stdout
 
 
-def test_a_wrong_port_is_told_and_proves_nothing(
-    run: Callable[..., Result], controller_capture: str, tmp_path: Path
-) -> None:
+def test_reports_wrong_port_and_fails(run: Callable[..., Result], controller_capture: str, tmp_path: Path) -> None:
     wrong = ("--captures", controller_capture, "--ports", 9)
     proof, decoded = run("roundtrip", *wrong), run("decode", *wrong, "--tables", "frames", "--out", tmp_path / "t")
     assert (proof.exit_code, decoded.exit_code) == (2, 0)
@@ -59,7 +57,7 @@ def test_a_wrong_port_is_told_and_proves_nothing(
 
 
 @pytest.mark.parametrize("command", ["decode", "replay"])
-def test_a_folder_that_cannot_be_is_told_before_anything_is_read(
+def test_reports_impossible_output_folder_before_reading(
     run: Callable[..., Result], controller_capture: str, tmp_path: Path, command: str
 ) -> None:
     (tmp_path / "file").touch()
@@ -68,7 +66,7 @@ def test_a_folder_that_cannot_be_is_told_before_anything_is_read(
     assert "cannot be a folder: Not a directory" in told.stderr
 
 
-def test_a_file_that_is_no_capture_is_one_line(run: Callable[..., Result], tmp_path: Path) -> None:
+def test_invalid_capture_is_reported_in_one_line(run: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "run.pcap").write_text("hello" * 10)
     told = run("roundtrip", "--captures", tmp_path / "run.pcap")
     assert told.exit_code == 1

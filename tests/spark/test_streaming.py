@@ -1,4 +1,4 @@
-"""A folder that grows, as a stream: each file once, over restarts, and what is said of a file that is gone."""
+"""A growing folder as a stream: each file once, across restarts, and errors for deleted files."""
 
 import json
 import os
@@ -17,7 +17,7 @@ FRAMES = {"controller": 1726, "brokers": 931}
 
 
 class Ring:
-    """A folder that captures come into; each is a second younger than the one before."""
+    """A folder for arriving captures; each is a second younger than the one before."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -43,7 +43,7 @@ def ring(tmp_path: Path) -> Ring:
 
 @pytest.fixture
 def run(spark: Any, ring: Ring, tmp_path: Path) -> Callable[..., Any]:
-    """Run the stream until it has read what is there; its progress. Its checkpoint and table stay for the next run."""
+    """Run the stream on the current files and return its progress; checkpoint and table stay for the next run."""
     from mockraft.spark_replay.spark import tables
     from mockraft.spark_replay.spark.data_source import register
 
@@ -81,7 +81,7 @@ def test_files_are_read_once_each_over_restarts_and_one_that_is_gone_is_named(
             (log / name).unlink()
     last.unlink()
     with pytest.raises(
-        StreamingQueryException, match=r"a\.pcap1 was to be read in this batch and is gone: put it back"
+        StreamingQueryException, match=r"a\.pcap1 was planned for this batch and no longer exists: restore it"
     ):
         run()
 
@@ -130,7 +130,7 @@ def test_the_oldest_files_come_first_and_no_more_than_asked_for(ring: Ring) -> N
     assert stream.partitions(second, second) == []
 
 
-def test_available_now_leaves_what_comes_after_its_start_to_the_next_run(ring: Ring) -> None:
+def test_available_now_ignores_files_added_after_start(ring: Ring) -> None:
     stream = reader(ring)
     ring.add("a.pcap")
     stream.prepareForTriggerAvailableNow()
@@ -151,15 +151,15 @@ def test_an_offset_forgets_files_that_are_gone_when_others_come(ring: Ring) -> N
     assert [Path(each.value.path).name for each in stream.partitions(first, second)] == ["b.pcap"]
 
 
-def test_with_skip_a_batch_goes_on_without_a_file_that_is_gone(ring: Ring) -> None:
+def test_skip_continues_without_a_deleted_file(ring: Ring) -> None:
     end = {ring.add("a.pcap"): 13, str(ring.folder / "gone.pcap"): 13}
-    with pytest.raises(NoCaptureError, match=r"gone\.pcap was to be read in this batch and is gone: .*onError=skip"):
+    with pytest.raises(NoCaptureError, match=r"gone\.pcap was planned for this batch and no longer exists"):
         reader(ring).partitions({}, end)
     (left,) = reader(ring, onError="skip").partitions({}, end)
     assert Path(left.value.path).name == "a.pcap"
 
 
-def test_bytes_that_come_after_a_file_was_read_are_an_error_and_not_lost_in_silence(ring: Ring) -> None:
+def test_bytes_appended_after_reading_are_an_error(ring: Ring) -> None:
     from mockraft.spark_replay.spark.stream_reader import ChangedCaptureError
 
     path = Path(ring.add("a.pcap"))
@@ -172,7 +172,7 @@ def test_bytes_that_come_after_a_file_was_read_are_an_error_and_not_lost_in_sile
     assert latest(reader(ring, onError="skip"), first) == first
 
 
-def test_a_folder_that_is_not_there_is_an_error_and_not_an_empty_one(ring: Ring) -> None:
+def test_missing_folder_is_an_error(ring: Ring) -> None:
     ring.folder.rmdir()
-    with pytest.raises(NoCaptureError, match="ring is not there: a stream needs a folder, a file or a glob"):
+    with pytest.raises(NoCaptureError, match="ring does not exist: a stream needs a folder, a file or a glob"):
         latest(reader(ring), {})

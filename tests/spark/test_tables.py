@@ -1,4 +1,4 @@
-"""Captured traffic as DataFrames, against what is known of the real captures."""
+"""Captured traffic as DataFrames, compared with the known content of the real captures."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def test_every_message_of_a_real_controller_comes_back_as_it_was(frames: Any) ->
     assert [tuple(row) for row in counted] == [("ok", True, 1726)]
 
 
-def test_a_body_is_a_variant_that_sql_looks_into(frames: Any) -> None:
+def test_body_is_a_variant_readable_in_sql(frames: Any) -> None:
     from mockraft.spark_replay.spark import tables
 
     requests = tables.messages(frames).where("api_name = 'BrokerHeartbeat' and not is_response")
@@ -58,7 +58,7 @@ def test_exchanges_have_a_request_and_its_response(frames: Any) -> None:
         assert pair["latency_ns"] == pair["response_ts_ns"] - pair["request_ts_ns"] >= 0
 
 
-def test_a_body_of_another_kind_is_refused(frames: Any) -> None:
+def test_rejects_unknown_body_option(frames: Any) -> None:
     from mockraft.spark_replay.spark import tables
     from mockraft.spark_replay.spark.options import OptionError
 

@@ -17,7 +17,7 @@ NUMBERS = pa.schema([("number", pa.int64()), ("payload", pa.binary())])
 
 @pytest.fixture
 def worker_table() -> Any:
-    """The module, which is not there for the environments without PySpark that collect this file."""
+    """The module; imported late, since environments without PySpark collect this file too."""
     from mockraft.spark_replay.spark import worker_table
 
     return worker_table
@@ -85,7 +85,7 @@ def test_a_folder_that_the_driver_does_not_share_with_workers_is_named(
     write = worker_table._WrittenParts
     monkeypatch.setattr(worker_table, "_WrittenParts", lambda make, schema, _: write(make, schema, str(elsewhere)))
     with pytest.raises(
-        worker_table.OutputError, match=r"numbers: a worker wrote a part of it that the driver does not see; name"
+        worker_table.OutputError, match=r"numbers: the driver cannot see a part written by a worker; use"
     ):
         worker_table.WorkerTable(spark.range(1), doubled, NUMBERS).write_parquet(tmp_path / "numbers")
     assert not (tmp_path / "numbers").exists()
@@ -125,6 +125,6 @@ def test_no_more_than_a_row_group_is_kept(
     assert file.read()["number"].to_pylist() == list(range(330))
 
 
-def test_a_full_disk_is_told_with_the_file(worker_table: Any) -> None:
+def test_full_disk_error_names_the_file(worker_table: Any) -> None:
     with pytest.raises(OSError, match=r"No space left on device: '/dev/full'"):
         worker_table.write_parts(iter([numbered(1_000)]), NUMBERS, Path("/dev/full"))

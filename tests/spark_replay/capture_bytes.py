@@ -1,4 +1,4 @@
-"""Capture files out of packets, byte by byte: pcap and pcapng in every form that is read. All pure functions."""
+"""Build capture files from packets, byte by byte: pcap and pcapng in every supported form. All pure functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SECTION, _INTERFACE, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1, 3, 6
 
 
 class Packet(NamedTuple):
-    """One packet of a file; `original_bytes` is what it had before a snaplen (None: as many)."""
+    """One packet of a file; `original_bytes` is its length before a snaplen (None: the same)."""
 
     time_ns: int
     data: bytes

@@ -1,4 +1,4 @@
-"""What `read_frames` found, in forms that tests compare."""
+"""Results of `read_frames` in comparable forms."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def table_of(path: str | PathLike[str], ports: Collection[int] = (PORT,), **opti
 
 
 def frames_of(path: str | PathLike[str], ports: Collection[int] = (PORT,), **options: Any) -> Counter[Said]:
-    """The frames as they were said, however often each."""
+    """Return the frames as sent, with their counts."""
     return said_in(table_of(path, ports, **options))
 
 
 def said_in(table: pa.Table) -> Counter[Said]:
-    """The frames of a table as they were said."""
+    """Return the frames of a table as sent."""
     columns = zip(table["is_response"].to_pylist(), table["frame"].to_pylist(), strict=True)
     return Counter(Said(not is_response, frame) for is_response, frame in columns)
 
@@ -38,5 +38,5 @@ def rows_of(table: pa.Table, *columns: str) -> Counter[tuple[Any, ...]]:
 
 
 def times(said: Iterable[Said]) -> Counter[Said]:
-    """What a test expects of `frames_of`."""
+    """Return the expected result of `frames_of`."""
     return Counter(said)

@@ -1,4 +1,4 @@
-"""Packets made from what is known to have been said: Kafka frames, TCP segments, packets. All pure functions.
+"""Build packets from known traffic: Kafka frames, TCP segments, packets. All pure functions.
 
     said = [request(1), response(1), request(2, bytes(5000)), response(2)]
     segments = conversation(said, segment_bytes=1448)
@@ -26,7 +26,7 @@ START_NS = 1_700_000_000_000_000_000
 
 
 class Flow(NamedTuple):
-    """Who talks to whom; IPv6 addresses make IPv6 packets."""
+    """The endpoints of a connection; IPv6 addresses make IPv6 packets."""
 
     client: str = "10.0.0.1"
     client_port: int = 40_000
@@ -39,7 +39,7 @@ FLOW_6 = Flow("fd00::1", 40_000, "fd00::2")
 
 
 class Said(NamedTuple):
-    """One Kafka frame without its four bytes of length, and who said it."""
+    """One Kafka frame without its four-byte length, and its sender."""
 
     from_client: bool
     frame: bytes

@@ -36,7 +36,7 @@ def test_a_batch_without_rows_has_the_columns() -> None:
 
 
 @pytest.mark.parametrize("rows", [[], [0], [1, 2, 4, 7], list(range(8))])
-def test_slices_of_several_buffers_are_what_was_sliced_whether_or_not_they_were_copied(rows: list[int]) -> None:
+def test_slices_of_several_buffers_keep_their_bytes(rows: list[int]) -> None:
     data = np.arange(100, dtype=np.uint8)
     at, size = np.array([0, 10, 95, 100]), np.array([10, 2, 5, 30])
     is_null = np.array([False, False, False, True])

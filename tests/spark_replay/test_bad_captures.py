@@ -1,4 +1,4 @@
-"""Whatever a capture holds, its frames, messages and exchanges are rows, and what is no frame is a row that says so."""
+"""Any capture gives rows of frames, messages and exchanges; bytes that are no frame are rows of events."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_bit_errors_by_editcap_are_rows_whatever_they_hit(tmp_path: Path, seed: 
 
 @house
 @given(offset=st.integers(24, len(FORMS["pcap"]) - 1), noise=st.binary(min_size=1, max_size=3000))
-def test_noise_in_a_file_costs_what_it_hits_and_invents_nothing(tmp_path: Path, offset: int, noise: bytes) -> None:
+def test_noise_damages_only_hit_packets(tmp_path: Path, offset: int, noise: bytes) -> None:
     whole = FORMS["pcap"]
     path = tmp_path / "x"
     path.write_bytes(whole[:offset] + noise + whole[offset + len(noise) :])
@@ -124,7 +124,7 @@ def test_captures_inside_payloads_are_bytes_also_behind_damage(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("claim", [0x7FFFFFFF, 0x7FFFFFF0, (100 << 20) + 1])
-def test_a_frame_that_claims_gigabytes_is_told_and_the_next_segment_is_read(tmp_path: Path, claim: int) -> None:
+def test_reports_oversized_frame_and_resumes_at_next_segment(tmp_path: Path, claim: int) -> None:
     segments = conversation([request(1), response(1), request(2), request(3), response(3)])
     at = [index for index, each in enumerate(segments) if each.from_client and each.payload][1]
     segments[at] = segments[at]._replace(payload=claim.to_bytes(4) + segments[at].payload[4:])
@@ -135,7 +135,7 @@ def test_a_frame_that_claims_gigabytes_is_told_and_the_next_segment_is_read(tmp_
     assert kinds["desync"] == 1
 
 
-def test_a_file_of_no_packets_has_no_frames(tmp_path: Path) -> None:
+def test_file_without_packets_has_no_frames(tmp_path: Path) -> None:
     for form, empty in (("pcap", pcap([])), ("pcapng", pcapng([]))):
         path = tmp_path / form
         path.write_bytes(empty)
@@ -148,7 +148,7 @@ def test_a_file_of_no_packets_has_no_frames(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ports", [(), (PORT,), (FLOW.client_port,), (1, 2, 65_535)])
-def test_of_wrong_ports_come_no_wrong_frames(tmp_path: Path, ports: tuple[int, ...]) -> None:
+def test_wrong_ports_give_no_wrong_frames(tmp_path: Path, ports: tuple[int, ...]) -> None:
     path = tmp_path / "x.pcap"
     # The client's port named, the wrong side is the server: what opens it says who is the client.
     path.write_bytes(FORMS["pcap"])
@@ -160,16 +160,14 @@ TLS = [b"\x16\x03\x01\x00\xc8" + Random(1).randbytes(200), b"\x17\x03\x03\x01\x0
 
 
 def opaque(flow: Flow, texts: list[bytes]) -> list[Segment]:
-    """A connection on which both sides say bytes that are no frames."""
+    """A connection on which both sides send bytes that are no frames."""
     said = [Said(bool(number % 2 == 0), text) for number, text in enumerate(texts * 10)]
     segments = conversation(said, flow, segment_bytes=100_000)
     return [each._replace(payload=each.payload[4:]) if each.payload else each for each in segments]
 
 
 @pytest.mark.parametrize("ports", [(), (PORT,)], ids=["found", "named"])
-def test_encrypted_plain_and_sasl_connections_of_one_capture_are_each_what_they_are(
-    tmp_path: Path, ports: tuple[int, ...]
-) -> None:
+def test_tls_plain_and_sasl_connections_are_recognised(tmp_path: Path, ports: tuple[int, ...]) -> None:
     handshake = request(1, b"\0\x05PLAIN", api_key=17, version=0, client_id=b"c")
     sasl = [handshake._replace(frame=handshake.frame.replace(b"c\0\0", b"c\0")), response(1, b"\0\0\0\0\0\0")]
     tokens = [Said(True, b"\0user\0secret"), Said(False, b""), Said(True, b"\xff" * 20)]

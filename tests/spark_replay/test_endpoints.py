@@ -1,4 +1,4 @@
-"""Addresses of controllers in answers and in the metadata log, and snapshots that change their size on the way."""
+"""Controller addresses in responses and in the metadata log, and snapshots that change their size."""
 
 from mockraft.spark_replay.endpoints import translate_log, translate_message, translate_response
 from mockraft.spark_replay.snapshot_positions import SnapshotPositions
@@ -62,7 +62,7 @@ def test_translating_there_and_back_gives_the_same_bytes() -> None:
     assert back == log
 
 
-def test_bytes_that_are_no_batches_stay_as_they_are() -> None:
+def test_non_batch_bytes_are_unchanged() -> None:
     torn = control_batch()[:-5]
     assert translate_log(torn, to_proxy) == torn
     broken = bytearray(control_batch())
@@ -71,7 +71,7 @@ def test_bytes_that_are_no_batches_stay_as_they_are() -> None:
     assert translate_log(control_batch("c2"), to_proxy) == control_batch("c2")
 
 
-def test_endpoints_of_nodes_are_translated_and_an_answer_without_any_is_left_alone() -> None:
+def test_translates_node_endpoints_only() -> None:
     response = VoteResponse(node_endpoints=[NodeEndpoint(node_id=1, host="c1", port=9)])
     frame = write_response(response.write(2), 77, 1)[4:]
     translated = translate_response(frame, 52, 2, to_proxy)
@@ -94,7 +94,7 @@ def test_describe_quorum_names_listeners_and_describe_cluster_controllers_but_no
 
 
 def read_through(snapshot: bytes, piece_bytes: int) -> bytes:
-    """What a reader gets that asks for pieces as Kafka's does, and goes on until it has the size that it was told."""
+    """Read a snapshot in pieces as Kafka's reader does, until its reported size is reached."""
     positions = SnapshotPositions(to_proxy)
     got, size = b"", -1
     while len(got) != size:

@@ -1,4 +1,4 @@
-"""The captures that benchmarks read hold what their generator says, in every frame."""
+"""Generated benchmark captures have exactly the declared frames."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.mark.parametrize("connections", [1, 7, 400])
-def test_a_generated_capture_has_the_frames_that_it_tells_and_the_codec_reads_them(
+def test_generated_capture_has_declared_frames_and_decodes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connections: int
 ) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))

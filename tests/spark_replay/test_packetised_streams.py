@@ -1,4 +1,4 @@
-"""However TCP cut, mixed up, repeated and lost what was said: the same frames, or fewer, and never another one."""
+"""However TCP splits, reorders, repeats and loses bytes: the same frames or fewer, never different ones."""
 
 from collections import Counter
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_a_lost_segment_costs_frames_and_never_invents_one(
 
 
 def _before(segments: list[Segment], said: list[Said]) -> list[Said]:
-    """The frames that are complete in these segments, which nothing is missing from."""
+    """Return the complete frames of gapless segments."""
     whole = []
     for from_client in (True, False):
         sent = sum(len(each.payload) for each in segments if each.from_client == from_client)
@@ -104,7 +104,7 @@ def _before(segments: list[Segment], said: list[Said]) -> list[Said]:
 
 @house
 @given(seeds, sizes, st.integers(1, 40))
-def test_a_capture_that_starts_midway_has_what_came_after_and_nothing_else(
+def test_capture_starting_midway_has_only_later_frames(
     tmp_path: Path, seed: int, segment_bytes: int, start: int
 ) -> None:
     chance = Random(seed)

@@ -1,4 +1,4 @@
-"""What partitions of the Spark sources read, without Spark: in any splits, with filters and options at each level."""
+"""Partitions of the Spark sources, without Spark: any splits, filters and options at each level."""
 
 import gzip
 import subprocess
@@ -14,11 +14,11 @@ from mockraft.spark_replay.formats import CaptureError
 from mockraft.spark_replay.frames import read_frames
 from mockraft.spark_replay.schemas import FILE_EVENTS, FRAMES, PACKETS, RUNS
 from mockraft.spark_replay.spark.options import SourceOptions
-from mockraft.spark_replay.spark.partition_reading import SCHEMAS, Predicate, new_stitcher, plan, read_partition
+from mockraft.spark_replay.spark.partition_reading import SCHEMAS, Predicate, new_reassembler, read_partition, splits_of
 
 from .packetiser import PORT, Flow, Said, conversation, exchanges, packets, request
 from .ring_files import damaged, ring_files
-from .streams.stitched import in_order, written
+from .streams.reassembled import in_order, written
 
 CONTROLLER = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 BROKERS = Path(__file__).parents[1] / "captures" / "brokers-4.3.1.pcap"
@@ -29,23 +29,23 @@ def read_level(paths: Path | list[Path], *predicates: Predicate, **options: str)
     """All splits of files at a level."""
     given = SourceOptions.read(options)
     files = paths if isinstance(paths, list) else [paths]
-    splits = [split for path in files for split in plan(str(path), given)]
+    splits = [split for path in files for split in splits_of(str(path), given)]
     return pa.Table.from_batches(
         [batch for split in splits for batch in read_partition(split, given, predicates)], schema=SCHEMAS[given.level]
     )
 
 
-def stitched(paths: Path | list[Path], rows: int = 7, **options: str) -> list[dict[str, Any]]:
+def reassembled(paths: Path | list[Path], rows: int = 7, **options: str) -> list[dict[str, Any]]:
     """Frames of runs that are shuffled and sorted as on Spark, in one partition."""
     runs = read_level(paths, **options)
     order = [("conn_id", "ascending"), ("first_ts_ns", "ascending"), ("file", "ascending")]
     marks = [("file_offset", "ascending"), ("syn", "descending"), ("fin", "ascending"), ("rst", "ascending")]
     shuffled = runs.take(pc.sort_indices(pc.random(runs.num_rows, initializer=1)))
-    stitcher = new_stitcher(SourceOptions.read(options), sorted_by_connection=True)
+    reassembler = new_reassembler(SourceOptions.read(options), sorted_by_connection=True)
     found = []
     for batch in shuffled.sort_by(order + marks).combine_chunks().to_batches(max_chunksize=rows):
-        found += list(stitcher.receive(batch))
-    found += list(stitcher.finish())
+        found += list(reassembler.receive(batch))
+    found += list(reassembler.finish())
     return in_order(pa.Table.from_batches(found, schema=FRAMES))
 
 
@@ -63,15 +63,15 @@ def rows_of(table: pa.Table) -> Counter[str]:
 )
 def test_any_splits_and_chunks_give_the_frames_of_one_machine(split_bytes: str, chunk_bytes: str, index: str) -> None:
     options = {"splitBytes": split_bytes, "chunkBytes": chunk_bytes, "splitIndex": index}
-    assert len(plan(str(CONTROLLER), SourceOptions.read(options))) >= {"1m": 1, "300k": 2}.get(split_bytes, 10)
-    assert stitched(CONTROLLER, ports="19093", **options) == alone(CONTROLLER, 19093)
-    assert stitched(BROKERS, **options) == alone(BROKERS)
+    assert len(splits_of(str(CONTROLLER), SourceOptions.read(options))) >= {"1m": 1, "300k": 2}.get(split_bytes, 10)
+    assert reassembled(CONTROLLER, ports="19093", **options) == alone(CONTROLLER, 19093)
+    assert reassembled(BROKERS, **options) == alone(BROKERS)
 
 
 @pytest.mark.parametrize("chunk_bytes", ["8m", "20k"])
 def test_connections_go_on_over_the_files_of_a_ring_buffer(tmp_path: Path, chunk_bytes: str) -> None:
     files = ring_files(CONTROLLER, tmp_path, 6)
-    found = stitched(files, ports="19093", chunkBytes=chunk_bytes)
+    found = reassembled(files, ports="19093", chunkBytes=chunk_bytes)
     whole = alone(CONTROLLER, 19093)
     assert [{k: v for k, v in row.items() if k not in _PLACES} for row in found] == [
         {k: v for k, v in row.items() if k not in _PLACES} for row in whole
@@ -85,8 +85,8 @@ def test_compressed_captures_are_one_split_with_the_same_frames(tmp_path: Path, 
     path = tmp_path / f"x.pcap.{packed}"
     data = CONTROLLER.read_bytes()
     path.write_bytes(gzip.compress(data, 1) if packed == "gzip" else pa.compress(data, codec="zstd", asbytes=True))
-    assert len(plan(str(path), SourceOptions.read({"splitBytes": "50k"}))) == 1
-    assert stitched(path, ports="19093", splitBytes="50k") == alone(CONTROLLER, 19093)
+    assert len(splits_of(str(path), SourceOptions.read({"splitBytes": "50k"}))) == 1
+    assert reassembled(path, ports="19093", splitBytes="50k") == alone(CONTROLLER, 19093)
 
 
 FILTERS = [
@@ -106,7 +106,7 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("level", "column", "operator", "value", "parsed"), FILTERS)
-def test_a_filter_gives_the_rows_that_filtering_later_would_and_parses_no_more_than_it_must(
+def test_pushed_filter_gives_same_rows_as_later_filter_and_parses_less(
     monkeypatch: pytest.MonkeyPatch, level: str, column: str, operator: str, value: Any, parsed: str
 ) -> None:
     from mockraft.spark_replay.spark import partition_reading
@@ -156,20 +156,20 @@ def test_clients_are_those_of_the_connection(tmp_path: Path) -> None:
         some = read_level(path, level=level, clients="10.0.0.8, 10.0.0.9")
         assert "10.0.0.7" not in some[column].to_pylist()
         assert 2 * some.num_rows == read_level(path, level=level).num_rows > 0
-    assert {row["client"] for row in stitched(path, clients="10.0.0.7")} == {"10.0.0.7"}
+    assert {row["client"] for row in reassembled(path, clients="10.0.0.7")} == {"10.0.0.7"}
 
 
-def test_options_reach_the_stitcher_and_the_parser(tmp_path: Path) -> None:
+def test_options_reach_reassembler_and_parser(tmp_path: Path) -> None:
     said = [request(number, bytes(900)) for number in range(8)]
     segments = conversation(said)
     path = written(tmp_path / "gap.pcap", segments[:4] + segments[5:])
     ports = str(PORT)
-    resynced, dropped = (stitched(path, ports=ports, gapPolicy=policy) for policy in ("resync", "drop"))
+    resynced, dropped = (reassembled(path, ports=ports, gapPolicy=policy) for policy in ("resync", "drop"))
     assert len(resynced) == 7 > len(dropped) > 0
     cut = written(tmp_path / "cut.pcap", segments, snaplen=200)
-    assert {row["frame"] for row in stitched(cut, ports=ports)} == {None}
-    assert stitched(cut, ports=ports, snaplenPolicy="drop") == []
-    assert stitched(path, ports=ports, maxFrameBytes="500") == []
+    assert {row["frame"] for row in reassembled(cut, ports=ports)} == {None}
+    assert reassembled(cut, ports=ports, snaplenPolicy="drop") == []
+    assert reassembled(path, ports=ports, maxFrameBytes="500") == []
     assert read_level(path, level="frames", ports=ports, apiKeys="Produce").num_rows == 0
     assert read_level(path, level="frames", ports=ports, includeBytes="false")["frame"].null_count == 7
     assert read_level(path, level="packets", linktype="101").num_rows == 0
@@ -177,7 +177,7 @@ def test_options_reach_the_stitcher_and_the_parser(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("level", ["runs", "packets", "frames", "file_events"])
-def test_damage_is_an_error_with_its_place_or_passed_over(tmp_path: Path, level: str) -> None:
+def test_damage_is_an_error_with_offset_or_skipped(tmp_path: Path, level: str) -> None:
     path = damaged(CONTROLLER, tmp_path / "x.pcap", 300_000, 400)
     with pytest.raises(CaptureError, match=rf"{path}: .*\(offset 299\d+|300000\)"):
         read_level(path, level=level)
@@ -191,9 +191,7 @@ def test_damage_is_an_error_with_its_place_or_passed_over(tmp_path: Path, level:
 
 
 @pytest.mark.parametrize("split_bytes", ["30k", "100k", "271k"])
-def test_splits_of_a_damaged_file_keep_what_the_whole_keeps_and_invent_nothing(
-    tmp_path: Path, split_bytes: str
-) -> None:
+def test_splits_of_damaged_file_keep_the_same_packets(tmp_path: Path, split_bytes: str) -> None:
     def kept(path: Path, split_bytes: str) -> Counter[str]:
         found = read_level(path, level="packets", splitBytes=split_bytes, onError="skip")
         return rows_of(found.drop_columns(["packet_no", "file"]))
@@ -209,7 +207,7 @@ def test_splits_of_a_damaged_file_keep_what_the_whole_keeps_and_invent_nothing(
 
 
 @pytest.mark.parametrize("level", ["runs", "packets", "frames", "file_events"])
-def test_what_is_no_capture_is_an_error_or_a_row(tmp_path: Path, level: str) -> None:
+def test_invalid_capture_is_an_error_or_a_row(tmp_path: Path, level: str) -> None:
     path = tmp_path / "x.pcap"
     path.write_bytes(b"GET / HTTP/1.1")
     with pytest.raises(CaptureError, match=f"{path}: not a pcap"):
@@ -219,7 +217,7 @@ def test_what_is_no_capture_is_an_error_or_a_row(tmp_path: Path, level: str) -> 
     assert read_level(path, level=level, onError="skip").num_rows == 0
 
 
-def test_counts_of_what_is_no_tcp_add_up_over_splits(tmp_path: Path) -> None:
+def test_non_tcp_counts_add_up_over_splits(tmp_path: Path) -> None:
     segments = packets(conversation(exchanges(400)))
     from .capture_bytes import pcap
 
@@ -232,13 +230,13 @@ def test_counts_of_what_is_no_tcp_add_up_over_splits(tmp_path: Path) -> None:
         assert {row["kind"] for row in rows} == {"not_tcp"}
 
 
-def test_responses_and_requests_are_said_by_their_sides(tmp_path: Path) -> None:
+def test_responses_and_requests_come_from_their_sides(tmp_path: Path) -> None:
     said = exchanges(5)
     path = written(tmp_path / "x.pcap", conversation(said))
-    assert Counter(Said(not row["is_response"], row["frame"]) for row in stitched(path)) == Counter(said)
+    assert Counter(Said(not row["is_response"], row["frame"]) for row in reassembled(path)) == Counter(said)
 
 
-def test_a_worker_that_only_plans_imports_no_pandas_and_no_spark() -> None:
+def test_planning_imports_neither_pandas_nor_spark() -> None:
     program = (
         "import sys, mockraft.spark_replay.spark.partition_reading\n"
         "print([each for each in ('pandas', 'pyspark') if each in sys.modules])"

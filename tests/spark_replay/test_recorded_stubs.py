@@ -1,10 +1,10 @@
-"""Recorded answers come again: from a capture to stubs, from the stubs to the same client."""
+"""Recorded responses are repeated: from a capture to stubs, from the stubs to the same client."""
 
 from pathlib import Path
 from typing import Any
 
 from mockraft import Controller
-from mockraft.server.controller.features import supported_features
+from mockraft.server.controller.settings.features import supported_features
 from mockraft.server.stubs.stub import Stub
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
@@ -28,7 +28,7 @@ FEATURES = {name: level.max_level for name, level in supported_features().items(
 
 
 async def talk(port: int, cluster_id: str) -> list[Any]:
-    """What a broker says, and what it is answered, as JSON; the same requests at any controller."""
+    """Send a broker's requests and return the responses as JSON; the same requests for any controller."""
     client = await connect("127.0.0.1", port, client_id="1")
     register = BrokerRegistrationRequest(
         broker_id=1,
@@ -64,17 +64,17 @@ async def recorded(tmp_path: Path) -> tuple[list[Any], list[Captured]]:
 
 async def served(controller: Controller, stubs: list[dict[str, Any]]) -> None:
     for each in stubs:
-        controller.running.node.script.rack.add(Stub.from_json(each))
+        controller.running.node.script.stubs.add(Stub.from_json(each))
 
 
-async def test_a_client_that_says_the_same_gets_the_recorded_answers_from_another_controller(tmp_path: Path) -> None:
+async def test_same_requests_get_recorded_responses_from_another_controller(tmp_path: Path) -> None:
     answers, exchanges = await recorded(tmp_path)
     found = stubs_of(exchanges)
     assert not found.left_out
     async with Controller(seed=99) as other:
         await served(other, found.stubs)
         again = await talk(other.port, other.cluster_id)
-        assert not other.running.node.script.rack.unused()
+        assert not other.running.node.script.stubs.unused()
     # Only the address is what it was where it was recorded: the proxy told its own.
     said, told = (each.pop(1)["brokers"][0] for each in (answers, again))
     assert (said["brokerId"], told["brokerId"]) == (3000, 3000)
@@ -94,7 +94,7 @@ async def test_repeats_with_other_answers_are_a_scenario_and_without_scenarios_t
     assert last["actions"][0]["answer"]["producerIdStart"] == 2000
 
 
-async def test_what_is_drawn_anew_is_not_matched_and_fields_can_be_chosen(tmp_path: Path) -> None:
+async def test_random_fields_are_not_matched_and_fields_are_selectable(tmp_path: Path) -> None:
     _, exchanges = await recorded(tmp_path)
     kept = Filter.parse(["BrokerRegistration"])
     (stub,) = stubs_of(exchanges, kept=kept).stubs
@@ -115,7 +115,7 @@ async def test_what_is_drawn_anew_is_not_matched_and_fields_can_be_chosen(tmp_pa
     }
 
 
-def test_every_stub_of_a_real_controllers_capture_is_one_that_mockraft_takes() -> None:
+def test_mockraft_accepts_every_stub_of_a_real_capture() -> None:
     found = stubs_of(read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093}), kept=Filter.parse(["!Fetch"]))
     assert len(found.stubs) > 50
     assert [Stub.from_json(each).match.to_json() for each in found.stubs] == [each["match"] for each in found.stubs]

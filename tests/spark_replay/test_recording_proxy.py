@@ -1,4 +1,4 @@
-"""Between simulated brokers and a controller: what is said, told and kept."""
+"""The proxy between simulated brokers and a controller: forwarding, translation, recording."""
 
 import asyncio
 import errno
@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from mockraft import Controller, Quorum, SimulatedBroker
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.child_process import free_port
+from mockraft.kafka.child_process import free_port
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
-from mockraft.spark_replay.heard_exchanges import HeardExchanges
+from mockraft.spark_replay.recorded_exchanges import RecordedExchanges
 from mockraft.spark_replay.recording import INDEX_SUFFIX, Filter, Recording
 from mockraft.spark_replay.recording_proxy import RecordingProxy
 from mockraft.wire import api_keys, record_batch
@@ -64,7 +64,7 @@ async def test_a_broker_runs_behind_the_proxy_and_every_exchange_is_in_the_file_
             assert file.read(4) == b"\x06\0\0\0"
 
 
-async def test_no_answer_names_the_controller_itself_and_the_file_has_what_it_really_said(tmp_path: Path) -> None:
+async def test_responses_name_only_proxy_and_file_keeps_original_bytes(tmp_path: Path) -> None:
     path = tmp_path / "run.pcapng"
     async with Controller() as controller, proxied(path, upstream_of(controller)) as proxy:
         upstream = upstream_of(controller)
@@ -81,7 +81,7 @@ async def test_no_answer_names_the_controller_itself_and_the_file_has_what_it_re
     assert [Endpoint(node.host, node.port) for node in really.node_endpoints] == [upstream]
 
 
-async def test_a_controller_that_an_answer_names_gets_a_listener_of_its_own(tmp_path: Path) -> None:
+async def test_opens_listener_for_controller_named_in_response(tmp_path: Path) -> None:
     async with Quorum(3) as quorum:
         first = Endpoint("127.0.0.1", int(quorum.bootstrap.split(",")[0].rpartition(":")[2]))
         async with proxied(tmp_path / "run.pcapng", first) as proxy:
@@ -106,7 +106,7 @@ async def test_a_filter_keeps_some_apis_and_all_traffic_goes_on(tmp_path: Path) 
     }
 
 
-async def test_at_its_limit_recording_ends_with_a_whole_file_and_the_traffic_goes_on(tmp_path: Path) -> None:
+async def test_limit_ends_recording_with_valid_file_but_not_traffic(tmp_path: Path) -> None:
     path = tmp_path / "run.pcapng"
     async with Controller() as controller, proxied(path, upstream_of(controller), bytes_max=2_000) as proxy:
         await run_a_broker(proxy.bootstrap, controller)
@@ -115,9 +115,7 @@ async def test_at_its_limit_recording_ends_with_a_whole_file_and_the_traffic_goe
     assert next(each.api_key for each in read_exchanges(path) if each.response) == api_keys.API_VERSIONS
 
 
-async def test_on_a_full_disk_recording_ends_and_says_so_and_the_traffic_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_full_disk_ends_recording_but_not_traffic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run.pcapng"
     really_write, room = os.write, [3_000]
 
@@ -144,7 +142,7 @@ def test_a_disk_that_is_full_from_the_start_is_an_error_at_once(tmp_path: Path) 
         Recording(path)
 
 
-async def test_encrypted_bytes_go_through_and_into_the_file_as_they_are(tmp_path: Path) -> None:
+async def test_encrypted_bytes_are_forwarded_and_recorded_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "run.pcapng"
     hello = b"\x16\x03\x01\x00\x05hello"
 
@@ -164,7 +162,7 @@ async def test_encrypted_bytes_go_through_and_into_the_file_as_they_are(tmp_path
     assert read_exchanges(path) == []
 
 
-async def test_what_is_no_kafka_frame_ends_the_connection_as_kafka_does(tmp_path: Path) -> None:
+async def test_non_kafka_frame_closes_connection_as_kafka_does(tmp_path: Path) -> None:
     path = tmp_path / "run.pcapng"
     events: list[str] = []
     async with Controller() as controller, proxied(path, upstream_of(controller), on_event=events.append) as proxy:
@@ -172,10 +170,10 @@ async def test_what_is_no_kafka_frame_ends_the_connection_as_kafka_does(tmp_path
         writer.write(b"GET / HTTP/1.1\r\n\r\n")
         assert await reader.read() == b""
         writer.close()
-    assert "no Kafka frame" in events[0]
+    assert "not a Kafka frame" in events[0]
 
 
-async def test_an_upstream_that_is_gone_is_told_and_closes_the_client(tmp_path: Path) -> None:
+async def test_reports_unreachable_upstream_and_closes_client(tmp_path: Path) -> None:
     events: list[str] = []
     gone = Endpoint("127.0.0.1", free_port())
     async with proxied(tmp_path / "run.pcapng", gone, on_event=events.append) as proxy:
@@ -196,9 +194,9 @@ def test_a_password_does_not_reach_the_file(tmp_path: Path) -> None:
     assert exchange.api_key == api_keys.SASL_AUTHENTICATE
 
 
-async def test_what_is_kept_in_memory_is_what_the_file_would_have(tmp_path: Path) -> None:
+async def test_exchanges_in_memory_equal_those_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "run.pcapng"
-    heard = HeardExchanges()
+    heard = RecordedExchanges()
     async with (
         Controller() as controller,
         RecordingProxy(heard, [upstream_of(controller)]) as before,
@@ -215,8 +213,8 @@ async def test_what_is_kept_in_memory_is_what_the_file_would_have(tmp_path: Path
     assert all(each.response and each.latency_ns for each in heard.exchanges)
 
 
-def test_what_is_kept_in_memory_has_limits_and_no_passwords() -> None:
-    heard = HeardExchanges(bytes_max=100, exchanges_max=1)
+def test_exchanges_in_memory_are_limited_and_without_passwords() -> None:
+    heard = RecordedExchanges(bytes_max=100, exchanges_max=1)
     connection = heard.connection(Endpoint("127.0.0.1", 1), Endpoint("127.0.0.1", 2), 0)
     login = write_request(SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"), 2, 1, "c")[4:]
     connection.request(parse_request(login), 0)
@@ -232,7 +230,7 @@ def test_what_is_kept_in_memory_has_limits_and_no_passwords() -> None:
 
 
 @pytest.mark.parametrize("text", ["Heartbeats", "!Fetsch"])
-def test_a_filter_of_no_api_is_refused(text: str) -> None:
+def test_rejects_filter_with_unknown_api(text: str) -> None:
     with pytest.raises(ValueError, match="there is no API"):
         Filter.parse([text])
 
@@ -267,7 +265,7 @@ def voters_in(response: Any) -> list[Endpoint]:
     return [Endpoint(each.host, each.port) for voter in voters for each in voter.endpoints]
 
 
-async def test_a_token_of_the_oldest_handshake_goes_through_and_is_not_recorded(tmp_path: Path) -> None:
+async def test_forwards_raw_sasl_token_without_recording_it(tmp_path: Path) -> None:
     path = tmp_path / "run.pcapng"
     token = b"\0alice\0secret"
     come = bytearray()
@@ -296,7 +294,7 @@ async def test_a_token_of_the_oldest_handshake_goes_through_and_is_not_recorded(
     assert b"secret" not in path.read_bytes()
 
 
-async def test_a_client_that_says_no_more_still_gets_the_answers_to_what_it_said(tmp_path: Path) -> None:
+async def test_half_closed_client_still_gets_pending_responses(tmp_path: Path) -> None:
     path = tmp_path / "run.pcapng"
     asked_frame = write_request(DescribeClusterRequest(), 1, 7, "c")
     answer = (8).to_bytes(4) + (7).to_bytes(4) + b"late"
@@ -319,7 +317,7 @@ async def test_a_client_that_says_no_more_still_gets_the_answers_to_what_it_said
     assert exchange.response is not None
 
 
-async def test_a_controller_that_speaks_first_is_recorded(tmp_path: Path) -> None:
+async def test_records_controller_that_sends_first(tmp_path: Path) -> None:
     path = tmp_path / "run.pcapng"
     said = (5).to_bytes(4) + b"hello"
 

@@ -1,4 +1,4 @@
-"""What benchmarks/spark.py tells of what it measured, and of what it could not measure."""
+"""The output of benchmarks/spark.py for measured and missing values."""
 
 import json
 import subprocess
@@ -53,7 +53,7 @@ def test_a_terabyte_is_counted_from_what_was_measured(spark_results: Any) -> Non
     assert "0.12 of it" in shuffle
 
 
-def test_what_was_not_measured_is_named_and_has_no_figure(spark_results: Any) -> None:
+def test_missing_measurements_are_named_without_figure(spark_results: Any) -> None:
     results = spark_results.Results(1000, 1, missing=["tshark (Debian package tshark)"])
     results.pairs = [spark_results.Pair(None, 5.0, 4.0, MEBIBYTE, 4.0, 7.0)]
     made = spark_results.result(results)
@@ -62,7 +62,7 @@ def test_what_was_not_measured_is_named_and_has_no_figure(spark_results: Any) ->
     assert json.loads(json.dumps(made)) == made
 
 
-def test_its_help_says_what_to_run_for_how_long() -> None:
+def test_help_names_commands_and_durations() -> None:
     command = [sys.executable, "-B", str(BENCHMARKS / "spark.py"), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "about six minutes of a quiet machine" in done.stdout

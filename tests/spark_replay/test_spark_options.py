@@ -36,15 +36,15 @@ def test_options_are_read_in_any_case_with_units() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"port": "9092"}, r"unknown option port=9092 \(is ports meant\?\); there are: level, ports"),
-        ({"ports": "9092,x"}, r"option ports: '9092,x' is not ports with commas between"),
+        ({"port": "9092"}, r"unknown option port=9092 \(did you mean ports\?\); there are: level, ports"),
+        ({"ports": "9092,x"}, r"option ports: '9092,x' is not comma-separated ports"),
         ({"ports": "70000"}, r"option ports: '70000' is not"),
         ({"splitBytes": "0"}, r"option splitBytes: '0' is not a size \(64m\)"),
         ({"chunkBytes": "8x"}, r"option chunkBytes: '8x' is not a size"),
         ({"level": "bytes"}, r"option level: 'bytes' is not "),
         ({"onError": "ignore"}, r"option onError: 'ignore' is not fail, quarantine or skip"),
         ({"timeFrom": "yesterday"}, r"option timeFrom: 'yesterday' is not a time"),
-        ({"timeFrom": "20", "timeTo": "10"}, r"option timeTo: it is not after timeFrom"),
+        ({"timeFrom": "20", "timeTo": "10"}, r"option timeTo: must be after timeFrom"),
         (
             {"level": "frames", "apiKeys": "Fetched"},
             r"option apiKeys: 'Fetched' is not .*: Kafka 4.3.1 has no API",
@@ -71,7 +71,7 @@ def test_paths_are_files_globs_and_folders_each_file_once(tmp_path: Path) -> Non
     ("path", "said"),
     [("nowhere.pcap", "no capture file at nowhere.pcap"), ("s3a://bucket/x.pcap", "mount s3a:// as a folder")],
 )
-def test_a_path_that_names_no_capture_is_told(path: str, said: str) -> None:
+def test_reports_path_without_captures(path: str, said: str) -> None:
     with pytest.raises(NoCaptureError, match=said):
         capture_paths([path])
 

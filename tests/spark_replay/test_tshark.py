@@ -43,7 +43,7 @@ CAPTURES = Path(__file__).parents[1] / "captures"
 CONTROLLER, BROKERS = CAPTURES / "controller-4.3.1.pcap", CAPTURES / "brokers-4.3.1.pcap"
 PORTS = {CONTROLLER: {19093}, BROKERS: {19192, 19292}}
 Row = tuple[bool, int, int, int]
-"""Is it a response, its correlation id, its size, and the time of its last packet in ns."""
+"""is_response, correlation id, size, and the time of the last packet in ns."""
 
 
 def tool(name: str) -> str:
@@ -111,7 +111,7 @@ def test_every_frame_of_real_kafka_has_its_direction_id_size_time_api_and_partne
 
 
 def paired_packets(rows: list[dict[str, object]]) -> Counter[tuple[int, int]]:
-    """The last packets of requests and of their responses, by what the pairing says."""
+    """The last packets of requests and of their responses, by the pairing."""
     requests = {
         (row["conn_id"], row["incarnation"], row["frame_no"]): row["packet_last"]
         for row in rows
@@ -179,7 +179,7 @@ def test_real_packets_in_another_wrapping_are_the_same_frames_to_both(tmp_path: 
 
 
 def test_real_packets_out_of_order_are_the_same_frames_to_both(tmp_path: Path) -> None:
-    """All but those around a SYN: a connection has said nothing before it."""
+    """All but the segments around a SYN, before which a connection sends nothing."""
 
     def shuffled(found: list[Packet]) -> list[Packet]:
         chance = Random(5)
@@ -237,7 +237,7 @@ BENT: dict[str, tuple[list[Segment], bool]] = {
 
 
 @pytest.mark.parametrize("name", BENT)
-def test_what_tcp_bends_is_the_same_frames_to_both(tmp_path: Path, name: str) -> None:
+def test_tcp_variants_give_tshark_and_mockraft_the_same_frames(tmp_path: Path, name: str) -> None:
     segments, in_order = BENT[name]
     path = tmp_path / "bent.pcap"
     path.write_bytes(pcap(packets(segments)))
@@ -259,7 +259,7 @@ FORMS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_what_a_file_bends_is_the_same_frames_to_both(tmp_path: Path, name: str) -> None:
+def test_file_variants_give_tshark_and_mockraft_the_same_frames(tmp_path: Path, name: str) -> None:
     path = tmp_path / "formed"
     path.write_bytes(FORMS[name])
     ours = by_us(path, {FLOW.server_port})

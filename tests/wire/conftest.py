@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
-from mockraft.kafka_jars import classpath
+from mockraft.kafka.jars import classpath
 from mockraft.wire import messages, records
 from mockraft.wire.json_form import from_json
 from mockraft.wire.schema_files import FieldSpec, StructSpec, names, schema
@@ -41,7 +41,7 @@ def generated_class(name: str) -> Any:
 
 
 def random_body(name: str, version: int, chance: Random, manner: str) -> Tree:
-    """A JSON tree that Kafka's converter takes. `manner`: empty, extreme, plain or mixed (a die for every field)."""
+    """A JSON tree that Kafka's converter accepts. `manner`: empty, extreme, plain or mixed (random per field)."""
     return _struct(schema(name).root, version, chance, manner)
 
 
@@ -114,7 +114,7 @@ def _plain(kind: str, chance: Random, manner: str) -> Any:
 
 
 class Answer(NamedTuple):
-    """What Kafka made of a question: bytes and JSON, or the error."""
+    """Kafka's result: bytes and JSON, or the error."""
 
     data: bytes
     tree: Tree
@@ -122,7 +122,7 @@ class Answer(NamedTuple):
 
 
 def ask_java(questions: list[tuple[str, str, int, str]]) -> list[Answer]:
-    """Answers to (what, name, version, JSON or hex), from one process for all of them."""
+    """Results for (operation, name, version, JSON or hex), from one process for all of them."""
     command = ["java", *JAVA_OPTIONS, "-cp", classpath("4.3.1"), str(ORACLE_SOURCE)]
     lines = "".join(f"{what}\t{name}\t{version}\t{payload}\n" for what, name, version, payload in questions)
     ran = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8", timeout=200, check=False)
@@ -141,7 +141,7 @@ def _answer(line: str) -> Answer:
 
 
 def without_records(value: Any) -> Any:
-    """A tree in which records hold nothing: Kafka's converter writes them as empty."""
+    """Return a tree with empty records, as Kafka's converter writes them."""
     if isinstance(value, dict):
         return {
             k: "" if k in ("records", "unalignedRecords") and isinstance(v, str) else without_records(v)
@@ -151,7 +151,7 @@ def without_records(value: Any) -> Any:
 
 
 def message_tree(message: Any, version: int) -> Tree:
-    """A generated class's object in the form of the construct reading: tagged fields only where they were written."""
+    """Convert a generated object to a tree of the construct codec: tagged fields only if they were written."""
     spec = schema(type(message).__name__)
 
     def struct_tree(struct: StructSpec, value: Any) -> Tree:
@@ -174,7 +174,7 @@ def message_tree(message: Any, version: int) -> Tree:
 
 
 class KafkaBody(NamedTuple):
-    """A random body as given to Kafka, and Kafka's bytes and JSON of it."""
+    """A random body as given to Kafka, with Kafka's bytes and JSON for it."""
 
     name: str
     version: int
@@ -228,7 +228,7 @@ def records_emptied() -> Callable[[Any], Any]:
 
 @pytest.fixture(scope="session")
 def sample_bytes(pairs: list[tuple[str, int]]) -> dict[tuple[str, int], bytes]:
-    """One mixed body in bytes for each pair, without Java: written by the codec from a random tree."""
+    """One mixed body as bytes for each pair, without Java: written by the codec from a random tree."""
     chance = Random(7)
 
     def body(name: str, version: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Every frame of real Kafka traffic decodes and re-encodes to the same bytes, and so does all that is packed inside."""
+"""Every frame of real Kafka traffic, and all records inside, decode and re-encode to the same bytes."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def exchanges(request: pytest.FixtureRequest) -> list[Captured]:
 
 
 def rewritten(cls: Any, frame: bytes, header_class: Any, header_version: int, version: int) -> tuple[Any, bytes]:
-    """A frame's body and the frame written again; the construct reading must agree on both."""
+    """Return a frame's body and the frame written again; the construct codec must agree on both."""
     header, offset = header_class.read_from(frame, header_version, 0)
     body, end = cls.read_from(frame, version, offset)
     assert end == len(frame)

@@ -1,4 +1,4 @@
-"""The client connection against a scripted server: handshake, order, timeouts, and answers that are none."""
+"""The client connection against a scripted server: handshake, order, timeouts, and malformed responses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OFFERED = [
 
 @asynccontextmanager
 async def server(answer: Answer) -> AsyncIterator[tuple[int, list[Request]]]:
-    """A listener that answers each request with what `answer` gives; None closes the connection."""
+    """A listener that sends the result of `answer` for each request; None closes the connection."""
     seen: list[Request] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -81,7 +81,7 @@ async def connected(answer: Answer, **options: object) -> AsyncIterator[tuple[Ka
             await connection.close()
 
 
-async def test_shakes_hands_and_speaks_the_newest_version_of_both() -> None:
+async def test_uses_the_newest_common_version_after_the_handshake() -> None:
     async with connected(well) as (connection, seen):
         response = await connection.send(BrokerHeartbeatRequest(broker_id=7))
         assert response.is_caught_up
@@ -129,7 +129,7 @@ async def test_takes_an_older_handshake_when_the_newest_is_refused() -> None:
         assert connection.api_versions[api_keys.BROKER_HEARTBEAT] == (0, 1)
 
 
-async def test_says_which_api_the_other_side_lacks() -> None:
+async def test_names_the_api_that_the_server_lacks() -> None:
     async with connected(well) as (connection, _):
         with pytest.raises(UnsupportedVersionError, match="does not support AllocateProducerIds"):
             await connection.send(AllocateProducerIdsRequest())
@@ -183,7 +183,7 @@ async def test_an_answer_that_is_none_is_a_wire_error_and_the_end(reply: Callabl
         assert not connection.is_open
 
 
-async def test_an_answer_nobody_asked_for_ends_the_connection() -> None:
+async def test_an_unexpected_response_closes_the_connection() -> None:
     async def twice(request: Request) -> bytes | None:
         reply = versions_reply(request)
         return reply if request.api_key != api_keys.API_VERSIONS else reply + reply
@@ -193,7 +193,7 @@ async def test_an_answer_nobody_asked_for_ends_the_connection() -> None:
             await connection.send(BrokerHeartbeatRequest())
 
 
-async def test_nobody_listening_is_told_with_the_address() -> None:
+async def test_connection_refused_names_the_address() -> None:
     async with server(well) as (port, _):
         pass
     with pytest.raises(DisconnectedError, match=f"cannot connect to 127.0.0.1:{port}"):
@@ -228,7 +228,7 @@ async def test_closing_twice_is_closing_once() -> None:
 
 
 async def called_back(connection: KafkaConnection, timeout_ms: int = 5000) -> object:
-    """What `send_soon` calls back with."""
+    """The outcome passed to the callback of `send_soon`."""
     came: asyncio.Future[object] = asyncio.get_running_loop().create_future()
     assert connection.send_soon(BrokerHeartbeatRequest(broker_id=1), came.set_result, timeout_ms)
     return await asyncio.wait_for(came, 10)
@@ -253,7 +253,7 @@ async def test_an_answer_can_be_called_back_without_a_task() -> None:
         ("nonsense", WireError),
     ],
 )
-async def test_what_send_would_raise_is_called_back(trouble: str, error: type[Exception]) -> None:
+async def test_send_soon_passes_errors_to_the_callback(trouble: str, error: type[Exception]) -> None:
     async def badly(request: Request) -> bytes | None:
         if request.api_key == api_keys.API_VERSIONS:
             return versions_reply(request)
@@ -273,7 +273,7 @@ async def test_an_api_the_other_side_lacks_is_raised_at_once_without_a_task_too(
             connection.send_soon(AllocateProducerIdsRequest(), print, 5000)
 
 
-async def test_a_connection_that_is_broken_off_tells_who_waits() -> None:
+async def test_an_aborted_connection_fails_pending_requests() -> None:
     async def silent(request: Request) -> bytes | None:
         if request.api_key == api_keys.API_VERSIONS:
             return versions_reply(request)

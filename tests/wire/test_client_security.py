@@ -1,4 +1,4 @@
-"""The client's side of TLS and SASL, against a controller of ours; real ones are in tests/real_kafka."""
+"""The client's side of TLS and SASL, against mockraft's controller; tests/real_kafka has Kafka's."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.certificates import CertificateAuthority
+from mockraft.kafka.certificates import CertificateAuthority
 from mockraft.server.clock import VirtualClock
 from mockraft.wire import api_keys, client, sasl
 from mockraft.wire.client_security import ClientSecurity, read_properties, security_of
@@ -79,7 +79,7 @@ async def test_shows_its_certificate(controller: Callable[..., Controller], auth
         (SaslLogin("SCRAM-SHA-512", "nobody", "wrong"), "invalid credentials with SASL mechanism SCRAM-SHA-512"),
     ],
 )
-async def test_is_told_that_it_may_not_come_in(
+async def test_wrong_credentials_fail_authentication(
     controller: Callable[..., Controller], login: SaslLogin, told: str
 ) -> None:
     async with controller("SASL_PLAINTEXT") as running:
@@ -95,9 +95,7 @@ async def test_a_mechanism_that_is_not_enabled_is_named(controller: Callable[...
             await connected(running, ClientSecurity("SASL_PLAINTEXT", login=ALICE))
 
 
-async def test_a_stranger_at_the_other_end_is_not_spoken_to(
-    controller: Callable[..., Controller], tmp_path: Path
-) -> None:
+async def test_an_untrusted_server_is_refused(controller: Callable[..., Controller], tmp_path: Path) -> None:
     stranger = CertificateAuthority(tmp_path)
     async with controller("SASL_SSL") as running:
         with pytest.raises(client.DisconnectedError, match="certificate verify failed"):
@@ -138,7 +136,7 @@ def test_a_server_that_does_not_play_by_the_rules_is_left(challenge: bytes) -> N
         tokens.send(challenge)
 
 
-def test_a_server_must_prove_that_it_knows_the_password() -> None:
+def test_a_server_signature_must_match() -> None:
     tokens = sasl.tokens(BOB["SCRAM-SHA-256"], "nonce")
     next(tokens)
     tokens.send(b"r=nonce1,s=AAAA,i=4096")
@@ -182,6 +180,6 @@ def test_kafkas_client_properties_are_understood(tmp_path: Path) -> None:
         ({"security.protocol": "SSL", "ssl.truststore.location": "/a.jks"}, "PEM files only"),
     ],
 )
-def test_what_cannot_be_followed_is_named(properties: dict[str, str], reason: str) -> None:
+def test_unsupported_properties_are_named(properties: dict[str, str], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         security_of(properties)

@@ -19,7 +19,7 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
 API_VERSIONS_FRAME = bytes.fromhex("00120004000000010004333030300012") + b"apache-kafka-java\x06" + b"4.3.1\x00"
-"""What a 4.3.1 controller sends first."""
+"""The first bytes that a 4.3.1 controller sends."""
 
 
 def framed(*frames: bytes) -> bytes:
@@ -52,7 +52,7 @@ def test_random_slices_give_the_same_frames() -> None:
         assert received == frames
 
 
-def test_tells_what_is_held_of_a_frame() -> None:
+def test_reports_the_buffered_part_of_a_frame() -> None:
     reader = FrameReader()
     assert reader.receive_data(b"\0\0") == []
     assert (reader.partial_bytes, reader.awaited_bytes) == (2, 4)
@@ -111,7 +111,7 @@ def test_writes_a_captured_request() -> None:
     assert write_request(message, 4, 1, "3000") == framed(API_VERSIONS_FRAME)
 
 
-def test_a_heartbeat_as_a_broker_sends_it() -> None:
+def test_writes_a_heartbeat_like_a_broker() -> None:
     frame = bytes.fromhex("003f00020000000200013100000000010000000000000011000000000000001001000000")[:-1]
     request = parse_request(frame)
     body = BrokerHeartbeatRequest.read(frame[request.body_offset :], 2)

@@ -14,7 +14,7 @@ HEARTBEAT_RESPONSE = bytes.fromhex("00000000 004d 01 00 00 00")
 
 
 def covered(explanation: Explanation) -> int:
-    """How many bytes the lines cover, each once and in order."""
+    """Return the number of bytes that the lines cover, each once and in order."""
     end = 0
     for line in explanation.lines:
         assert line.offset == end, (explanation.title, line)
@@ -30,7 +30,7 @@ def whole(frame: bytes) -> bytes:
     return len(frame).to_bytes(4) + frame
 
 
-def test_says_what_every_byte_is() -> None:
+def test_explains_every_byte() -> None:
     explanation = explain.explain_body("BrokerHeartbeatResponse", 1, HEARTBEAT_RESPONSE)
     assert explanation.error is None
     assert [(line.offset, line.length, line.path, line.type, line.value) for line in explanation.lines] == [
@@ -130,7 +130,7 @@ def test_a_batch_cut_by_a_fetch_limit_is_explained_as_far_as_it_goes() -> None:
         ("000000ff 00120000 00000000 ffff", "size", "says 255 bytes, 10 follow"),
     ],
 )
-def test_a_broken_frame_says_where(data: str, field: str, what: str) -> None:
+def test_a_malformed_frame_is_explained_up_to_the_fault(data: str, field: str, what: str) -> None:
     error = explain.explain_request(bytes.fromhex(data)).error
     assert error is not None
     assert error.field == field

@@ -1,4 +1,4 @@
-"""Whatever the bytes: a message or a WireError, nothing else, in bounded time and memory."""
+"""Any bytes give a message or a WireError, nothing else, in bounded time and memory."""
 
 import time
 import tracemalloc
@@ -12,7 +12,9 @@ from mockraft.wire import schema_reading
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json
 
-MUTANTS = 100_000
+from ..budgets import budget
+
+MUTANTS = budget(30_000, 100_000)
 MESSAGE_SECONDS_MAX = 1.0
 # What a refused body may cost beyond a fixed amount, for each of its bytes: objects are larger than their bytes.
 MEMORY_FACTOR = 200
@@ -31,7 +33,7 @@ BOMBS = (
 
 
 def mutant(data: bytes, chance: Random) -> bytes:
-    """`data` with one thing wrong: a bit, a byte, bytes taken out or put in, a length bomb, or its end cut off."""
+    """`data` with one fault: a bit, a byte, bytes removed or inserted, an excessive length, or a truncated end."""
     at = chance.randrange(len(data) + 1)
     match chance.randrange(7):
         case 0 if at < len(data):

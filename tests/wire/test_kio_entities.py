@@ -1,4 +1,4 @@
-"""kio's entities for mockraft's messages and back."""
+"""Conversion of mockraft's messages to kio's entities and back."""
 
 import subprocess
 import sys
@@ -52,14 +52,14 @@ def test_control_records_are_entities_too() -> None:
     assert kio_entities.from_kio(entity) == (record, 0)
 
 
-def test_what_is_no_whole_message_of_kio_is_refused() -> None:
+def test_refuses_anything_but_whole_kio_messages() -> None:
     listener = KioListener(name="PLAINTEXT", host="b1", port=9092, security_protocol=0)
     for wrong in (listener, BrokerHeartbeatRequest(), {"brokerId": 1}):
         with pytest.raises(TypeError, match="no message that mockraft knows"):
             kio_entities.from_kio(wrong)
 
 
-def test_what_kio_does_not_have_or_hold_is_said() -> None:
+def test_reports_messages_and_values_that_kio_lacks() -> None:
     with pytest.raises(LookupError, match=r"kio has no RegisterBrokerRecord v0"):
         kio_entities.to_kio(records.by_name("RegisterBrokerRecord")(), 0)
     with pytest.raises(LookupError, match=r"v9"):

@@ -1,4 +1,4 @@
-"""The rooms of generated classes: lookups, header versions, lazy imports, and what every message promises."""
+"""The packages of generated classes: lookups, header versions, lazy imports, and the members of every message."""
 
 import pickle
 import subprocess
@@ -56,7 +56,7 @@ class TestLookups:
             lambda: messages.response_header_version(4711, 0),
         ],
     )
-    def test_what_is_not_there_is_a_wire_error(self, look_up: Any) -> None:
+    def test_unknown_names_and_keys_raise_wire_error(self, look_up: Any) -> None:
         with pytest.raises(WireError, match="there is no"):
             look_up()
 
@@ -89,7 +89,7 @@ class TestHeaderVersions:
 
 
 class TestKafkasOwnBytes:
-    """Bytes that were seen between a real broker and a real controller."""
+    """Bytes captured between a real broker and a real controller."""
 
     @pytest.mark.parametrize(
         ("cls", "version", "text"),
@@ -114,7 +114,7 @@ class TestMessage:
         read = CreateTopicsRequest.read(CreateTopicsRequest(topics=[CreatableTopic(name="t")]).write(7), 7)
         assert field_names(type(read)) == names
 
-    def test_an_error_says_message_version_field_and_offset(self) -> None:
+    def test_an_error_has_message_version_field_and_offset(self) -> None:
         with pytest.raises(WireError) as caught:
             BrokerHeartbeatRequest.read(bytes(10), 1)
         assert str(caught.value) == "BrokerHeartbeatRequest v1: the bytes end too soon (offset 0)"

@@ -52,7 +52,7 @@ def test_every_metadata_record_comes_back_in_every_version(record_class: type) -
         (b"\x01\x14\x00\x00\x00", "1 bytes after"),
     ],
 )
-def test_what_is_not_a_known_record_is_refused(value: bytes, message: str) -> None:
+def test_refuses_unknown_records(value: bytes, message: str) -> None:
     with pytest.raises(WireError, match=message):
         metadata_log_frame.decode(value)
 

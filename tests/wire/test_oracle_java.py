@@ -1,4 +1,4 @@
-"""Kafka's own generated classes say what the bytes and the JSON of a message are."""
+"""Comparison with Kafka's own generated classes: bytes and JSON of every message."""
 
 import json
 from random import Random
@@ -105,7 +105,7 @@ def test_records_become_their_size_as_in_kafkas_request_log(
         assert to_json(message, body.version, records_as_size=True) == answer.tree
 
 
-def test_what_kafka_cannot_read_is_refused(sample_bytes: Any, class_of: Any, kafka_answers: Any) -> None:
+def test_refuses_bytes_that_kafka_refuses(sample_bytes: Any, class_of: Any, kafka_answers: Any) -> None:
     chance = Random(77)
     questions = [(n, v, scratched(data, chance)) for (n, v), data in sample_bytes.items() if data for _ in range(15)]
     answers = kafka_answers([("read", name, version, data.hex()) for name, version, data in questions])
@@ -117,14 +117,14 @@ def test_what_kafka_cannot_read_is_refused(sample_bytes: Any, class_of: Any, kaf
 
 
 def scratched(data: bytes, chance: Random) -> bytes:
-    """The data with a byte changed, or with some bytes put in or taken out."""
+    """Return the data with a byte changed, or with some bytes inserted or removed."""
     at = chance.randrange(len(data))
     into = chance.choice((b"", b"\x00", b"\x01", b"\xff", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x80\x00"))
     return data[:at] + into + data[at + 1 :]
 
 
 def with_strange_tags(name: str, version: int, tree: dict[str, Any]) -> dict[str, Any]:
-    """The tree with unknown tagged fields in the message and in every struct inside."""
+    """Return the tree with unknown tagged fields in the message and in every struct inside."""
 
     def inside(spec: Any, tree: dict[str, Any]) -> dict[str, Any]:
         strange = dict(tree)

@@ -1,7 +1,7 @@
-"""kio, a codec with a native reader, agrees wherever it can.
+"""Comparison with kio, a codec with a native reader, for everything that it supports.
 
-What kio 0.6.5 cannot do, so that its bodies here are tame: an error code outside its enum, negative or very large
-milliseconds, unknown tagged fields, a uint16 or float64 at its ends; and it has no metadata records at all.
+kio 0.6.5 does not support error codes outside its enum, negative or very large milliseconds, unknown tagged fields, the
+limits of uint16 and float64, and metadata records; the bodies here avoid them.
 """
 
 import datetime
@@ -23,7 +23,7 @@ METADATA_RECORDS = {name for name in names() if schema(name).kind == "metadata"}
 
 
 def kio_class(name: str, version: int) -> Any:
-    """kio's class; its index goes by the API's name for requests and responses."""
+    """Return kio's class; its index uses the API's name for requests and responses."""
     kind = schema(name).kind
     api = name.removesuffix({"request": "Request", "response": "Response"}.get(kind, ""))
     key = "".join(f"_{c.lower()}" if c.isupper() else c for c in api).removeprefix("_")
@@ -35,7 +35,7 @@ def kio_class(name: str, version: int) -> Any:
 
 
 def tame(tree: Any, key: str = "") -> Any:
-    """The tree with error codes that kio knows and believable times."""
+    """Return the tree with error codes and times that kio supports."""
     if isinstance(tree, dict):
         return {k: tame(v, k) for k, v in tree.items()}
     if isinstance(tree, list):
@@ -49,7 +49,7 @@ def tame(tree: Any, key: str = "") -> Any:
 
 
 def leaves(value: Any) -> list[Any]:
-    """The values of kio's entity in field order, with kio's types undone."""
+    """Return the values of kio's entity in field order, converted to plain types."""
     if isinstance(value, tuple):
         return [len(value), *(leaf for v in value for leaf in leaves(v))]
     if hasattr(value, "__dataclass_fields__"):
@@ -59,7 +59,7 @@ def leaves(value: Any) -> list[Any]:
 
 
 def our_leaves(struct: StructSpec, message: Any, version: int) -> list[Any]:
-    """The values of a generated class's object, in field order, of the fields that the version has."""
+    """Return the values of a generated object, in field order, of the fields that the version has."""
     found: list[Any] = []
     for field in struct.fields:
         if field.versions.covers(version):

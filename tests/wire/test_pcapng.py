@@ -18,7 +18,7 @@ START_NS = 1_700_000_000_123_456_789
 
 
 def written(path: Path, client: tuple[str, int] = CLIENT, server: tuple[str, int] = SERVER) -> list[int]:
-    """One connection with a question and a long answer; gives the offsets of the two."""
+    """Write one connection with a request and a long response; return the offsets of the two."""
     with path.open("wb") as file:
         writer = PcapngWriter(file)
         flow = writer.connect(client, server, START_NS)
@@ -32,7 +32,7 @@ def written(path: Path, client: tuple[str, int] = CLIENT, server: tuple[str, int
 
 
 def runs(path: Path) -> list[dict[str, Any]]:
-    """What each side said, one row a stretch of bytes."""
+    """Return the bytes that each side sent, one row per segment."""
     return pa.Table.from_batches([make_runs(segments) for segments in read_segments(path)]).to_pylist()
 
 
@@ -40,7 +40,7 @@ def runs(path: Path) -> list[dict[str, Any]]:
     ("client", "server"),
     [(CLIENT, SERVER), (("::1", 40_000), ("fd00::2", 9093)), (("127.0.0.1", 40_000), ("fd00::2", 9093))],
 )
-def test_what_each_side_said_is_read_back_with_its_times(
+def test_bytes_and_times_of_each_side_are_read_back(
     tmp_path: Path, client: tuple[str, int], server: tuple[str, int]
 ) -> None:
     path = tmp_path / "x.pcapng"
@@ -54,7 +54,7 @@ def test_what_each_side_said_is_read_back_with_its_times(
     assert max(answer["seg_len"]) == SEGMENT_BYTES_MAX
 
 
-def test_an_offset_is_where_the_first_packet_of_what_was_said_lies(tmp_path: Path) -> None:
+def test_returns_the_offset_of_the_first_packet(tmp_path: Path) -> None:
     path = tmp_path / "x.pcapng"
     question, answer = written(path)
     data = path.read_bytes()

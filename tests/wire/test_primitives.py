@@ -46,7 +46,7 @@ class TestTables:
 
 
 class TestCheckCount:
-    def test_lets_pass_what_the_bytes_can_hold(self) -> None:
+    def test_accepts_lengths_that_the_bytes_can_hold(self) -> None:
         primitives.check_count(bytes(12), 4, 2, 4, "Isr")
         primitives.check_count(bytes(12), 4, -1, 4, "Isr")
         primitives.check_count(b"", 0, primitives.ZERO_SIZE_COUNT_MAX, 0, "Marks")

@@ -53,7 +53,7 @@ def test_control_batches_are_kafkas_byte_for_byte(kafkas: bytes) -> None:
     assert b"".join(written) == kafkas
 
 
-def test_reads_what_kafka_wrote() -> None:
+def test_reads_batches_written_by_kafka() -> None:
     (batch,) = record_batch.read_batches(LOG_HEAD)
     assert (batch.base_offset, batch.last_offset, batch.leader_epoch, batch.is_control) == (0, 2, 1, True)
     assert [record_batch.control_type(key) for key, _ in batch.records] == [
@@ -118,7 +118,7 @@ def test_every_damaged_byte_is_noticed(position: int) -> None:
 
 
 def with_crc(data: bytes) -> bytes:
-    """The batch with the CRC that its bytes have: damage that a CRC does not show."""
+    """Return the batch with a matching CRC, so that the CRC does not reveal the damage."""
     return data[:17] + struct.pack(">I", crc32c(data[21:])) + data[21:]
 
 

@@ -9,7 +9,7 @@ from mockraft.wire.schema_reading import Span
 HEARTBEAT = bytes.fromhex("00000001 0000000000000009 0000000000000010 01 00 00")
 
 
-def test_reads_what_the_spec_says() -> None:
+def test_reads_fields_of_the_spec() -> None:
     tree = schema_reading.read("BrokerHeartbeatRequest", 0, HEARTBEAT)
     assert tree == {
         "brokerId": 1,
@@ -39,7 +39,7 @@ def test_spans_cover_every_byte_once_and_in_order(sample_bytes: Any) -> None:
         assert end == len(data), (name, version)
 
 
-def test_the_break_is_told_by_offset_and_field() -> None:
+def test_errors_have_offset_and_field() -> None:
     data = bytes.fromhex("02 05 6f7264")  # one topic whose name should have four bytes
     spans: list[Span] = []
     with pytest.raises(WireError) as caught:
@@ -59,7 +59,7 @@ def test_the_break_is_told_by_offset_and_field() -> None:
         (HEARTBEAT[:-1] + b"\x01\x00\x00", "tag 0 is not valid in this version"),
     ],
 )
-def test_broken_bytes_are_told(data: bytes, what: str) -> None:
+def test_malformed_bytes_are_reported(data: bytes, what: str) -> None:
     with pytest.raises(WireError, match=what):
         schema_reading.read("BrokerHeartbeatRequest", 0, data)
 

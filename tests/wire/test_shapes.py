@@ -1,4 +1,4 @@
-"""Structs with arrays, read by the shape of their neighbours."""
+"""Structs with arrays, read with the shape of their neighbours."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ PARTITIONS = st.builds(
 
 @pytest.fixture(autouse=True)
 def fresh_shapes() -> Iterator[None]:
-    """No shape is known at the start."""
+    """Start without known shapes."""
     SHAPES.clear()
     yield
     SHAPES.clear()

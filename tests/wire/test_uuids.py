@@ -17,6 +17,6 @@ def test_the_text_reads_back_with_and_without_padding(uuid: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "A", "AAAAAAAAAAAAAAAAAAAAA", "A" * 32, "AAAAAAAAAAAAAAAAAAAA!Q", "é" * 22])
-def test_what_is_no_uuid_is_refused(text: str) -> None:
+def test_refuses_malformed_uuids(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 (base64's own text or ours)
         uuids.read_text(text)

@@ -1090,7 +1090,7 @@ _FLEXIBLE_RESPONSES = {
 
 
 def by_name(name: str) -> type[Message]:
-    """The class of a name; WireError for an unknown one."""
+    """Return the class called `name`. Raises WireError for an unknown one."""
     if name not in _MODULES:
         raise WireError(f"there is no message called {name!r}")
     return globals().get(name) or __getattr__(name)
@@ -1112,7 +1112,7 @@ def __dir__() -> list[str]:
 
 
 def request(api_key: int) -> type[Message]:
-    """The request class of an api key; WireError for an unknown one."""
+    """Return the request class of an API key. Raises WireError for an unknown one."""
     name = REQUESTS.get(api_key)
     if name is None:
         raise WireError(f"there is no request with the api key {api_key}")
@@ -1120,7 +1120,7 @@ def request(api_key: int) -> type[Message]:
 
 
 def response(api_key: int) -> type[Message]:
-    """The response class of an api key; WireError for an unknown one."""
+    """Return the response class of an API key. Raises WireError for an unknown one."""
     name = RESPONSES.get(api_key)
     if name is None:
         raise WireError(f"there is no response with the api key {api_key}")
@@ -1128,7 +1128,7 @@ def response(api_key: int) -> type[Message]:
 
 
 def request_header_version(api_key: int, api_version: int) -> int:
-    """The version of RequestHeader before a request: 2 in flexible versions, 1 otherwise. Kafka's `ApiMessageType`."""
+    """Return the RequestHeader version of a request: 2 in flexible versions, 1 otherwise. Kafka's `ApiMessageType`."""
     flexible_from = _FLEXIBLE_REQUESTS.get(api_key)
     if flexible_from is None:
         raise WireError(f"there is no request with the api key {api_key}")
@@ -1136,9 +1136,9 @@ def request_header_version(api_key: int, api_version: int) -> int:
 
 
 def response_header_version(api_key: int, api_version: int) -> int:
-    """The version of ResponseHeader before a response: 1 in flexible versions, 0 otherwise.
+    """Return the ResponseHeader version of a response: 1 in flexible versions, 0 otherwise.
 
-    ApiVersions is always 0, so that a client can read the answer to a version that the other side has not (KIP-511).
+    ApiVersions is always 0, so that a client can read the response to an unsupported version (KIP-511).
     """
     flexible_from = _FLEXIBLE_RESPONSES.get(api_key)
     if flexible_from is None:

@@ -154,7 +154,7 @@ TYPES = {
 
 
 def by_name(name: str) -> type[Message]:
-    """The class of a name; WireError for an unknown one."""
+    """Return the class called `name`. Raises WireError for an unknown one."""
     if name not in _MODULES:
         raise WireError(f"there is no record called {name!r}")
     return globals().get(name) or __getattr__(name)
@@ -176,7 +176,7 @@ def __dir__() -> list[str]:
 
 
 def by_type(api_key: int) -> type[Message]:
-    """The metadata record class of a record type; WireError for an unknown one. Kafka's `MetadataRecordType`."""
+    """Return the metadata record class of a record type (Kafka's `MetadataRecordType`). Raises WireError if unknown."""
     name = TYPES.get(api_key)
     if name is None:
         raise WireError(f"there is no metadata record of type {api_key}")

@@ -1,5 +1,5 @@
 // @ts-check
-/** The HTTP API as this page uses it; a refusal is a Problem (RFC 9457), a missing token is asked for once. */
+/** The HTTP API as this page uses it; errors are Problems (RFC 9457), a missing token is requested once. */
 import { h } from "./dom.js";
 
 const TOKEN = "mockraft-token";
@@ -21,7 +21,7 @@ export class Problem extends Error {
 let asking = null;
 
 /**
- * A response that is well; the token is asked for when the server wants one.
+ * Return a successful response; request the token if the server requires one.
  * @param {string} path
  * @param {RequestInit} [options]
  * @returns {Promise<Response>}
@@ -53,8 +53,8 @@ export async function get(path) {
  * @returns {Promise<any>}
  */
 export async function send(method, path, body) {
-  const said = body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } };
-  const response = await request(path, { method, ...said });
+  const options = body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } };
+  const response = await request(path, { method, ...options });
   const text = await response.text();
   return text ? JSON.parse(text) : null;
 }
@@ -65,11 +65,11 @@ function askToken(wasWrong) {
     const field = h("input", { id: "token", type: "password", autocomplete: "off", required: true });
     const dialog = h("dialog", { class: "sheet", "aria-labelledby": "token-title" },
       h("form", { method: "dialog" },
-        h("h2", { id: "token-title" }, "This controller wants a token"),
+        h("h2", { id: "token-title" }, "This controller requires a token"),
         wasWrong && h("p", { class: "error", role: "alert" }, "That token was refused."),
         h("label", { for: "token" }, "Token"), field,
-        h("p", { class: "note" }, "It is what the file of --admin-token-file holds, and is kept until this tab closes."),
-        h("button", { class: "main" }, "Go on")));
+        h("p", { class: "note" }, "The content of the file given as --admin-token-file; it is kept until this tab is closed."),
+        h("button", { class: "main" }, "Continue")));
     dialog.addEventListener("cancel", (/** @type {Event} */ event) => event.preventDefault());
     dialog.addEventListener("close", () => {
       sessionStorage.setItem(TOKEN, field.value);

@@ -69,7 +69,7 @@ export class Chart {
       pen.lineTo(x(pointed), height - BOTTOM);
       pen.stroke();
     }
-    this.tell(pointed, largest);
+    this.label(pointed, largest);
   }
 
   /**
@@ -133,12 +133,12 @@ export class Chart {
   }
 
   /** @param {number} second @param {number} largest */
-  tell(second, largest) {
-    const told = this.series.map(({ name, color, values }) => ({ name, color, value: number(values.get(second)) }));
+  label(second, largest) {
+    const values = this.series.map(({ name, color, values }) => ({ name, color, value: number(values.get(second)) }));
     this.legend.replaceChildren(
-      ...told.map(({ name, color, value }) => h("span", {}, h("i", { class: `swatch ${color.slice(2)}` }), `${name} `, h("b", {}, value))),
+      ...values.map(({ name, color, value }) => h("span", {}, h("i", { class: `swatch ${color.slice(2)}` }), `${name} `, h("b", {}, value))),
       h("span", { class: "note" }, this.unit));
-    const now = told.map(({ name, value }) => `${name} ${value}`).join(", ");
+    const now = values.map(({ name, value }) => `${name} ${value}`).join(", ");
     this.canvas.setAttribute("aria-label", `${this.title} (${this.unit}): ${now}; at most ${number(largest)} in the last five minutes`);
   }
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** The side pane in which one thing is looked at closely; on a phone it covers the list. */
+/** The side pane with the details of one item; on a phone it covers the list. */
 import { announce, fill, h } from "./dom.js";
 
 export class Detail {
@@ -36,7 +36,7 @@ export class Detail {
   }
 }
 
-/** Terms and what they are. @param {[string, import("./dom.js").Child][]} pairs */
+/** A list of terms and values. @param {[string, import("./dom.js").Child][]} pairs */
 export function facts(pairs) {
   return h("dl", { class: "facts" }, pairs
     .filter(([, value]) => value !== null && value !== undefined && value !== "")

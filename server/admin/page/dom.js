@@ -1,5 +1,5 @@
 // @ts-check
-/** Elements without markup: every string becomes a text node, so nothing that a client says is read as HTML. */
+/** Elements without markup: every string becomes a text node, so nothing that a client sends is parsed as HTML. */
 
 /** @typedef {string | number | null | undefined | false | Node} Child */
 
@@ -22,7 +22,7 @@ export function h(tag, attributes = {}, ...children) {
 }
 
 /**
- * Have an element hold these and nothing else.
+ * Replace the children of an element.
  * @param {Element} element
  * @param {...(Child | Child[])} children
  */
@@ -32,16 +32,16 @@ export function fill(element, ...children) {
 }
 
 /**
- * Set a text only where it differs, so that a selection or a screen reader is left in peace.
+ * Set a text only where it differs, so that selections and screen readers are not disturbed.
  * @param {Element} element
  * @param {string} text
  */
-export function say(element, text) {
+export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
 /**
- * One child per item, made once and told of changes, so that focus outlives a refresh.
+ * One child per item, created once and updated, so that focus survives a refresh.
  * @template T
  * @param {Element} container
  * @param {(item: T) => string} keyOf
@@ -87,9 +87,9 @@ export function clockTime(ms) {
   return `${seconds}.${String(at.getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** Tell what happened, to eyes and to screen readers. @param {string} text @param {"good" | "bad"} [tone] */
+/** Announce an event, visibly and to screen readers. @param {string} text @param {"good" | "bad"} [tone] */
 export function announce(text, tone = "good") {
-  const place = document.getElementById("said");
+  const place = document.getElementById("announcement");
   if (!place) return;
   place.className = `shown ${tone}`;
   place.textContent = text;

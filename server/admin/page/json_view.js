@@ -1,5 +1,5 @@
 // @ts-check
-/** Decoded bodies as JSON that folds: native disclosure elements, so keyboard and screen readers know them. */
+/** Decoded bodies as collapsible JSON: native disclosure elements work with keyboard and screen readers. */
 import { h, many } from "./dom.js";
 
 const OPEN_DEPTH = 2;

@@ -1,7 +1,7 @@
 // @ts-check
 /** The page's frame: panels by address, health, theme and the keyboard. */
 import { get } from "./api.js";
-import { announce, eachOf, fill, h, number, say } from "./dom.js";
+import { announce, eachOf, fill, h, number, setText } from "./dom.js";
 import { brokersPanel } from "./panels/brokers.js";
 import { faultsPanel } from "./panels/faults.js";
 import { metadataLogPanel } from "./panels/metadata_log.js";
@@ -32,8 +32,8 @@ const PANELS = [
 ];
 const SHORTCUTS = [
   ["1 … 7", "a panel"], ["/", "search"], ["↑ ↓ or k j, Page Up, Page Down, Home, End", "move in a list"],
-  ["Enter", "open what is chosen"], ["Escape", "close, or follow new lines again"], ["p", "pause the requests"],
-  ["n", "begin a stub"], ["t", "dark or light"], ["?", "this help"],
+  ["Enter", "open the selected row"], ["Escape", "close, or follow new lines again"], ["p", "pause the requests"],
+  ["n", "write a stub"], ["t", "dark or light"], ["?", "this help"],
 ];
 const THEMES = ["system", "dark", "light"];
 
@@ -87,7 +87,7 @@ async function refresh(panel) {
 const renderFacts = eachOf(byId("health"), (/** @type {Fact} */ { name }) => name, ({ name, to }) => {
   const value = h("b", {});
   const element = h(to ? "a" : "span", { href: to }, name && h("span", { class: "name" }, name), " ", value);
-  return { element, update: (fact) => { say(value, fact.value); element.className = `fact ${fact.tone ?? ""}`; } };
+  return { element, update: (fact) => { setText(value, fact.value); element.className = `fact ${fact.tone ?? ""}`; } };
 });
 
 async function refreshHealth() {
@@ -119,7 +119,7 @@ function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   localStorage.setItem("mockraft-theme", theme);
   const button = byId("theme");
-  say(button, { system: "◐", dark: "●", light: "○" }[theme] ?? "◐");
+  setText(button, { system: "◐", dark: "●", light: "○" }[theme] ?? "◐");
   button.setAttribute("aria-label", `Theme: ${theme}`);
   button.title = `Theme: ${theme} (t)`;
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** The last lines of the journal as they come: one bounded ring, counts by second for the charts, and who is told. */
+/** The newest lines of the journal: a bounded ring, counts by second for the charts, and listeners. */
 import { get } from "./api.js";
 import { follow } from "./stream.js";
 
@@ -31,7 +31,7 @@ const SLOW_ON_PURPOSE = "Fetch";
 /** @param {Line} line */
 export const lineKey = (line) => String(line.id);
 
-/** Whether a stub answered, or had a hand in the controller's answer. @param {Line} line */
+/** True if a stub answered or changed the controller's answer. @param {Line} line */
 export const isStubbed = (line) => line.servedBy !== "controller" || line.matched !== null;
 
 /** @param {Line} line */
@@ -41,25 +41,25 @@ class RequestsSeen {
   constructor() {
     /** @type {Line[]} oldest first */
     this.lines = [];
-    /** How many came since the page was opened, those that were there before included. */
+    /** Number of lines so far, including those before the page was opened. */
     this.total = 0;
     this.isOpen = false;
     /** @type {Map<number, Second>} */
     this.seconds = new Map();
-    /** The controller's time, as far as lines tell. */
+    /** The controller's time, from the newest line. */
     this.latestMs = 0;
     /** @type {Set<() => void>} */
     this.listeners = new Set();
     this.lastId = 0;
   }
 
-  /** Begin with what the journal holds, then follow it. */
+  /** Load what the journal holds, then follow it. */
   async start() {
     await get(`v1/requests?limit=${LINES_MAX}`).then(({ requests }) => this.take(requests)).catch(() => {});
     follow(
       () => `v1/requests/stream?since=${this.lastId}`,
       (event, data) => event === "requests" && this.take(data.requests),
-      (isOpen) => { this.isOpen = isOpen; this.tell(); },
+      (isOpen) => { this.isOpen = isOpen; this.notify(); },
     );
   }
 
@@ -72,7 +72,7 @@ class RequestsSeen {
     }
     this.total += lines.length;
     if (this.lines.length > LINES_MAX * 1.1) this.lines = this.lines.slice(-LINES_MAX);
-    this.tell();
+    this.notify();
   }
 
   /** @param {Line} line */
@@ -96,10 +96,10 @@ class RequestsSeen {
 
   clear() {
     this.lines = [];
-    this.tell();
+    this.notify();
   }
 
-  tell() {
+  notify() {
     for (const listener of this.listeners) listener();
   }
 

@@ -1,12 +1,12 @@
 // @ts-check
-/** Server-sent events by fetch, which unlike EventSource can say a token; it comes back when the connection ends. */
+/** Server-sent events by fetch, which unlike EventSource can send a token; it reconnects when the connection ends. */
 import { request } from "./api.js";
 
 const AGAIN_MS = 1000;
 
 /**
  * Follow a stream for as long as the page lives.
- * @param {() => string} path asked anew for each connection
+ * @param {() => string} path called for each connection
  * @param {(event: string, data: any) => void} onEvent
  * @param {(isOpen: boolean) => void} onState
  */
@@ -17,7 +17,7 @@ export async function follow(path, onEvent, onState) {
       onState(true);
       await readEvents(/** @type {ReadableStream<Uint8Array>} */ (response.body), onEvent);
     } catch {
-      // A server that is away: the next round tries again, and the health bar says so meanwhile.
+      // The server is not reachable: the next round tries again; the health bar shows it meanwhile.
     }
     onState(false);
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A grid of many rows of which only those in sight are in the document. Rows have one height; arrow keys, Page Up and
- * Down, Home and End move the active row, Enter opens it. New rows above do not move what is being read.
+ * A grid of many rows, of which only the visible ones are in the document. Rows have one height; arrow keys, Page Up and
+ * Down, Home and End move the active row, Enter opens it. New rows above do not move the visible rows.
  */
 import { fill, h } from "./dom.js";
 
@@ -53,21 +53,21 @@ export class VirtualList {
     new ResizeObserver(() => this.measure()).observe(this.viewport);
   }
 
-  /** Read anew where the layout may have changed, not for each frame. */
+  /** Read again when the layout may have changed, not for each frame. */
   measure() {
     this.rowHeight = parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) || 28;
     this.body.style.height = `${this.items.length * this.rowHeight}px`;
     this.draw();
   }
 
-  /** Whether the newest rows, at the top, are what is looked at. */
+  /** True if the newest rows, at the top, are visible. */
   get isAtTop() {
     return this.viewport.scrollTop < this.rowHeight / 2;
   }
 
   /**
    * @param {T[]} items
-   * @param {number} [addedAbove] how many of them are new at the top
+   * @param {number} [addedAbove] number of new ones at the top
    */
   show(items, addedAbove = 0) {
     const hold = addedAbove > 0 && (!this.isAtTop || this.activeKey !== null);
@@ -133,7 +133,7 @@ export class VirtualList {
     this.draw();
   }
 
-  /** No row is active any more, and new ones are followed again. */
+  /** Deactivate the row and follow new ones again. */
   release() {
     this.activeKey = null;
     this.draw();

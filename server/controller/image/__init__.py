@@ -1,4 +1,16 @@
-"""The metadata image: what all records together say. Only records change it."""
+"""The metadata image: the state that all records together define. Only records change it.
+
+Mirrors Kafka's MetadataImage and its deltas, but is one mutable object: `Image.apply(record, offset)` is the only
+way to change it, and `to_records(version)` returns the records of a snapshot, in MetadataImage.write's order.
+
+`cluster`, `topics`, `settings` and `security` are its parts. Two indexes keep hot paths independent of cluster size:
+`partition_index` (partitions by broker and directory, as BrokersToIsrs) and `acl_index` (by resource, AclCache).
+
+`partition_index` (partitions by broker and directory: BrokersToIsrs) and `acl_index` (ACLs by resource: AclCache).
+so that a reader may keep one; records of an open transaction are not visible before its end (KIP-868).
+
+Nothing here decides or validates: a record that is in the log is applied as it is.
+"""
 
 from mockraft.server.controller.image.cluster import (
     BrokerRegistration,

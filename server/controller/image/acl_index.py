@@ -1,9 +1,9 @@
-"""ACLs by what they are about, so that a decision costs the same among a hundred ACLs and a hundred thousand."""
+"""ACLs indexed by resource, so that a decision costs the same with a hundred ACLs and a hundred thousand."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mockraft.server.controller.acl_types import WILDCARD, AclOperation, PatternType, PermissionType
+from mockraft.server.controller.security.acl_types import WILDCARD, AclOperation, PatternType, PermissionType
 
 if TYPE_CHECKING:
     from mockraft.server.controller.image.security import AccessControlEntry
@@ -14,11 +14,11 @@ _IMPLIED_BY: Final[dict[int, tuple[AclOperation, ...]]] = {
     AclOperation.DESCRIBE: (AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER),
     AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),
 }
-"""What allows an operation besides itself and ALL; a denial implies nothing (StandardAuthorizerData.findResult)."""
+"""Operations whose permission implies the key; a denial implies nothing (StandardAuthorizerData.findResult)."""
 
 
 class Verdict(NamedTuple):
-    """What the ACLs on a resource say; `has_acls` is whether there are any, of whichever principal."""
+    """Result of a look-up of a resource's ACLs; `has_acls` is True if any ACL matches, of any principal."""
 
     denied: bool
     allowed: bool
@@ -26,7 +26,7 @@ class Verdict(NamedTuple):
 
 
 _Rules = dict[tuple[str, str], tuple[int, int]]
-"""By (principal, host): bits of the operations that are denied, and of those that are allowed."""
+"""Bits of the denied and of the allowed operations, by (principal, host)."""
 
 
 class _Patterns:
@@ -38,11 +38,11 @@ class _Patterns:
         self.lengths: Counter[int] = Counter()
 
     def of(self, acl: "AccessControlEntry") -> dict[str, _Rules]:
-        """The patterns of the ACL's type, by name."""
+        """Return the patterns of the ACL's type, by name."""
         return self.prefixed if acl.pattern_type == PatternType.PREFIXED else self.literal
 
     def matching(self, name: str) -> list[_Rules]:
-        """The rules of each pattern that takes in this name."""
+        """Return the rules of each pattern that matches this name."""
         found = [self.literal[each] for each in {name, WILDCARD} if each in self.literal]
         for length in self.lengths:
             if length <= len(name):
@@ -68,7 +68,7 @@ class AclIndex:
         return bool(denied & asked_denied | allowed & asked_allowed)
 
     def add(self, acl: "AccessControlEntry") -> None:
-        """Take in an ACL that is not there yet."""
+        """Add an ACL."""
         patterns = self._by_type.setdefault(acl.resource_type, _Patterns())
         by_name = patterns.of(acl)
         if acl.resource_name not in by_name and by_name is patterns.prefixed:
@@ -79,7 +79,7 @@ class AclIndex:
         rules[whose] = old_denied | denied, old_allowed | allowed
 
     def remove(self, acl: "AccessControlEntry") -> None:
-        """Forget an ACL that is there."""
+        """Remove an ACL."""
         patterns = self._by_type[acl.resource_type]
         by_name = patterns.of(acl)
         rules = by_name[acl.resource_name]
@@ -97,7 +97,7 @@ class AclIndex:
             patterns.lengths = +patterns.lengths
 
     def verdict(self, principal: str, host: str, operation: int, resource_type: int, resource_name: str) -> Verdict:
-        """What the ACLs say to this operation of the principal from this address, in text, on one resource."""
+        """Return the decision on an operation of the principal from this address on one resource."""
         patterns = self._by_type.get(resource_type)
         matching = () if patterns is None else patterns.matching(resource_name)
         denied_by = 1 << operation | 1 << AclOperation.ALL

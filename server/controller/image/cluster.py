@@ -1,10 +1,10 @@
-"""Registered brokers and controllers, as the records left them (Kafka's ClusterControlManager, BrokerRegistration)."""
+"""Registered brokers and controllers (Kafka's ClusterControlManager, BrokerRegistration)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from mockraft.server.controller.features import MetadataVersion
 from mockraft.server.controller.image import directory_ids
+from mockraft.server.controller.settings.features import MetadataVersion
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
@@ -35,7 +35,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class VersionRange:
-    """The levels of one feature that a node supports, both ends included."""
+    """Supported levels of one feature of a node, inclusive."""
 
     min_version: int
     max_version: int
@@ -43,10 +43,10 @@ class VersionRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistration:
-    """One broker. Directories are 16-byte ids, `log_dirs` in Java's order; `cordoned_log_dirs` None is not known.
+    """One broker. Directories are 16-byte ids, `log_dirs` in Java's order; `cordoned_log_dirs` None: unknown.
 
-    `registration_offset` is that of the RegisterBrokerRecord (of the snapshot, when it came from one).
-    `offline_log_dirs` are those that were told offline since.
+    `registration_offset` is that of the RegisterBrokerRecord (of the snapshot, if loaded from one). `offline_log_dirs`
+    are those reported offline since.
     """
 
     broker_id: int
@@ -65,22 +65,22 @@ class BrokerRegistration:
 
     @property
     def is_active(self) -> bool:
-        """Whether it may lead: neither fenced nor on its way down."""
+        """True if it may lead: neither fenced nor shutting down."""
         return not self.fenced and not self.in_controlled_shutdown
 
     @property
     def has_uncordoned_log_dirs(self) -> bool:
-        """Whether a new replica may be placed on it (KIP-1066)."""
+        """True if a new replica may be placed on it (KIP-1066)."""
         return (
             not self.log_dirs or self.cordoned_log_dirs is None or not set(self.log_dirs) <= {*self.cordoned_log_dirs}
         )
 
     def has_online_dir(self, directory_id: bytes) -> bool:
-        """Whether a replica assigned to this directory is online."""
+        """Return True if a replica assigned to this directory is online."""
         return directory_ids.is_online(directory_id, self.log_dirs)
 
     def to_record(self, version: MetadataVersion) -> RecordAt:
-        """The RegisterBrokerRecord that makes this registration again, as far as the version can say it."""
+        """Return the RegisterBrokerRecord of this registration, as far as the version can express it."""
         cordoned = self.cordoned_log_dirs if "cordoned_log_dirs" in version.supports else None
         record = RegisterBrokerRecord(
             broker_id=self.broker_id,
@@ -106,7 +106,7 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRegistration:
-    """One controller that told its endpoints and features (KIP-919)."""
+    """One controller's registration of endpoints and features (KIP-919)."""
 
     controller_id: int
     incarnation_id: bytes
@@ -115,7 +115,7 @@ class ControllerRegistration:
     features: dict[str, VersionRange]
 
     def to_record(self) -> RecordAt:
-        """The RegisterControllerRecord that makes this registration again."""
+        """Return the RegisterControllerRecord of this registration."""
         record = RegisterControllerRecord(
             controller_id=self.controller_id,
             incarnation_id=self.incarnation_id,
@@ -136,7 +136,7 @@ class ControllerRegistration:
 class ClusterImage:
     """All registrations.
 
-    `broker_by_directory` is an index over the brokers' online directories; `changes` counts what happened to brokers.
+    `broker_by_directory` is an index over the brokers' online directories; `changes` counts changes of brokers.
     """
 
     brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
@@ -145,9 +145,9 @@ class ClusterImage:
     changes: int = field(default=0, compare=False)
 
     def default_dir(self, broker_id: int) -> bytes:
-        """Directory of a new replica on this broker (ClusterControlManager.defaultDir).
+        """Return the directory of a new replica on this broker (ClusterControlManager.defaultDir).
 
-        Its only one; UNASSIGNED when it has several or is not registered; MIGRATING when it never told any.
+        The only one; UNASSIGNED if it has several or is not registered; MIGRATING if it reported none.
         """
         registration = self.brokers.get(broker_id)
         if registration is None:
@@ -157,7 +157,7 @@ class ClusterImage:
         return registration.log_dirs[0] if len(registration.log_dirs) == 1 else directory_ids.UNASSIGNED
 
     def apply_register_broker(self, record: RegisterBrokerRecord, offset: int) -> None:
-        """A new registration, or an old one told anew."""
+        """Add or replace a registration."""
         self._put(
             BrokerRegistration(
                 broker_id=record.broker_id,
@@ -178,13 +178,13 @@ class ClusterImage:
         )
 
     def apply_unregister_broker(self, record: UnregisterBrokerRecord, offset: int) -> None:
-        """The broker is gone, its directories are free."""
+        """Remove the broker and its directories."""
         self._drop_directories(self._registered(record.broker_id, record.broker_epoch))
         del self.brokers[record.broker_id]
         self.changes += 1
 
     def apply_registration_change(self, record: BrokerRegistrationChangeRecord, offset: int) -> None:
-        """Some of a registration changed. No log dirs is no change, cordoned None is no change."""
+        """Change parts of a registration. Empty log dirs and cordoned None are unchanged."""
         registration = self._registered(record.broker_id, record.broker_epoch)
         cordoned = record.cordoned_log_dirs
         gone = tuple(each for each in registration.log_dirs if record.log_dirs and each not in record.log_dirs)
@@ -202,15 +202,15 @@ class ClusterImage:
         )
 
     def apply_fence(self, record: FenceBrokerRecord, offset: int) -> None:
-        """Fenced, in the words of an old log."""
+        """Fence a broker; record type of old logs."""
         self._put(replace(self._registered(record.id, record.epoch), fenced=True))
 
     def apply_unfence(self, record: UnfenceBrokerRecord, offset: int) -> None:
-        """Unfenced, in the words of an old log."""
+        """Unfence a broker; record type of old logs."""
         self._put(replace(self._registered(record.id, record.epoch), fenced=False))
 
     def apply_register_controller(self, record: RegisterControllerRecord, offset: int) -> None:
-        """A controller told its endpoints and features."""
+        """Add or replace a controller's registration."""
         self.controllers[record.controller_id] = ControllerRegistration(
             controller_id=record.controller_id,
             incarnation_id=record.incarnation_id,
@@ -220,7 +220,7 @@ class ClusterImage:
         )
 
     def to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
-        """The registrations as records, brokers first (ClusterImage.write)."""
+        """Return the registrations as records, brokers first (ClusterImage.write)."""
         for broker in self.brokers.values():
             yield broker.to_record(version)
         if "controller_registration" in version.supports:

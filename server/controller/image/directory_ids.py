@@ -1,4 +1,4 @@
-"""Log directory ids with a meaning of their own, and their order (Kafka's DirectoryId, Uuid.compareTo)."""
+"""Reserved log directory ids, and the order of ids (Kafka's DirectoryId, Uuid.compareTo)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,7 +7,7 @@ ZERO: Final = bytes(16)
 """Kafka's Uuid.ZERO_UUID."""
 
 MIGRATING: Final = ZERO
-"""Replica of a broker that did not tell its directories yet."""
+"""Replica of a broker that has not reported its directories yet."""
 
 UNASSIGNED: Final = bytes(15) + b"\x01"
 """Replica whose broker will choose the directory."""
@@ -20,12 +20,12 @@ _SIGN = 0x80
 
 
 def is_reserved(directory_id: bytes) -> bool:
-    """Whether Kafka keeps this id: the first half zero and the second, signed as in Java, below 100."""
+    """Return True for an id reserved by Kafka: the first half zero, the second, signed as in Java, below 100."""
     return directory_id[:8] == MIGRATING[:8] and int.from_bytes(directory_id[8:], signed=True) < _RESERVED_IDS
 
 
 def is_online(directory_id: bytes, log_dirs: Sequence[bytes]) -> bool:
-    """Whether a replica in this directory is served by a broker with these online directories."""
+    """Return True if a replica in this directory is served by a broker with these online directories."""
     if directory_id in (UNASSIGNED, MIGRATING):
         return True
     if directory_id == LOST:
@@ -34,7 +34,7 @@ def is_online(directory_id: bytes, log_dirs: Sequence[bytes]) -> bool:
 
 
 def in_java_order(directory_ids: Sequence[bytes]) -> tuple[bytes, ...]:
-    """The ids as Uuid.compareTo orders them: two signed 64-bit halves, so those with the top bit set come first."""
+    """Return the ids in Uuid.compareTo's order: two signed 64-bit halves, so those with the top bit set come first."""
     return tuple(sorted(directory_ids, key=_java_order))
 
 

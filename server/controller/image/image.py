@@ -1,15 +1,15 @@
-"""The metadata image: everything the records say, and nothing else (Kafka's MetadataImage and its deltas in one)."""
+"""The metadata image: the state defined by the records, and nothing else (MetadataImage and its deltas in one)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mockraft.server.controller.features import ELR_VERSION, METADATA_VERSION, MetadataVersion
-from mockraft.server.controller.features import metadata_version as metadata_version_of
 from mockraft.server.controller.image.cluster import ClusterImage
 from mockraft.server.controller.image.security import SecurityImage
 from mockraft.server.controller.image.settings import ProducerIdsImage, SettingsImage
 from mockraft.server.controller.image.topics import TopicsImage
+from mockraft.server.controller.settings.features import ELR_VERSION, METADATA_VERSION, MetadataVersion
+from mockraft.server.controller.settings.features import metadata_version as metadata_version_of
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
@@ -46,9 +46,9 @@ METADATA_VERSION_LEVEL_MIN: Final = 7
 
 @dataclass(slots=True, kw_only=True)
 class Image:
-    """What the log says up to one offset. Changed by `apply` only.
+    """Metadata as of one offset of the log. Changed by `apply` only.
 
-    Records between BeginTransactionRecord and EndTransactionRecord wait in `open_transaction` and are dropped by an
+    Records between BeginTransactionRecord and EndTransactionRecord are kept in `open_transaction` and dropped by an
     AbortTransactionRecord (KIP-868); it is None outside a transaction.
     """
 
@@ -59,9 +59,9 @@ class Image:
     open_transaction: list[tuple[Any, int]] | None = None
 
     def apply(self, record: Any, offset: int) -> tuple[Any, ...]:
-        """Take in one metadata record of the log at this offset; gives back the records that took effect.
+        """Apply one metadata record of the log at this offset; return the records that took effect.
 
-        That is the record itself, none while it waits for the end of its transaction, and all of those at the end.
+        That is the record itself, none within a transaction, and all of its records at the transaction's end.
         """
         if isinstance(record, EndTransactionRecord | AbortTransactionRecord):
             assert self.open_transaction is not None, "a transaction ends that never began"
@@ -100,28 +100,28 @@ class Image:
 
     @property
     def producer_ids(self) -> ProducerIdsImage:
-        """The next block of producer ids."""
+        """Next block of producer ids."""
         return self.settings.producer_ids
 
     @property
     def metadata_version(self) -> int:
-        """The finalized metadata.version level; the lowest there is before the log says one."""
+        """Finalized metadata.version level; the lowest one until the log contains one."""
         return self.settings.features.get(METADATA_VERSION, METADATA_VERSION_LEVEL_MIN)
 
     @property
     def version(self) -> MetadataVersion:
-        """What the finalized metadata.version allows."""
+        """Capabilities of the finalized metadata.version."""
         return metadata_version_of(self.metadata_version)
 
     @property
     def elr_enabled(self) -> bool:
-        """Whether eligible leader replicas are kept (KIP-966)."""
+        """True if eligible leader replicas are enabled (KIP-966)."""
         return self.settings.features.get(ELR_VERSION, 0) >= 1
 
     def to_records(self, metadata_version: int) -> Iterator[RecordAt]:
-        """Records that make this image from nothing, in the order of MetadataImage.write.
+        """Return records that rebuild this image, in the order of MetadataImage.write.
 
-        What the level can not say is left out.
+        Fields that the metadata.version cannot express are left out.
         """
         version = metadata_version_of(metadata_version)
         yield from self.settings.features_to_records(version.level)
@@ -175,4 +175,4 @@ APPLIES: Final[dict[int, _Apply]] = {
         record, offset
     ),
 }
-"""What each record does to the image; those of NOT_MODELLED and the three of transactions are not here."""
+"""Function that applies each record type; those of NOT_MODELLED and of transactions are not included."""

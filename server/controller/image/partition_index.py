@@ -1,4 +1,4 @@
-"""Where a broker's and a directory's partitions are: what keeps fencing as cheap as the broker has partitions.
+"""Partitions by broker and by directory, so that fencing costs only as much as the broker has partitions.
 
 Kafka's BrokersToIsrs, BrokersToElrs and the maps beside them in ReplicationControlManager.
 """
@@ -15,14 +15,14 @@ _NO_LEADER = -1
 
 
 class TopicPartition(NamedTuple):
-    """One partition by topic id and index; they order by id, then index."""
+    """One partition by topic id and index; ordered by id, then index."""
 
     topic_id: bytes
     partition_id: int
 
 
 class Places:
-    """A set of partitions: by topic id, one bit for each partition index, as most have their neighbours in it too."""
+    """A set of partitions: by topic id, one bit per partition index, as neighbours are mostly in it too."""
 
     __slots__ = ("_bits",)
 
@@ -33,11 +33,11 @@ class Places:
         return bool(self._bits)
 
     def add(self, topic_id: bytes, partition_id: int) -> None:
-        """Take a partition in."""
+        """Add a partition."""
         self._bits[topic_id] = self._bits.get(topic_id, 0) | 1 << partition_id
 
     def discard(self, topic_id: bytes, partition_id: int) -> None:
-        """Take a partition out, if it is in."""
+        """Remove a partition, if present."""
         bits = self._bits.get(topic_id, 0) & ~(1 << partition_id)
         if bits:
             self._bits[topic_id] = bits
@@ -45,7 +45,7 @@ class Places:
             self._bits.pop(topic_id, None)
 
     def in_order(self) -> list[TopicPartition]:
-        """All of them, by topic id and index."""
+        """Return all partitions, by topic id and index."""
         return [
             TopicPartition(topic_id, partition_id)
             for topic_id in sorted(self._bits)
@@ -55,7 +55,7 @@ class Places:
 
 
 class PartitionIndex:
-    """Which partitions are where. Its answers are sorted, so that history does not show in records."""
+    """Index of partitions. Results are sorted, so that the order of past changes does not affect records."""
 
     def __init__(self) -> None:
         self._isr: dict[int, Places] = defaultdict(Places)
@@ -66,39 +66,39 @@ class PartitionIndex:
         self._reassigning = Places()
 
     def in_isr(self, broker_id: int) -> list[TopicPartition]:
-        """Partitions with the broker in their ISR."""
+        """Return partitions with the broker in their ISR."""
         return _in_order(self._isr.get(broker_id))
 
     def in_elr(self, broker_id: int) -> list[TopicPartition]:
-        """Partitions with the broker among their eligible leader replicas."""
+        """Return partitions with the broker among their eligible leader replicas."""
         return _in_order(self._elr.get(broker_id))
 
     def led_by(self, broker_id: int) -> list[TopicPartition]:
-        """Partitions that the broker leads."""
+        """Return partitions that the broker leads."""
         return _in_order(self._led.get(broker_id))
 
     def leaderless(self) -> list[TopicPartition]:
-        """Partitions that nobody leads."""
+        """Return partitions without a leader."""
         return self.led_by(_NO_LEADER)
 
     def leads_any(self, broker_id: int) -> bool:
-        """Whether the broker leads a partition."""
+        """Return True if the broker leads a partition."""
         return bool(self._led.get(broker_id))
 
     def in_directory(self, directory_id: bytes) -> list[TopicPartition]:
-        """Partitions with a replica in the directory."""
+        """Return partitions with a replica in the directory."""
         return _in_order(self._directories.get(directory_id))
 
     def imbalanced(self) -> list[TopicPartition]:
-        """Partitions that another than their first replica leads, or nobody."""
+        """Return partitions that are not led by their first replica."""
         return self._imbalanced.in_order()
 
     def reassigning(self) -> list[TopicPartition]:
-        """Partitions with replicas being added or removed."""
+        """Return partitions with replicas being added or removed."""
         return self._reassigning.in_order()
 
     def replace(self, place: tuple[bytes, int], old: "Partition | None", new: "Partition") -> None:
-        """The partition at this place became another, or came to be."""
+        """Add or replace a partition."""
         if old is not None and _indexed(old) == _indexed(new):
             return
         if old is not None:
@@ -117,7 +117,7 @@ class PartitionIndex:
             self._reassigning.add(*place)
 
     def remove(self, place: tuple[bytes, int], old: "Partition") -> None:
-        """The partition at this place is gone."""
+        """Remove a partition."""
         for broker_id in old.isr:
             self._isr[broker_id].discard(*place)
         for broker_id in old.elr:

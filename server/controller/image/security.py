@@ -1,10 +1,10 @@
-"""SCRAM credentials, ACLs and delegation tokens as the records left them."""
+"""SCRAM credentials, ACLs and delegation tokens."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mockraft.server.controller.features import MetadataVersion
 from mockraft.server.controller.image.acl_index import AclIndex
+from mockraft.server.controller.settings.features import MetadataVersion
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 from mockraft.wire.records.delegation_token_record import DelegationTokenRecord
@@ -16,7 +16,7 @@ from mockraft.wire.records.user_scram_credential_record import UserScramCredenti
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What a SCRAM server keeps of a password (RFC 5802)."""
+    """A SCRAM credential as stored by the server (RFC 5802)."""
 
     salt: bytes
     stored_key: bytes
@@ -37,7 +37,7 @@ class AccessControlEntry:
     permission_type: int
 
     def to_record(self, acl_id: bytes) -> RecordAt:
-        """The record that leaves this ACL."""
+        """Return the record of this ACL."""
         return RecordAt(
             AccessControlEntryRecord(
                 id=acl_id,
@@ -65,7 +65,7 @@ class DelegationToken:
     expiration_timestamp: int
 
     def to_record(self, token_id: str) -> RecordAt:
-        """The record that leaves this token."""
+        """Return the record of this token."""
         return RecordAt(
             DelegationTokenRecord(
                 owner=self.owner,
@@ -90,17 +90,17 @@ class SecurityImage:
     delegation_tokens: dict[str, DelegationToken] = field(default_factory=dict)
 
     def apply_scram(self, record: UserScramCredentialRecord, offset: int) -> None:
-        """A user's credential, new or replaced."""
+        """Set a user's credential."""
         self.scram[record.mechanism, record.name] = ScramCredential(
             record.salt, record.stored_key, record.server_key, record.iterations
         )
 
     def apply_remove_scram(self, record: RemoveUserScramCredentialRecord, offset: int) -> None:
-        """A user's credential is gone."""
+        """Remove a user's credential."""
         self.scram.pop((record.mechanism, record.name), None)
 
     def apply_acl(self, record: AccessControlEntryRecord, offset: int) -> None:
-        """A new ACL."""
+        """Add an ACL."""
         acl = AccessControlEntry(
             resource_type=record.resource_type,
             resource_name=record.resource_name,
@@ -114,13 +114,13 @@ class SecurityImage:
         self.acl_index.add(acl)
 
     def apply_remove_acl(self, record: RemoveAccessControlEntryRecord, offset: int) -> None:
-        """An ACL is gone."""
+        """Remove an ACL."""
         acl = self.acls.pop(record.id, None)
         if acl is not None:
             self.acl_index.remove(acl)
 
     def apply_delegation_token(self, record: DelegationTokenRecord, offset: int) -> None:
-        """A token, new or renewed."""
+        """Add or replace a token."""
         self.delegation_tokens[record.token_id] = DelegationToken(
             owner=record.owner,
             requester=record.requester,
@@ -131,16 +131,16 @@ class SecurityImage:
         )
 
     def apply_remove_delegation_token(self, record: RemoveDelegationTokenRecord, offset: int) -> None:
-        """A token is gone."""
+        """Remove a token."""
         self.delegation_tokens.pop(record.token_id, None)
 
     def acls_to_records(self) -> Iterator[RecordAt]:
-        """The ACLs as records (AclsImage.write)."""
+        """Return the ACLs as records (AclsImage.write)."""
         for acl_id, acl in self.acls.items():
             yield acl.to_record(acl_id)
 
     def scram_to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
-        """The credentials as records, where the version has them (ScramImage.write)."""
+        """Return the credentials as records, if the version has them (ScramImage.write)."""
         if "scram" not in version.supports:
             return
         for (mechanism, name), credential in self.scram.items():
@@ -157,7 +157,7 @@ class SecurityImage:
             )
 
     def delegation_tokens_to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
-        """The tokens as records, where the version has them (DelegationTokenImage.write)."""
+        """Return the tokens as records, if the version has them (DelegationTokenImage.write)."""
         if "delegation_token" not in version.supports:
             return
         for token_id, token in self.delegation_tokens.items():

@@ -1,10 +1,10 @@
-"""Configs, feature levels, client quotas and producer ids as the records left them."""
+"""Configs, feature levels, client quotas and producer ids."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mockraft.kafka_configs import config_keys
-from mockraft.server.controller.features import METADATA_VERSION
+from mockraft.server.controller.settings.features import METADATA_VERSION
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
 from mockraft.wire.records.config_record import ConfigRecord
@@ -17,7 +17,7 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 @dataclass(slots=True)
 class ProducerIdsImage:
-    """First producer id that no block has taken yet; -1 when none was ever taken."""
+    """First producer id of the next block; -1 before the first block."""
 
     next_producer_id: int = -1
 
@@ -32,7 +32,7 @@ class SettingsImage:
     producer_ids: ProducerIdsImage = field(default_factory=ProducerIdsImage)
 
     def apply_config(self, record: ConfigRecord, offset: int) -> None:
-        """A config value is set, or with value None deleted; a key that no resource of the type has is skipped."""
+        """Set a config value, or delete it if None; keys that no resource of the type has are skipped."""
         if not config_keys.is_supported(record.resource_type, record.name):
             return
         resource = (record.resource_type, record.resource_name)
@@ -45,22 +45,22 @@ class SettingsImage:
             del self.configs[resource]
 
     def drop_topic_configs(self, topic_name: str) -> None:
-        """The topic is gone, and its configs with it."""
+        """Remove the configs of a deleted topic."""
         self.configs.pop((config_keys.TOPIC, topic_name), None)
 
     def apply_feature_level(self, record: FeatureLevelRecord, offset: int) -> None:
-        """A feature is finalized at a level; at 0 it is no longer finalized."""
+        """Set a feature's finalized level; level 0 removes it."""
         if record.feature_level == 0 and record.name != METADATA_VERSION:
             self.features.pop(record.name, None)
         else:
             self.features[record.name] = record.feature_level
 
     def apply_producer_ids(self, record: ProducerIdsRecord, offset: int) -> None:
-        """A block of producer ids was taken."""
+        """Record an allocated block of producer ids."""
         self.producer_ids.next_producer_id = record.next_producer_id
 
     def apply_client_quota(self, record: ClientQuotaRecord, offset: int) -> None:
-        """A quota is set or removed."""
+        """Set or remove a quota."""
         entity = tuple(sorted((part.entity_type, part.entity_name) for part in record.entity))
         values = self.client_quotas.setdefault(entity, {})
         if record.remove:
@@ -71,14 +71,14 @@ class SettingsImage:
             del self.client_quotas[entity]
 
     def features_to_records(self, level: int) -> Iterator[RecordAt]:
-        """The levels as records, metadata.version first: readers need it to read on (FeaturesImage.write)."""
+        """Return the levels as records, metadata.version first: readers need it to read on (FeaturesImage.write)."""
         yield RecordAt(FeatureLevelRecord(name=METADATA_VERSION, feature_level=level), 0)
         for name, feature_level in self.features.items():
             if name != METADATA_VERSION:
                 yield RecordAt(FeatureLevelRecord(name=name, feature_level=feature_level), 0)
 
     def configs_to_records(self) -> Iterator[RecordAt]:
-        """The configs as records (ConfigurationsImage.write)."""
+        """Return the configs as records (ConfigurationsImage.write)."""
         for (resource_type, resource_name), values in self.configs.items():
             for name, value in values.items():
                 yield RecordAt(
@@ -86,14 +86,14 @@ class SettingsImage:
                 )
 
     def client_quotas_to_records(self) -> Iterator[RecordAt]:
-        """The quotas as records (ClientQuotasImage.write)."""
+        """Return the quotas as records (ClientQuotasImage.write)."""
         for entity, values in self.client_quotas.items():
             for key, value in values.items():
                 parts = [EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
                 yield RecordAt(ClientQuotaRecord(entity=parts, key=key, value=value, remove=False), 0)
 
     def producer_ids_to_records(self) -> Iterator[RecordAt]:
-        """The next block as a record of no broker, if a block was ever taken (ProducerIdsImage.write)."""
+        """Return the next block as a record without a broker, if one was allocated (ProducerIdsImage.write)."""
         if self.producer_ids.next_producer_id >= 0:
             record = ProducerIdsRecord(
                 broker_id=-1, broker_epoch=-1, next_producer_id=self.producer_ids.next_producer_id

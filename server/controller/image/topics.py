@@ -1,13 +1,13 @@
-"""Topics and partitions as the records left them (Kafka's TopicsImage and PartitionRegistration)."""
+"""Topics and partitions (Kafka's TopicsImage and PartitionRegistration)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from mockraft.server.controller.features import MetadataVersion
 from mockraft.server.controller.image import directory_ids
 from mockraft.server.controller.image.partition_index import PartitionIndex
+from mockraft.server.controller.settings.features import MetadataVersion
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
@@ -25,12 +25,12 @@ RECOVERING: Final = 1
 NO_RECOVERY_CHANGE: Final = -1
 
 _INDEXES: Final = tuple(range(10_000))
-"""Partition indexes that all topics share, as Python makes a new int of each number it reads."""
+"""Partition indexes shared by all topics, as Python creates a new int for each decoded number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One partition: a value, never changed in place. `directories` are 16-byte ids in the order of `replicas`."""
+    """One partition: an immutable value. `directories` are 16-byte ids in the order of `replicas`."""
 
     replicas: tuple[int, ...]
     directories: tuple[bytes, ...]
@@ -46,7 +46,7 @@ class Partition:
 
     @classmethod
     def from_record(cls, record: PartitionRecord) -> "Partition":
-        """The partition that the record describes; directories that it leaves out are MIGRATING."""
+        """Return the partition of a record; directories that it leaves out are MIGRATING."""
         return cls(
             replicas=_one(tuple(record.replicas)),
             directories=_one(_directories(tuple(record.directories), len(record.replicas))),
@@ -62,7 +62,7 @@ class Partition:
         )
 
     def merge(self, change: PartitionChangeRecord) -> "Partition":
-        """This partition after the change: what the record names is replaced.
+        """Return this partition after the change: fields present in the record are replaced.
 
         The partition epoch always grows by one, the leader epoch whenever the record names a leader.
         """
@@ -86,20 +86,20 @@ class Partition:
 
     @property
     def has_preferred_leader(self) -> bool:
-        """Whether its first replica leads it."""
+        """True if its first replica leads it."""
         return not self.replicas or self.leader == self.replicas[0]
 
     @property
     def is_reassigning(self) -> bool:
-        """Whether replicas are being added or removed."""
+        """True if replicas are being added or removed."""
         return bool(self.adding_replicas or self.removing_replicas)
 
     def directory(self, broker_id: int) -> bytes:
-        """Directory of the broker's replica; it must have one."""
+        """Return the directory of the broker's replica; it must have one."""
         return self.directories[self.replicas.index(broker_id)]
 
     def to_record(self, topic_id: bytes, partition_id: int, version: MetadataVersion) -> RecordAt:
-        """The PartitionRecord that makes this partition again, as far as the version can say it."""
+        """Return the PartitionRecord of this partition, as far as the version can express it."""
         has_elr = "elr" in version.supports
         record = PartitionRecord(
             partition_id=partition_id,
@@ -132,7 +132,7 @@ class Topic:
 class TopicsImage:
     """All topics, by id and by name; `index` finds the partitions of a broker or of a directory.
 
-    `colliding` has the names that count as one in metric names, oldest first, by what they have in common.
+    `colliding` groups names that are equal as metric names, oldest first, by their common form.
     """
 
     by_id: dict[bytes, Topic] = field(default_factory=dict)
@@ -141,12 +141,12 @@ class TopicsImage:
     colliding: dict[str, dict[str, None]] = field(default_factory=dict, compare=False)
 
     def partition(self, topic_id: bytes, partition_id: int) -> Partition | None:
-        """The partition, if there is one."""
+        """Return the partition, None if unknown."""
         topic = self.by_id.get(topic_id)
         return None if topic is None else topic.partitions.get(partition_id)
 
     def apply_topic(self, record: TopicRecord, offset: int) -> None:
-        """A new topic, without partitions yet."""
+        """Add a topic without partitions."""
         assert record.name not in self.by_name, f"there is a topic {record.name} already"
         topic = Topic(record.name, record.topic_id)
         self.by_id[record.topic_id] = topic
@@ -155,16 +155,16 @@ class TopicsImage:
             self.colliding.setdefault(key, {})[record.name] = None
 
     def apply_partition(self, record: PartitionRecord, offset: int) -> None:
-        """A new partition, or an old one told anew."""
+        """Add or replace a partition."""
         self._put(self.by_id[record.topic_id], record.partition_id, Partition.from_record(record))
 
     def apply_partition_change(self, record: PartitionChangeRecord, offset: int) -> None:
-        """Some of a partition changed."""
+        """Change parts of a partition."""
         topic = self.by_id[record.topic_id]
         self._put(topic, record.partition_id, topic.partitions[record.partition_id].merge(record))
 
     def apply_remove_topic(self, record: RemoveTopicRecord, offset: int) -> None:
-        """The topic is gone, with its partitions."""
+        """Remove a topic with its partitions."""
         topic = self.by_id.pop(record.topic_id)
         del self.by_name[topic.name]
         if (key := collision_key(topic.name)) is not None:
@@ -175,9 +175,9 @@ class TopicsImage:
             self.index.remove((topic.topic_id, partition_id), partition)
 
     def apply_clear_elr(self, record: ClearElrRecord, offset: int) -> None:
-        """No ELR any more, for one topic or for all ("").
+        """Remove the ELR of one topic or of all ("").
 
-        As in TopicDelta.maybeClearElr this is a change of the partitions that had one: their partition epoch grows.
+        As in TopicDelta.maybeClearElr this changes the partitions that had one: their partition epoch grows.
         """
         topics = [self.by_name[record.topic_name]] if record.topic_name else list(self.by_id.values())
         for topic in topics:
@@ -189,7 +189,7 @@ class TopicsImage:
                     self._put(topic, partition_id, cleared)
 
     def to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
-        """Each topic, followed by its partitions (TopicImage.write)."""
+        """Return each topic, followed by its partitions (TopicImage.write)."""
         for topic in self.by_id.values():
             yield RecordAt(TopicRecord(name=topic.name, topic_id=topic.topic_id), 0)
             for partition_id, partition in topic.partitions.items():
@@ -204,7 +204,7 @@ class TopicsImage:
 
 @lru_cache(maxsize=4096)
 def _one(values: tuple[T, ...]) -> tuple[T, ...]:
-    """The one tuple that partitions with these values share: most are where many others are."""
+    """Return a shared tuple for equal values: most partitions have the replicas of many others."""
     return values
 
 

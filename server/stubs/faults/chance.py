@@ -1,4 +1,4 @@
-"""What toxics draw, for each connection and direction apart."""
+"""Random draws of toxics, separate for each connection and direction."""
 
 import math
 from hashlib import blake2b
@@ -7,7 +7,7 @@ from mockraft.server.stubs.chance import Chance
 
 
 class ToxicChance(Chance):
-    """Draws from a text."""
+    """Draws that are seeded by a text."""
 
     __slots__ = ()
 
@@ -15,13 +15,13 @@ class ToxicChance(Chance):
         super().__init__(int.from_bytes(blake2b(seed.encode(), digest_size=8).digest()))
 
     def between(self, low: int, high: int) -> int:
-        """A whole number from low to high, both included."""
+        """Return an integer from low to high, both included."""
         return low + self.below(high - low + 1)
 
     def exponential(self, mean: float) -> float:
-        """A waiting time for what happens once in `mean` on average."""
+        """Return a waiting time for an event that happens once in `mean` on average."""
         return -mean * math.log(1.0 - self.random())
 
     def failures(self, probability: float) -> int:
-        """How often something of this probability (above 0) does not happen before it does."""
+        """Return how often an event of this probability (above 0) fails to happen before it does."""
         return 0 if probability >= 1 else int(math.log(1.0 - self.random()) / math.log1p(-probability))

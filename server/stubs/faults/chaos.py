@@ -1,4 +1,4 @@
-"""Chaos that can be had again: kinds, targets, parameters and times drawn from a seed, as a plan."""
+"""Repeatable chaos: kinds, targets, parameters and times drawn from a seed, as a plan."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from mockraft.server.stubs.faults.chance import ToxicChance
 from mockraft.server.stubs.faults.every_kind import KINDS
-from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, Parameter, camel, near, snake
+from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, Parameter
+from mockraft.wire.names import camel, did_you_mean, snake
 
 EVERYBODY: Mapping[str, Any] = {}
 
@@ -22,18 +23,18 @@ def chaos(
     mean_duration_ms: int = 2_000,
     length_ms: int = 60_000,
 ) -> list[dict[str, Any]]:
-    """A plan for `Faults.run`: the same arguments give the same one.
+    """Return a plan for `Faults.run`; the same arguments give the same plan.
 
-    Faults begin `mean_interval_ms` apart and last `mean_duration_ms`, both on average, until `length_ms`. `kinds` are
-    all of connections' bytes unless they are named. A toxic meets one of `targets`, matches of connections
-    (`{"clientId": "admin"}`); a preset that needs a broker gets one of `broker_ids`. Raises ValueError for a kind that
-    is not there, or that needs what chaos cannot draw.
+    Faults begin `mean_interval_ms` apart and last `mean_duration_ms`, both on average, until `length_ms`. `kinds`
+    default to all toxics of bytes. A toxic affects one of `targets`, matches of connections (`{"clientId": "admin"}`);
+    a preset that needs a broker gets one of `broker_ids`. Raise ValueError for an unknown kind, or one with parameters
+    that cannot be drawn.
     """
     for name, value in (("mean_interval_ms", mean_interval_ms), ("mean_duration_ms", mean_duration_ms)):
         if value < 1:
-            raise ValueError(f"{name}={value}: it is 1 or more")
+            raise ValueError(f"{name}={value}: must be 1 or more")
     if not targets:
-        raise ValueError("targets: there must be one; leave it out to meet everybody")
+        raise ValueError("targets: must not be empty; omit it to affect all clients")
     drawn = _kinds(kinds)
     chance = ToxicChance(f"chaos/{seed}")
     plan = []
@@ -50,21 +51,23 @@ def chaos(
 
 
 def chaos_from_json(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The plan of a stub file's `{"seed": 7, "meanIntervalMs": 1000, …}`. Raises ValueError that names the field."""
+    """Return the plan of a stub file's `{"seed": 7, "meanIntervalMs": 1000, …}`. ValueError names the field."""
     known = (
         "seed", "kinds", "targets", "broker_ids", "mean_interval_ms", "mean_duration_ms", "length_ms",
     )  # fmt: skip
-    said = {snake(name): value for name, value in tree.items()}
-    for name in said:
+    given = {snake(name): value for name, value in tree.items()}
+    for name in given:
         if name not in known:
-            raise ValueError(f"chaos.{camel(name)}: there is no such field{near(camel(name), map(camel, known))}")
-    for name, value in said.items():
+            raise ValueError(
+                f"chaos.{camel(name)}: there is no such field; {did_you_mean(camel(name), map(camel, known))}"
+            )
+    for name, value in given.items():
         wanted = list if name in ("kinds", "targets", "broker_ids") else int
         if not isinstance(value, wanted) or isinstance(value, bool):
-            raise ValueError(f"chaos.{camel(name)}={value!r}: it is a {'list' if wanted is list else 'whole number'}")
-    if "seed" not in said:
-        raise ValueError("chaos.seed: it must be said, so that the run can be had again")
-    return chaos(**said)
+            raise ValueError(f"chaos.{camel(name)}={value!r}: must be {'a list' if wanted is list else 'an integer'}")
+    if "seed" not in given:
+        raise ValueError("chaos.seed: is required, so that the run can be repeated")
+    return chaos(**given)
 
 
 def _kinds(names: Iterable[str] | None) -> list[Kind]:
@@ -73,10 +76,10 @@ def _kinds(names: Iterable[str] | None) -> list[Kind]:
     chosen = []
     for name in names:
         if name not in KINDS:
-            raise ValueError(f"kinds: there is no {name}{near(name, KINDS)}")
+            raise ValueError(f"kinds: there is no {name}; {did_you_mean(name, KINDS)}")
         chosen.append(KINDS[name])
     if not chosen:
-        raise ValueError("kinds: there must be one; leave it out for all of connections' bytes")
+        raise ValueError("kinds: must not be empty; omit it for all toxics of bytes")
     return chosen
 
 
@@ -98,6 +101,6 @@ def _value(kind: Kind, parameter: Parameter, broker_ids: Sequence[int], chance: 
             else round(low + (high - low) * chance.random(), 6)
         )
     if parameter.default is REQUIRED:
-        about = "say broker_ids" if parameter.name == "broker_id" else "chaos cannot draw it"
-        raise ValueError(f"kinds: {kind.name} must be told {camel(parameter.name)}: {about}")
+        about = "give broker_ids" if parameter.name == "broker_id" else "chaos cannot draw it"
+        raise ValueError(f"kinds: {kind.name} requires {camel(parameter.name)}: {about}")
     return None

@@ -7,4 +7,4 @@ from mockraft.server.stubs.faults.kinds import Kind
 from mockraft.server.stubs.faults.presets import PRESET_KINDS
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (*BYTE_KINDS, *PRESET_KINDS)}
-"""By name."""
+"""All kinds by name."""

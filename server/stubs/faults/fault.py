@@ -1,4 +1,4 @@
-"""One fault with its name, whom it meets and how often it did."""
+"""One fault: its kind and parameters, the connections it affects, and how often it took effect."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from mockraft.server.stubs.faults.chance import ToxicChance
-from mockraft.server.stubs.faults.kinds import InForce, Kind, camel, near, snake
+from mockraft.server.stubs.faults.kinds import InForce, Kind
+from mockraft.wire.names import camel, did_you_mean, snake
 
 
 class Speaker(NamedTuple):
-    """Who is at the other end of a connection; `client_id` (or None) and `broker_id` (or -1) were said on it."""
+    """The client end of a connection; `client_id` (or None) and `broker_id` (or -1) come from its requests."""
 
     client_id: str | None
     broker_id: int
@@ -26,7 +27,7 @@ _INTEGERS = {"broker_id", "connection", "node"}
 
 @dataclass(frozen=True, slots=True)
 class ConnectionMatch:
-    """Which connections a fault meets: those that agree with all that is said here, each as one of the values.
+    """The connections a fault affects: those that agree with every scope given, each as one of its values.
 
     `address` is the client's host without its port.
     """
@@ -40,28 +41,30 @@ class ConnectionMatch:
 
     @classmethod
     def read(cls, tree: Mapping[str, Any]) -> ConnectionMatch:
-        """A match from scopes with a value or a list of them, in either case. ValueError names the scope."""
+        """Return a match from scopes with a value or a list of them, in either case. ValueError names the scope."""
         names = [scope.name for scope in fields(cls)]
-        said: dict[str, tuple[Any, ...]] = {}
+        given: dict[str, tuple[Any, ...]] = {}
         for key, value in tree.items():
             scope = snake(key)
             if scope not in names:
-                raise ValueError(f"match.{key}: a fault of connections has no such scope{near(key, map(camel, names))}")
+                raise ValueError(
+                    f"match.{key}: a fault of connections has no such scope; {did_you_mean(key, map(camel, names))}"
+                )
             values = tuple(value) if isinstance(value, list | tuple | set) else (value,)
             wanted = int if scope in _INTEGERS else str
             if not values or any(not isinstance(one, wanted) or isinstance(one, bool) for one in values):
                 kind = "number" if wanted is int else "text"
-                raise ValueError(f"match.{key}={value!r}: it is a {kind} or a list of them")
-            said[scope] = values
-        return cls(**said)
+                raise ValueError(f"match.{key}={value!r}: must be a {kind} or a list of them")
+            given[scope] = values
+        return cls(**given)
 
     @property
-    def heeds_speech(self) -> bool:
-        """Whether it depends on what was said on a connection."""
+    def heeds_requests(self) -> bool:
+        """True if the match depends on what a client has sent."""
         return bool(self.client_id or self.broker_id)
 
     def meets(self, speaker: Speaker) -> bool:
-        """Whether it is about this connection."""
+        """Return True if the connection matches."""
         return (
             (not self.client_id or speaker.client_id in self.client_id)
             and (not self.broker_id or speaker.broker_id in self.broker_id)
@@ -72,15 +75,17 @@ class ConnectionMatch:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """What was said, a single value without its list."""
-        said = {scope.name: getattr(self, scope.name) for scope in fields(self)}
-        return {camel(name): values[0] if len(values) == 1 else list(values) for name, values in said.items() if values}
+        """Return the scopes as JSON, a single value without its list."""
+        given = {scope.name: getattr(self, scope.name) for scope in fields(self)}
+        return {
+            camel(name): values[0] if len(values) == 1 else list(values) for name, values in given.items() if values
+        }
 
 
 class Fault:
-    """A fault as it was added; `params_now` are its parameters on the way of a ramp, `met` what toxics count.
+    """A fault as it was added; `params_now` are its parameters at this point of a ramp, `met` the counts of its toxics.
 
-    `error` is why it could not be switched on when nobody was there to be told.
+    `error` is why it could not be switched on when no caller was there to get the exception.
     """
 
     def __init__(
@@ -102,25 +107,25 @@ class Fault:
 
     @property
     def fired(self) -> int:
-        """How often it did something: chunks for what delays or slices, bytes for corrupt, calls for presets."""
+        """Number of effects: chunks for delays and slicing, bytes for corrupt, calls for presets."""
         return self.met + (self.in_force.fired() if self.in_force is not None else 0)
 
     def works_on(self, direction: str) -> bool:
-        """Whether its toxic works on this direction; what ends a connection works on the one to the client."""
+        """Return True if the toxic works on this direction; one that ends a connection works on that to the client."""
         return self.params.get("direction", "downstream") in (direction, "both")
 
     def meets(self, speaker: Speaker) -> bool:
-        """Whether it works on this connection; toxicity decides once for each, the same in every run."""
+        """Return True if it affects this connection; toxicity is drawn once for each, the same in every run."""
         if not self.match.meets(speaker):
             return False
         return self.toxicity_now >= 1 or self.chance(speaker, "toxicity").random() < self.toxicity_now
 
     def chance(self, speaker: Speaker, what: str) -> ToxicChance:
-        """ToxicChance of this fault for one thing about one connection."""
+        """Return this fault's random draws for one purpose on one connection."""
         return ToxicChance(f"{self.seed}/{self.kind.name}/{speaker.node}/{speaker.connection}/{what}")
 
     def ramped(self, share: float) -> None:
-        """Be so much of itself, from 0 to 1: what grows is its parameters that can, else its toxicity."""
+        """Scale the fault from 0 to 1: its parameters that can grow, else its toxicity."""
         grown = [parameter for parameter in self.kind.parameters if parameter.grows]
         self.params_now = dict(self.params)
         self.toxicity_now = self.toxicity
@@ -131,18 +136,18 @@ class Fault:
             self.toxicity_now *= share
 
     def switch_on(self, do: Callable[[], Any]) -> None:
-        """Be in force by what a preset's `on` gives."""
+        """Switch on, with what the preset's `on` returns."""
         done = do()
         self.in_force = done if isinstance(done, InForce) else InForce(done, lambda: 1)
 
     def switch_off(self) -> None:
-        """Take back what it did; how often it was met stays known."""
+        """Take back what it did; its count stays."""
         if self.in_force is not None:
             self.met, in_force, self.in_force = self.fired, self.in_force, None
             in_force.undo()
 
     def to_json(self) -> dict[str, Any]:
-        """The fault as every door says it."""
+        """Return the fault as JSON."""
         tree: dict[str, Any] = {
             "id": self.id,
             "kind": self.kind.name,

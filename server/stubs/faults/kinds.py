@@ -1,19 +1,19 @@
-"""What kinds of faults there are and what each may be told: one table for every door and the docs."""
+"""Kinds of faults and their parameters: one table for Python, HTTP, the command line and the docs."""
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from mockraft.wire.names import camel, did_you_mean, snake
+
 if TYPE_CHECKING:
-    from mockraft.server.double import Double
+    from mockraft.server.stubs.faults.target import FaultTarget
     from mockraft.server.stubs.faults.toxics import Toxic
 
 REQUIRED: Final = object()
-"""The default of a parameter that has none: it must be said."""
+"""Default of a required parameter."""
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
@@ -25,30 +25,12 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def camel(name: str) -> str:
-    """A snake_case name as JSON says it."""
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
-
-
-def snake(name: str) -> str:
-    """A camelCase name as Python says it; one that is so already stays."""
-    return re.sub(r"(?<=[a-z0-9])[A-Z]", lambda found: "_" + found.group().lower(), name)
-
-
-def near(name: str, names: Iterable[str]) -> str:
-    """A hint at what a name that is not there may have meant: "; did you mean …?" or what there is."""
-    names = list(names)
-    close = difflib.get_close_matches(name, names, 1, 0.6)
-    return f"; did you mean {close[0]}?" if close else f"; there is {', '.join(names) or 'none'}"
-
-
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """Something that a kind of fault may be told; `type` is int, float, string, bool, choice or json.
+    """A parameter of a kind of fault; `type` is int, float, string, bool, choice or json.
 
-    `default` is REQUIRED where it must be said. Numbers are from `minimum` to `maximum`. `grows`: a plan's ramp has it
-    grow from 0. `drawn` are the lowest and highest value that chaos draws; without it chaos leaves the default.
+    `default` is REQUIRED where there is none. Numbers are from `minimum` to `maximum`. `grows`: a plan's ramp raises it
+    from 0. `drawn` are the lowest and highest value that chaos draws; without it chaos leaves the default.
     """
 
     name: str
@@ -62,22 +44,22 @@ class Parameter:
     drawn: tuple[float, float] | None = None
 
     def read(self, value: Any) -> Any:
-        """The value, checked. Raises ValueError that says what it may be."""
-        said = f"params.{camel(self.name)}={value!r}"
+        """Return the checked value. Raise ValueError that names the allowed values."""
+        field = f"params.{camel(self.name)}={value!r}"
         is_bool = isinstance(value, bool) and self.type not in ("bool", "json")
         if is_bool or not isinstance(value, _TYPES[self.type]):
-            raise ValueError(f"{said}: it is a{'n' if self.type == 'int' else ''} {self.type} ({self.help})")
+            raise ValueError(f"{field}: must be a{'n' if self.type == 'int' else ''} {self.type} ({self.help})")
         if self.choices and value not in self.choices:
-            raise ValueError(f"{said}: it is one of {', '.join(self.choices)}")
+            raise ValueError(f"{field}: must be one of {', '.join(self.choices)}")
         number: Any = value
         if self.minimum is not None and number < self.minimum:
-            raise ValueError(f"{said}: it is at least {self.minimum:g} ({self.help})")
+            raise ValueError(f"{field}: must be at least {self.minimum:g} ({self.help})")
         if self.maximum is not None and number > self.maximum:
-            raise ValueError(f"{said}: it is at most {self.maximum:g} ({self.help})")
+            raise ValueError(f"{field}: must be at most {self.maximum:g} ({self.help})")
         return value
 
     def to_json(self) -> dict[str, Any]:
-        """What a form needs to ask for it."""
+        """Return what a form needs to show an input for it."""
         is_required = self.default is REQUIRED
         tree: dict[str, Any] = {
             "name": camel(self.name),
@@ -95,7 +77,7 @@ Undo = Callable[[], None]
 
 
 class InForce(NamedTuple):
-    """A preset that is switched on: how to take away what it put, and how often it was met so far."""
+    """A preset that is switched on: how to take it back, and how often it took effect so far."""
 
     undo: Undo
     fired: Callable[[], int]
@@ -103,35 +85,36 @@ class InForce(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of fault. It is a preset, which is switched on by `on(double, params)`, or a toxic of connections' bytes.
+    """A kind of fault: a preset, switched on by `on(double, params)`, or a toxic of connections' bytes.
 
-    `params` have every parameter by its snake_case name. What `on` gives takes the preset's work back again.
+    `params` have every parameter by its snake_case name. What `on` returns takes the preset's work back again.
     """
 
     name: str
     summary: str
     parameters: tuple[Parameter, ...]
-    on: Callable[[Double, Mapping[str, Any]], Undo | InForce] | None = None
+    on: Callable[[FaultTarget, Mapping[str, Any]], Undo | InForce] | None = None
     toxic: type[Toxic] | None = None
 
     def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """All parameters by snake_case name, from names in either case. Raises ValueError that names the parameter."""
+        """Return all parameters by snake_case name, from names in either case. ValueError names the parameter."""
         known = {parameter.name: parameter for parameter in self.parameters}
-        said = {snake(name): value for name, value in params.items()}
-        for name in said:
+        given = {snake(name): value for name, value in params.items()}
+        for name in given:
             if name not in known:
                 raise ValueError(
-                    f"params.{camel(name)}: {self.name} has no such parameter{near(camel(name), map(camel, known))}"
+                    f"params.{camel(name)}: {self.name} has no such parameter; {did_you_mean(name, map(camel, known))}"
                 )
         for name, parameter in known.items():
-            if name not in said and parameter.default is REQUIRED:
-                raise ValueError(f"params.{camel(name)}: {self.name} must be told it ({parameter.help})")
+            if name not in given and parameter.default is REQUIRED:
+                raise ValueError(f"params.{camel(name)}: {self.name} requires it ({parameter.help})")
         return {
-            name: parameter.read(said[name]) if name in said else parameter.default for name, parameter in known.items()
+            name: parameter.read(given[name]) if name in given else parameter.default
+            for name, parameter in known.items()
         }
 
     def to_json(self) -> dict[str, Any]:
-        """The kind as the page and the command line list it."""
+        """Return the kind as the live page and the command line list it."""
         return {
             "name": self.name,
             "summary": self.summary,

@@ -1,4 +1,4 @@
-"""One direction of one connection under toxics: bytes go in, and come out when their time has come, in order."""
+"""One direction of one connection under toxics: bytes go in, and come out when they are due, in order."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mockraft.server.stubs.faults.fault import Fault
 from mockraft.server.stubs.faults.toxics import End, Item, Toxic
 
 DUE_ITEMS_MAX = 1024
-"""So many pieces come out at once; the rest is due at the same time and comes with the next call."""
+"""Maximum number of pieces that come out at once; the rest is due at the same time and comes with the next call."""
 
 
 class Pipe:
-    """`push` and `close` put in what a side says, `due` gives what the other side gets by now.
+    """A queue of bytes: `push` and `close` take what one side sends, `due` returns what the other side gets by now.
 
-    `held_bytes` are those that went in and have not come out. After an End nothing comes out any more; `ended_by` is
-    the fault that made it, None where it was the side that speaks.
+    `held_bytes` went in and have not come out. After an End nothing comes out any more; `ended_by` is the fault that
+    made it, None if the sending side closed.
     """
 
     __slots__ = ("_at_once", "_close_ms", "_entries", "_head", "_toxics", "ended", "ended_by", "held_bytes")
@@ -35,18 +35,18 @@ class Pipe:
 
     @property
     def holds(self) -> bool:
-        """Whether something that went in, or the end, is still to come out."""
+        """True if bytes, or the end, are still to come out."""
         return not self.ended and bool(self._entries or self._head is not None or self._close_ms is not None)
 
     @property
     def is_idle(self) -> bool:
-        """Whether it holds nothing and changes nothing."""
+        """True if it holds nothing and changes nothing."""
         return not self._toxics and not self.holds
 
     def apply(self, toxics: Sequence[Toxic]) -> bool:
-        """From now on these toxics work, in this order; False where one that went has swallowed bytes.
+        """Set the toxics that work from now on, in order; return False if a removed one has swallowed bytes.
 
-        When one goes, what is held is due at once.
+        When a toxic is removed, what it holds is due at once.
         """
         gone = [toxic for toxic in self._toxics if toxic not in toxics]
         self._toxics = tuple(toxics)
@@ -57,7 +57,7 @@ class Pipe:
         return not any(toxic.lost for toxic in gone)
 
     def push(self, data: bytes, now_ms: int) -> None:
-        """Bytes were said."""
+        """Take bytes from the sending side."""
         if self.ended or self._close_ms is not None:
             return
         items: Iterator[Item] = iter(((float(now_ms), data),))
@@ -67,11 +67,11 @@ class Pipe:
         self.held_bytes += len(data)
 
     def close(self, now_ms: int) -> None:
-        """The side that speaks has closed: End.CLOSE comes out when all that it said has."""
+        """Take the sending side's close: End.CLOSE comes out after all its bytes."""
         self._close_ms = float(now_ms)
 
     def due(self, now_ms: int) -> list[bytes | End]:
-        """What comes out by now; an End is the last."""
+        """Return what comes out by now; an End is the last."""
         out: list[bytes | End] = []
         while not self.ended and len(out) < DUE_ITEMS_MAX:
             item = self._next()
@@ -88,7 +88,7 @@ class Pipe:
         return out
 
     def next_ms(self) -> int:
-        """When to ask for what is due again; NEVER_MS when nothing is on its way."""
+        """When to call `due` again; NEVER_MS when nothing is on its way."""
         if self.ended:
             return NEVER_MS
         item = self._next()
@@ -97,21 +97,21 @@ class Pipe:
             times.append(0 if self._at_once else item[0])
         return math.ceil(min(times)) if times else NEVER_MS
 
-    def _emit(self, said: bytes | End, out: list[bytes | End]) -> None:
-        out.append(said)
-        if isinstance(said, End):
+    def _emit(self, item: bytes | End, out: list[bytes | End]) -> None:
+        out.append(item)
+        if isinstance(item, End):
             self.ended = True
             self._entries.clear()
             self.held_bytes = 0
         elif self._entries:
             # A duplicate takes more out than went in.
             items, held = self._entries[0]
-            taken = min(held, len(said))
+            taken = min(held, len(item))
             self._entries[0] = (items, held - taken)
             self.held_bytes -= taken
 
     def _next(self) -> Item | None:
-        """What comes out next, whenever that is."""
+        """The next item to come out, whenever that is."""
         while self._head is None and self._entries:
             items, held = self._entries[0]
             self._head = next(items, None)
@@ -127,11 +127,11 @@ class Pipe:
         return self._head
 
     def _through(self, toxic: Toxic, items: Iterator[Item]) -> Iterator[Item]:
-        for at_ms, said in items:
-            if isinstance(said, End):
-                yield toxic.close(at_ms), said
+        for at_ms, item in items:
+            if isinstance(item, End):
+                yield toxic.close(at_ms), item
                 return
-            for item in toxic.data(at_ms, said):
-                if isinstance(item[1], End):
+            for piece in toxic.data(at_ms, item):
+                if isinstance(piece[1], End):
                     self.ended_by = toxic.fault
-                yield item
+                yield piece

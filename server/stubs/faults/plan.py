@@ -1,4 +1,4 @@
-"""A timed plan of faults: what is switched on when, for how long, and how slowly it grows. Time is an argument."""
+"""A timed plan of faults: which one is on when, for how long, and how slowly it grows. Time is an argument."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.stubs.faults.fault import Fault
-from mockraft.server.stubs.faults.kinds import near
+from mockraft.wire.names import did_you_mean
 
 RAMP_STEP_MS = 100
-"""What grows does so in steps of this time."""
+"""Interval between the steps of a ramp."""
 
 _FIELDS = ("at", "duration", "ramp", "fault")
 
@@ -18,7 +18,7 @@ _FIELDS = ("at", "duration", "ramp", "fault")
 class Step:
     """A fault that is on from `at_ms` after the plan's start for `duration_ms` (None: to the plan's end).
 
-    Over its first `ramp_ms` it grows from nothing to what it is.
+    Over its first `ramp_ms` it grows from nothing to its full size.
     """
 
     def __init__(self, at_ms: int, duration_ms: int | None, ramp_ms: int, fault: Fault, tree: dict[str, Any]) -> None:
@@ -31,23 +31,23 @@ class Step:
 
     @property
     def end_ms(self) -> int:
-        """When it is over, after the plan's start."""
+        """End of the step, after the plan's start."""
         return NEVER_MS if self.duration_ms is None else self.at_ms + self.duration_ms
 
 
 class Plan:
-    """Steps that run. `add` is told each fault when its time comes, `switch` that it goes on or off."""
+    """A running plan. It calls `add` with each fault when it is due, and `switch` to turn it on and off."""
 
     def __init__(self, steps: list[Step], add: Callable[[Fault], None], switch: Callable[[Fault, bool], None]) -> None:
         self.ramps = False
-        """Whether the last tick moved a fault along its ramp."""
+        """True if the last tick moved a fault along its ramp."""
         self._steps = steps
         self._add = add
         self._switch = switch
         self._start_ms: int | None = None
 
     def tick(self, now_ms: int) -> int:
-        """Do what is due; gives when there is more to do. The first tick is the plan's start."""
+        """Do what is due; return when there is more to do. The first tick is the plan's start."""
         if self._start_ms is None:
             self._start_ms = now_ms
         elapsed_ms = now_ms - self._start_ms
@@ -78,7 +78,7 @@ class Plan:
             step.state = "over"
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Every step with its `state` and, once it began, its fault's id and how often it fired."""
+        """Return every step with its `state` and, once it began, its fault's id and count."""
         return [
             step.tree
             | {"state": step.state}
@@ -94,22 +94,22 @@ class Plan:
         try:
             self._switch(step.fault, True)
         except Exception as error:
-            step.fault.error = f"it could not be switched on: {error}"
+            step.fault.error = f"could not be switched on: {error}"
 
     def _end(self, step: Step) -> None:
         step.state = "over"
         try:
             self._switch(step.fault, False)
         except Exception as error:
-            step.fault.error = f"it could not be switched off: {error}"
+            step.fault.error = f"could not be switched off: {error}"
 
 
 def read_plan(
     plan: Iterable[Mapping[str, Any]] | Mapping[str, Any], read: Callable[[Mapping[str, Any]], Fault]
 ) -> list[Step]:
-    """A plan from its JSON form; `read` reads a fault. Raises ValueError that names the step and the field."""
+    """Read a plan from its JSON form; `read` reads a fault. ValueError names the step and the field."""
     if isinstance(plan, Mapping | str):
-        raise ValueError('a plan is a list of steps, or {"chaos": {"seed": …}}')
+        raise ValueError('a plan must be a list of steps, or {"chaos": {"seed": …}}')
     steps = []
     for index, tree in enumerate(plan):
         try:
@@ -121,25 +121,25 @@ def read_plan(
 
 def _read_step(tree: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Fault]) -> Step:
     if not isinstance(tree, Mapping):
-        raise ValueError(f"a step is an object, not {tree!r}")
-    said = {field: value for field, value in tree.items() if field not in ("state", "faultId", "fired")}
-    for field in said:
+        raise ValueError(f"a step must be an object, not {tree!r}")
+    given = {field: value for field, value in tree.items() if field not in ("state", "faultId", "fired")}
+    for field in given:
         if field not in _FIELDS:
-            raise ValueError(f"{field}: a step has no such field{near(field, _FIELDS)}")
-    times = {field: said.get(field) for field in ("at", "duration", "ramp")}
+            raise ValueError(f"{field}: a step has no such field; {did_you_mean(field, _FIELDS)}")
+    times = {field: given.get(field) for field in ("at", "duration", "ramp")}
     for field, value in times.items():
         is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
         if value is not None and not is_number:
-            raise ValueError(f"{field}={value!r}: it is a time in milliseconds, 0 or more")
-    if "fault" not in said:
-        raise ValueError("fault: a step must say which fault it switches on")
+            raise ValueError(f"{field}={value!r}: must be a time in milliseconds, 0 or more")
+    if "fault" not in given:
+        raise ValueError("fault: a step must name the fault it switches on")
     ramp_ms, duration_ms = times["ramp"] or 0, times["duration"]
     if duration_ms is not None and ramp_ms > duration_ms:
-        raise ValueError(f"ramp={ramp_ms}: it is longer than the step's duration={duration_ms}")
+        raise ValueError(f"ramp={ramp_ms}: must not be longer than the step's duration={duration_ms}")
     try:
-        fault = read(said["fault"])
+        fault = read(given["fault"])
     except ValueError as error:
         raise ValueError(f"fault.{error}") from error
     if ramp_ms and fault.kind.toxic is None:
-        raise ValueError(f"ramp={ramp_ms}: {fault.kind.name} does not grow, it is on or off")
-    return Step(times["at"] or 0, duration_ms, ramp_ms, fault, said)
+        raise ValueError(f"ramp={ramp_ms}: {fault.kind.name} cannot grow, it is on or off")
+    return Step(times["at"] or 0, duration_ms, ramp_ms, fault, given)

@@ -1,4 +1,4 @@
-"""What presets are made of: stubs that are put into the rack and taken out again, and commands to the controller."""
+"""Building blocks of presets: stubs that are added and removed, and commands to the controller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mockraft.server.stubs.faults.kinds import REQUIRED, InForce, Kind, Paramete
 from mockraft.server.stubs.stub import Stub
 
 if TYPE_CHECKING:
-    from mockraft.server.double import Double
+    from mockraft.server.stubs.faults.target import FaultTarget
 
 Params = Mapping[str, Any]
 
@@ -33,50 +33,50 @@ class Preset(Kind):
     proof: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The kind as the page and the command line list it, with what a real broker does."""
+        """Return the kind as the live page and the command line list it, with a real broker's reaction."""
         return {**Kind.to_json(self), "reaction": self.reaction}
 
 
 def scope(params: Params) -> dict[str, Any]:
-    """The match of requests of the broker that is meant, or of every one."""
+    """Return a match of the given broker's requests, or of every broker's."""
     return {} if params["broker_id"] == EVERY_BROKER else {"broker_id": params["broker_id"]}
 
 
-def fetch_scope(double: Double, params: Params) -> dict[str, Any]:
-    """The same for what nodes of a quorum ask, too: those are not meant."""
+def fetch_scope(double: FaultTarget, params: Params) -> dict[str, Any]:
+    """Return the same match for requests that nodes of a quorum send too, without theirs."""
     return scope(params) or {"broker_id": {"not": sorted(double.nodes())}}
 
 
-def put(double: Double, *stubs: Stub) -> InForce:
-    """Put stubs in the way, until they are taken away again."""
-    rack = double.script.rack
-    live = [rack.add(each, of_fault=True) for each in stubs]
+def put(double: FaultTarget, *stubs: Stub) -> InForce:
+    """Add stubs until they are removed again."""
+    stub_list = double.script.stubs
+    live = [stub_list.add(each, of_fault=True) for each in stubs]
 
     def undo() -> None:
         for each in live:
-            # The rack may have been emptied meanwhile.
+            # The list may have been emptied meanwhile.
             with suppress(KeyError):
-                rack.remove(each.id)
+                stub_list.remove(each.id)
 
     return InForce(undo, lambda: sum(each.call_count for each in live))
 
 
-def answer_waiting(double: Double) -> None:
-    """Have fetches that wait for records be answered now, before a preset changes what they are told."""
+def answer_waiting(double: FaultTarget) -> None:
+    """Answer fetches that wait for records now, before a preset changes their answer."""
     # Without an active controller nothing is written, and nobody waits.
     with suppress(RuntimeError):
         double.state.append([{"type": "NoOpRecord", "record": {}}])
 
 
-def made_of(stubs: Callable[[Params], Iterable[Stub]]) -> Callable[[Double, Params], InForce]:
-    """A preset that is stubs and nothing else."""
+def made_of(stubs: Callable[[Params], Iterable[Stub]]) -> Callable[[FaultTarget, Params], InForce]:
+    """Return a preset that consists of stubs."""
     return lambda double, params: put(double, *stubs(params))
 
 
-def command(do: Callable[[Double, Params], object]) -> Callable[[Double, Params], Callable[[], None]]:
-    """A preset that is a command: it happens when it is switched on, and is not taken back."""
+def command(do: Callable[[FaultTarget, Params], object]) -> Callable[[FaultTarget, Params], Callable[[], None]]:
+    """Return a preset that is a command: it runs when it is switched on, and is not taken back."""
 
-    def on(double: Double, params: Params) -> Callable[[], None]:
+    def on(double: FaultTarget, params: Params) -> Callable[[], None]:
         do(double, params)
         return lambda: None
 

@@ -1,4 +1,4 @@
-"""Controllers that misbehave in ways with a name: each a kind of fault, with what a real broker makes of it."""
+"""Presets: named misbehaviours of a controller, each with a real broker's reaction."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ from mockraft.server.stubs.faults.presets_log import LOG_PRESETS
 from mockraft.server.stubs.faults.presets_quorum import QUORUM_PRESETS
 
 PRESET_KINDS: tuple[Preset, ...] = (*QUORUM_PRESETS, *BROKER_PRESETS, *LOG_PRESETS)
-"""All of them, in the order of the documentation."""
+"""All presets, in the order of the documentation."""

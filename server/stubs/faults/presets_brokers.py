@@ -1,4 +1,4 @@
-"""Presets about one broker's life: registration, heartbeats, fencing, shutdown, disks."""
+"""Presets about one broker's life cycle: registration, heartbeats, fencing, shutdown, disks."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from mockraft.server.stubs.faults.preset import BROKER, BROKERS, Params, Preset,
 from mockraft.server.stubs.stub import Stub, stub
 
 if TYPE_CHECKING:
-    from mockraft.server.double import Double
+    from mockraft.server.stubs.faults.target import FaultTarget
 
 _ERROR: Final = "the error's name, as in Kafka's Errors"
 
 
-def _heartbeat(name: str, **change: Mapping[str, Any]) -> Callable[[Double, Params], InForce]:
-    """A preset that changes heartbeats: their `request`, or the `response` to them."""
+def _heartbeat(name: str, **change: Mapping[str, Any]) -> Callable[[FaultTarget, Params], InForce]:
+    """Return a preset that changes heartbeats: the `request` or the `response`."""
     return made_of(lambda params: [stub("BrokerHeartbeat", **scope(params)).change(**change).named(name)])
 
 
-def _refused(name: str, error: str, *apis: str) -> Callable[[Double, Params], InForce]:
+def _refused(name: str, error: str, *apis: str) -> Callable[[FaultTarget, Params], InForce]:
     return made_of(lambda params: [stub(*apis, **scope(params)).inject_error(error).named(name)])
 
 
@@ -40,8 +40,8 @@ def _throttle(params: Params) -> Iterable[Stub]:
     yield asked.change(response={"throttleTimeMs": params["throttle_ms"]})
 
 
-def _fence(double: Double, params: Params) -> InForce:
-    """Fence now, and hold: a broker that runs asks in every heartbeat to be unfenced."""
+def _fence(double: FaultTarget, params: Params) -> InForce:
+    """Fence now, and keep it so: a running broker asks in every heartbeat to be unfenced."""
     held = put(double, stub("BrokerHeartbeat", **scope(params)).change(request={"wantFence": True}).named("fence"))
     # Not registered yet: it stays fenced when it is.
     try:
@@ -53,7 +53,7 @@ def _fence(double: Double, params: Params) -> InForce:
     return InForce(held.undo, lambda: held.fired() + 1)
 
 
-def _fail_log_dir(double: Double, params: Params) -> Callable[[], None]:
+def _fail_log_dir(double: FaultTarget, params: Params) -> Callable[[], None]:
     state, broker_id = double.state, params["broker_id"]
     online = [each.id for each in state.broker(broker_id).log_dirs if each.state != "offline"]
     if not online:
@@ -65,7 +65,7 @@ def _fail_log_dir(double: Double, params: Params) -> Callable[[], None]:
     epoch = state.broker(broker_id).epoch
 
     def undo() -> None:
-        """The broker says so itself when it registers; while it runs, a record has to."""
+        """A broker reports this itself when it registers; while it runs, a record has to."""
         found = [broker for broker in state.brokers() if broker.broker_id == broker_id and broker.epoch == epoch]
         for broker in found:
             back = [each.id for each in broker.log_dirs if each.state != "offline"]
@@ -78,7 +78,7 @@ def _fail_log_dir(double: Double, params: Params) -> Callable[[], None]:
 BROKER_PRESETS: Final = (
     Preset(
         "registration_never_succeeds",
-        "No registration is accepted.",
+        "All registrations are refused.",
         (BROKERS, Parameter("error", "string", "DUPLICATE_BROKER_REGISTRATION", f"{_ERROR}; empty: no answer")),
         made_of(_registration_never_succeeds),
         reaction="Tries again every 2 s until `initial.broker.registration.timeout.ms` (60 s) is over, then logs"
@@ -87,7 +87,7 @@ BROKER_PRESETS: Final = (
     ),
     Preset(
         "duplicate_registration",
-        "Registrations are refused with DUPLICATE_BROKER_REGISTRATION: another process seems to have the id.",
+        "Registrations are refused with DUPLICATE_BROKER_REGISTRATION: as if another process had the id.",
         (BROKERS,),
         _refused("duplicate_registration", "DUPLICATE_BROKER_REGISTRATION", "BrokerRegistration"),
         reaction="Tries again every 2 s, and starts once it is let in.",
@@ -95,25 +95,25 @@ BROKER_PRESETS: Final = (
     ),
     Preset(
         "heartbeat_storm",
-        "Heartbeats are answered with `isCaughtUp` false: a broker that starts sends the next one after 10 ms.",
+        "Heartbeats are answered with `isCaughtUp` false: a starting broker sends the next one after 10 ms.",
         (BROKERS,),
         _heartbeat("heartbeat_storm", response={"isCaughtUp": False}),
-        reaction="While it starts, a heartbeat every 10 ms, some 85 a second, and it never gets to RUNNING. One that"
-        " runs already takes no notice.",
+        reaction="While it starts, a heartbeat every 10 ms, some 85 a second, and it never gets to RUNNING. A running"
+        " broker does not react.",
         proof="test_presets_startup.py::test_a_starting_broker_storms_with_heartbeats_while_it_is_not_caught_up",
     ),
     Preset(
         "never_caught_up",
-        "The controller takes no broker as caught up: what heartbeats say of the metadata log counts as nothing.",
+        "The controller regards no broker as caught up: the metadata offsets in heartbeats are ignored.",
         (BROKERS,),
         _heartbeat("never_caught_up", request={"currentMetadataOffset": -1}),
-        reaction="While it starts, as `heartbeat_storm`. One that runs goes on; once fenced it stays fenced, and"
+        reaction="While it starts, as `heartbeat_storm`. A running one goes on; once fenced it stays fenced, and"
         " others' controlled shutdowns wait for it.",
         proof="test_presets_startup.py::test_a_broker_that_never_catches_up_stays_fenced",
     ),
     Preset(
         "stale_broker_epoch",
-        "Says STALE_BROKER_EPOCH to what a broker asks with its epoch; its session ends when its time is over.",
+        "Answers STALE_BROKER_EPOCH to requests with a broker epoch; the broker's session times out.",
         (BROKERS,),
         _refused(
             "stale_broker_epoch",
@@ -129,27 +129,27 @@ BROKER_PRESETS: Final = (
     ),
     Preset(
         "expire_session",
-        "A broker's session is over: it is fenced, and unfenced by its next heartbeat.",
+        "A broker's session ends: it is fenced, and unfenced by its next heartbeat.",
         (BROKER,),
         command(lambda double, params: double.state.expire_session(params["broker_id"])),
-        reaction="Takes no notice; its next heartbeat, within 2 s, unfences it.",
+        reaction="Does not react; its next heartbeat, within 2 s, unfences it.",
         proof="test_presets.py::test_an_expired_session_lasts_until_the_brokers_next_heartbeat",
     ),
     Preset(
         "fence",
-        "A broker is fenced and stays so: its heartbeats count as if they asked for it.",
+        "A broker is fenced and stays fenced: its heartbeats are read as if they requested it.",
         (BROKER,),
         _fence,
-        reaction="Stays up and sends its heartbeats; in the metadata of clients it is gone, and what only it leads has"
-        " no leader.",
+        reaction="Stays up and sends its heartbeats; it is missing in clients' metadata, and partitions that only"
+        " it can lead have no leader.",
         proof="test_presets.py::test_a_fenced_broker_stays_up_and_clients_do_not_see_it",
     ),
     Preset(
         "unfence",
-        "A broker is unfenced, whether it asked for it or not.",
+        "A broker is unfenced, whether it requested it or not.",
         (BROKER,),
         command(lambda double, params: double.state.unfence(params["broker_id"])),
-        reaction="Takes no notice; clients see it again at once.",
+        reaction="Does not react; clients see it again at once.",
         proof="test_presets.py::test_an_unfenced_broker_is_seen_by_clients_again",
     ),
     Preset(
@@ -157,43 +157,43 @@ BROKER_PRESETS: Final = (
         "Heartbeats are answered with `shouldShutDown`.",
         (BROKERS,),
         _heartbeat("should_shut_down", response={"shouldShutDown": True}),
-        reaction="One that runs takes no notice. One that was asked to stop (SIGTERM) does so at once, without waiting"
+        reaction="A running one does not react. One that is stopping (SIGTERM) exits at once, without waiting"
         " for its leaders to move.",
         proof="test_presets_shutdown.py::test_a_running_broker_takes_no_notice_of_should_shut_down",
     ),
     Preset(
         "shutdown_never_granted",
-        "No controlled shutdown comes to an end: heartbeats are never answered with `shouldShutDown`.",
+        "No controlled shutdown completes: heartbeats are never answered with `shouldShutDown`.",
         (BROKERS,),
         _heartbeat("shutdown_never_granted", response={"shouldShutDown": False}),
-        reaction="One that was asked to stop (SIGTERM) logs `still waiting for the active controller` every 2 s and"
+        reaction="One that is stopping (SIGTERM) logs `still waiting for the active controller` every 2 s and"
         " goes on waiting, for 5 minutes at the most.",
         proof="test_presets_shutdown.py::test_a_broker_whose_shutdown_is_never_granted_waits",
     ),
     Preset(
         "fail_log_dir",
-        "A log directory is offline as if its broker had said so; switched off, it is online again.",
+        "A log directory is offline as if its broker had reported it; switched off, it is online again.",
         (BROKER, Parameter("log_dir", "string", "", "the directory's id; empty: the first that is online")),
         _fail_log_dir,
-        reaction="Goes on with the directory; what it led there is led by others.",
+        reaction="Goes on using the directory; the partitions it led there are led by others.",
         proof="test_presets.py::test_a_log_dir_that_fails_for_the_controller_alone_moves_its_leaders",
     ),
     Preset(
         "unacknowledged_dead_dir",
-        "Heartbeats that tell of a failed log directory are answered with an error.",
+        "Heartbeats that report a failed log directory are answered with an error.",
         (BROKERS, Parameter("error", "string", "UNKNOWN_SERVER_ERROR", _ERROR)),
         made_of(_unacknowledged_dead_dir),
-        reaction="Tells it again every 2 s until `log.dir.failure.timeout.ms` (30 s) is over, then logs `Shutting down"
-        " because couldn't communicate offline log dir` and asks for a controlled shutdown, in heartbeats that are"
+        reaction="Reports it again every 2 s until `log.dir.failure.timeout.ms` (30 s) is over, then logs `Shutting"
+        " down because couldn't communicate offline log dir` and asks for a controlled shutdown, in heartbeats that are"
         " refused as well: it ends when one is answered.",
         proof="test_presets_shutdown.py::test_a_broker_that_cannot_tell_of_a_dead_dir_shuts_itself_down",
     ),
     Preset(
         "throttle",
-        "Registrations and heartbeats are answered with a throttle time, which clients keep.",
+        "Registrations and heartbeats are answered with a throttle time, which clients respect.",
         (BROKERS, Parameter("throttle_ms", "int", 3_000, "milliseconds", minimum=0, grows=True)),
         made_of(_throttle),
-        reaction="Keeps quiet on that connection for so long: its heartbeats come every 2 s and the throttle time.",
+        reaction="Sends nothing on that connection for that time: its heartbeats come every 2 s plus that time.",
         proof="test_presets.py::test_a_throttled_broker_sends_its_heartbeats_later",
     ),
 )

@@ -1,4 +1,4 @@
-"""Presets about the metadata log: it stalls, stands still, parts from what the broker has, lacks its snapshot."""
+"""Presets about the metadata log: it stalls, stops, diverges from the broker's, lacks its snapshot."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from mockraft.server.stubs.stub import stub
 from mockraft.wire import record_batch
 
 if TYPE_CHECKING:
-    from mockraft.server.double import Double
+    from mockraft.server.stubs.faults.target import FaultTarget
 
 FROZEN_ANSWER_MS: Final = 500
-"""How long a fetch at the end of a frozen log waits, as one does that finds nothing."""
+"""Wait time of a fetch at the end of a frozen log, equal to that of a fetch that finds nothing."""
 
 
-def _stall(double: Double, params: Params) -> InForce:
+def _stall(double: FaultTarget, params: Params) -> InForce:
     answer_waiting(double)
     asked = stub("Fetch", "FetchSnapshot", **fetch_scope(double, params))
     return put(double, asked.drop().named("stall_metadata_fetch"))
 
 
-def _freeze(double: Double, params: Params) -> InForce:
+def _freeze(double: FaultTarget, params: Params) -> InForce:
     answer_waiting(double)
     frozen_at = double.state.quorum().high_watermark
 
     def answer(request: Any) -> list[Action]:
-        """What a broker has already stays: its high watermark must not go back."""
+        """Keep what a broker has already: its high watermark must not go back."""
         fetch_offset = request.topics[0].partitions[0].fetch_offset
         cut = Change(response=_ends_at(max(frozen_at, fetch_offset)))
         return [cut, DelayOn(FROZEN_ANSWER_MS)] if fetch_offset >= frozen_at else [cut]
@@ -39,7 +39,7 @@ def _freeze(double: Double, params: Params) -> InForce:
 
 
 def _ends_at(end_offset: int) -> Callable[[Any], None]:
-    """Leave out of an answer what came later."""
+    """Remove newer records from an answer."""
 
     def cut(response: Any) -> None:
         for topic in response.responses:
@@ -52,7 +52,7 @@ def _ends_at(end_offset: int) -> Callable[[Any], None]:
     return cut
 
 
-def _diverge(double: Double, params: Params) -> InForce:
+def _diverge(double: FaultTarget, params: Params) -> InForce:
     records = params["records"]
 
     def change(response: Any) -> None:
@@ -66,7 +66,7 @@ def _diverge(double: Double, params: Params) -> InForce:
     return put(double, stub("Fetch", **fetch_scope(double, params)).change(response=change).named("diverge"))
 
 
-def _snapshot_not_found(double: Double, params: Params) -> InForce:
+def _snapshot_not_found(double: FaultTarget, params: Params) -> InForce:
     if not double.state.snapshots():
         double.state.snapshot()
     gone = {"topics[].partitions[].errorCode": "SNAPSHOT_NOT_FOUND", "topics[].partitions[].unalignedRecords": ""}
@@ -81,28 +81,25 @@ LOG_PRESETS: Final = (
         (BROKERS,),
         _stall,
         reaction="After 2 s `Disconnecting from node 3000 due to request timeout`, then it tries again; it stays"
-        " RUNNING and serves, its heartbeats go on, and its metadata stands still.",
+        " RUNNING and serves, its heartbeats go on, and its metadata does not change.",
         proof="test_presets.py::test_a_broker_whose_fetches_stall_serves_on_with_old_metadata",
     ),
     Preset(
         "freeze_metadata_log",
-        (
-            "Brokers see the metadata log as it is when this is switched on: fetches are answered, without what"
-            " comes later."
-        ),
+        ("Brokers see the metadata log as it is when this is switched on: fetches are answered without newer records."),
         (BROKERS,),
         _freeze,
-        reaction="Stays RUNNING and notices nothing: what the controller agreed to meanwhile (a topic, say) is not"
+        reaction="Stays RUNNING and notices nothing: what the controller committed meanwhile (such as a topic) is not"
         " there for clients. It catches up when this is switched off. One that starts meanwhile never reads its own"
         " registration: a heartbeat storm.",
         proof="test_presets.py::test_a_frozen_metadata_log_hides_a_new_topic_until_it_goes_on",
     ),
     Preset(
         "diverge",
-        "Fetches are told that the logs part, some records below the high watermark.",
+        "Fetches are answered with a diverging epoch, some records below the high watermark.",
         (
             BROKERS,
-            Parameter("records", "int", 1, "how many committed records the broker is to throw away", minimum=0),
+            Parameter("records", "int", 1, "number of committed records to be truncated by the broker", minimum=0),
         ),
         _diverge,
         reaction="Logs `The leader requested truncation to offset …, which is below the current high watermark` and"
@@ -111,10 +108,10 @@ LOG_PRESETS: Final = (
     ),
     Preset(
         "snapshot_not_found",
-        "FetchSnapshot is answered with SNAPSHOT_NOT_FOUND; a snapshot is written first where there is none.",
+        "FetchSnapshot is answered with SNAPSHOT_NOT_FOUND; a snapshot is written first if there is none.",
         (BROKERS,),
         _snapshot_not_found,
-        reaction="One that starts without the log goes back to fetching and is told of the snapshot again, on and on;"
+        reaction="One that starts without the log goes back to fetching and is sent to the snapshot again, endlessly;"
         " it does not register meanwhile.",
         proof="test_presets_startup.py::test_a_new_broker_does_not_start_without_the_snapshot",
     ),

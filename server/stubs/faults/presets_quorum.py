@@ -1,4 +1,4 @@
-"""Presets about who the controller is: not this one, another one, another cluster's."""
+"""Presets about the active controller: not this node, another node, another cluster's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACTIVE_ONLY: Final = (
     "CreateTopics",
     "Envelope",
 )
-"""What brokers ask of the active controller alone."""
+"""APIs that brokers send to the active controller only."""
 
 
 def _not_controller(params: Params) -> Iterable[Stub]:
@@ -28,26 +28,26 @@ def _not_controller(params: Params) -> Iterable[Stub]:
 QUORUM_PRESETS: Final = (
     Preset(
         "not_controller",
-        "Says NOT_CONTROLLER to all that only the active controller answers; the metadata log goes on.",
+        "Answers NOT_CONTROLLER to all requests for the active controller; the metadata log goes on.",
         (BROKERS,),
         made_of(_not_controller),
-        reaction="Drops the connection and asks again on a new one, up to 15 times a second; it stays RUNNING and"
+        reaction="Drops the connection and retries on a new one, up to 15 times a second; it stays RUNNING and"
         " serves with the metadata it has. Clients' requests that it forwards are sent again every 50 ms until they"
         " time out.",
         proof="test_presets.py::test_not_controller_makes_a_broker_connect_again_and_again",
     ),
     Preset(
         "resign",
-        "The active controller gives up its epoch; of several another one follows, one alone leads again after 1.5 s.",
+        "The active controller resigns; in a quorum another one is elected, a single one leads again after 1.5 s.",
         (),
         command(lambda double, params: double.state.resign()),
-        reaction="Follows the next leader as soon as it hears of the new epoch and keeps its own broker epoch; it does"
+        reaction="Follows the next leader as soon as it learns the new epoch and keeps its own broker epoch; it does"
         " not register again.",
         proof="test_presets.py::test_a_broker_follows_a_controller_that_resigned_into_the_next_epoch",
     ),
     Preset(
         "elect",
-        "A failover: a node of the quorum stands for election now, and leads once a majority votes for it.",
+        "A failover: a node of the quorum becomes a candidate now, and leads once a majority votes for it.",
         (Parameter("node_id", "int", REQUIRED, "the controller's node id", minimum=0),),
         command(lambda double, params: double.state.elect_controller(params["node_id"])),
         reaction="Fetches from the new leader within a second and sends its heartbeats there; it keeps its broker epoch"
@@ -56,7 +56,7 @@ QUORUM_PRESETS: Final = (
     ),
     Preset(
         "restart",
-        "The controller ends as if it were killed, and is back at once on the same port with the same log.",
+        "The controller stops as if it were killed, and restarts at once on the same port with the same log.",
         (),
         command(lambda double, params: double.restart()),
         reaction="Connects again within a second, keeps its broker epoch and does not register again.",
@@ -64,7 +64,7 @@ QUORUM_PRESETS: Final = (
     ),
     Preset(
         "inconsistent_cluster_id",
-        "Says INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations.",
+        "Answers INCONSISTENT_CLUSTER_ID to fetches of the metadata log and to registrations.",
         (BROKERS,),
         lambda double, params: put(
             double,
@@ -73,7 +73,7 @@ QUORUM_PRESETS: Final = (
             .named("inconsistent_cluster_id"),
         ),
         reaction="Logs `Unexpected error INCONSISTENT_CLUSTER_ID in FETCH response` and fetches again, some 40 times a"
-        " second; it does not exit, and its metadata stands still.",
+        " second; it does not exit, and its metadata does not change.",
         proof="test_presets.py::test_another_clusters_id_makes_a_broker_fetch_again_and_again",
     ),
 )

@@ -1,4 +1,4 @@
-"""The faults of a controller, or of every node of a quorum: switched on and off by name, by hand or by a plan."""
+"""The faults of a controller or of all nodes of a quorum: switched by name, by hand or by a plan."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mockraft.server.controller.periodic import NEVER_MS
+from mockraft.wire.names import did_you_mean
 
 if TYPE_CHECKING:
-    from mockraft.server.double import Double
     from mockraft.server.stubs.faults.fault import Fault
     from mockraft.server.stubs.faults.kinds import Kind
     from mockraft.server.stubs.faults.plan import Plan
+    from mockraft.server.stubs.faults.target import FaultTarget
 
 _SCOPES = ("client_id", "broker_id", "connection", "listener", "node", "address")
 _FIELDS = ("id", "name", "kind", "enabled", "match", "toxicity", "seed", "params")
@@ -20,27 +21,27 @@ _READ_ONLY = ("fired", "error")
 
 
 class Wire(Protocol):
-    """The sockets of a node, as faults see them."""
+    """The sockets of a node, as faults use them."""
 
     def now_ms(self) -> int:
-        """The time by the node's clock."""
+        """Return the time by the node's clock."""
 
     def faults_changed(self) -> None:
-        """Look again which faults meet which connection, and when to tick."""
+        """Match faults and connections again, and rearm the timer."""
 
 
 class Faults:
     """Faults by id, in the order in which they were added, and the plan that switches some of them.
 
-    `toxics` are the faults of connections' bytes that are on, `heeds_speech` says whether one of them depends on what
-    is said on a connection, and `next_ms` when `tick` wants to be called.
+    `toxics` are the toxics that are on, `heeds_requests` is True if one of them depends on a client's requests, and
+    `next_ms` is when `tick` has to be called.
     """
 
     def __init__(self) -> None:
         self.toxics: tuple[Fault, ...] = ()
-        self.heeds_speech = False
+        self.heeds_requests = False
         self.next_ms = NEVER_MS
-        self.double: Double | None = None
+        self.double: FaultTarget | None = None
         self._faults: dict[str, Fault] = {}
         self._wires: list[Wire] = []
         self._made = 0
@@ -50,7 +51,7 @@ class Faults:
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
-        """Every kind of fault by its name."""
+        """Return every kind of fault by its name."""
         from mockraft.server.stubs.faults.every_kind import KINDS
 
         return KINDS
@@ -63,15 +64,15 @@ class Faults:
         toxicity: float = 1.0,
         seed: int = 0,
         enabled: bool = True,
-        id: str | None = None,  # noqa: A002 - the word of all three doors
+        id: str | None = None,  # noqa: A002 - the same name in Python, HTTP and on the command line
         name: str | None = None,
         **params: Any,
     ) -> Fault:
-        """A fault of a kind, switched on unless `enabled` says otherwise.
+        """Add a fault of a kind, switched on unless `enabled` is False.
 
         `params` are the kind's parameters and, for a toxic of bytes, the scopes of `match` too (`client_id="admin"`).
-        `toxicity` is the share of connections that it meets, from 0 to 1, drawn by `seed`. Raises ValueError that names
-        what is wrong, and what a preset raises when it cannot be switched on.
+        `toxicity` is the share of connections that it affects, from 0 to 1, drawn by `seed`. ValueError names what
+        is wrong, and what a preset raises when it cannot be switched on.
         """
         tree = {"kind": kind, "toxicity": toxicity, "seed": seed, "enabled": enabled, "id": id, "name": name}
         scopes: dict[str, Any] = {}
@@ -80,7 +81,7 @@ class Faults:
         return self.add_json(tree | {"match": {**(match or {}), **scopes}, "params": params})
 
     def add_json(self, tree: Mapping[str, Any]) -> Fault:
-        """A fault from its JSON form; see `add`. What only the controller writes (`fired`) is left unread."""
+        """Add a fault from its JSON form; see `add`. Fields that only the controller writes (`fired`) are ignored."""
         fault = self._read(tree)
         self._faults[fault.id] = fault
         if tree.get("enabled", True):
@@ -92,25 +93,25 @@ class Faults:
         return fault
 
     def get(self, fault_id: str) -> Fault:
-        """The fault of this id. Raises KeyError."""
+        """Return the fault of this id. Raise KeyError."""
         return self._faults[fault_id]
 
     @property
     def all(self) -> list[Fault]:
-        """Every fault, in order."""
+        """Return every fault, in order."""
         return list(self._faults.values())
 
     @property
     def active(self) -> list[Fault]:
-        """Those that are switched on."""
+        """Return the faults that are switched on."""
         return [fault for fault in self._faults.values() if fault.enabled]
 
     def unfired(self) -> list[Fault]:
-        """Those that never met anything so far: a test that expects them to says nothing."""
+        """Return the faults that never took effect so far, so that a test does not pass without them."""
         return [fault for fault in self._faults.values() if not fault.fired]
 
     def remove(self, fault_id: str) -> None:
-        """Switch a fault off and forget it. Raises KeyError, and what a preset raises that cannot be taken back."""
+        """Switch a fault off and forget it. Raise KeyError, and what a preset raises that cannot be taken back."""
         fault = self._faults[fault_id]
         try:
             self._switch(fault, False)
@@ -118,22 +119,22 @@ class Faults:
             del self._faults[fault_id]
 
     def enable(self, fault_id: str, is_enabled: bool = True) -> Fault:
-        """Switch a fault on or off. Raises KeyError, and what a preset raises when it cannot be switched on."""
+        """Switch a fault on or off. Raise KeyError, and what a preset raises when it cannot be switched on."""
         fault = self._faults[fault_id]
         self._switch(fault, is_enabled)
         return fault
 
     def change_json(self, fault_id: str, tree: Mapping[str, Any]) -> Fault:
-        """Change what is said of a fault: `enabled`, `toxicity`, `params` (those that are named), `match`, `name`.
+        """Change fields of a fault: `enabled`, `toxicity`, `params` (those that are named), `match`, `name`.
 
-        A preset that is on is switched off and on again. Raises KeyError, ValueError that names what is wrong.
+        A preset that is on is switched off and on again. Raise KeyError, and ValueError that names what is wrong.
         """
-        from mockraft.server.stubs.faults.kinds import snake
+        from mockraft.wire.names import snake
 
         fault = self._faults[fault_id]
         for fixed in ("id", "kind", "seed"):
             if fixed in tree and tree[fixed] != fault.to_json().get(fixed):
-                raise ValueError(f"{fixed}: it cannot be changed; remove the fault and add another")
+                raise ValueError(f"{fixed}: cannot be changed; remove the fault and add another")
         merged = fault.to_json() | dict(tree) | {"params": fault.params | _object(tree, "params", snake)}
         changed = self._read({**merged, "id": None})
         was_enabled = fault.enabled
@@ -160,11 +161,11 @@ class Faults:
         self._made = 0
 
     def run(self, plan: Iterable[Mapping[str, Any]] | Mapping[str, Any]) -> None:
-        """Switch faults by a plan from now on, or from when the controller runs; it replaces the one there is.
+        """Switch faults by a plan from now on, or once the controller runs; it replaces the current plan.
 
         A plan is a list of steps: `{"at": ms, "duration": ms?, "ramp": ms?, "fault": {…}}`, or
-        `{"chaos": {"seed": 7, …}}` for the one that `chaos` makes of that. Raises ValueError. Faults of the plan before
-        are forgotten.
+        `{"chaos": {"seed": 7, …}}` for one that `chaos` draws. Faults of the plan before are forgotten.
+        Raise ValueError.
         """
         if isinstance(plan, Mapping) and set(plan) == {"chaos"}:
             from mockraft.server.stubs.faults.chaos import chaos_from_json
@@ -191,23 +192,23 @@ class Faults:
         self.next_ms = NEVER_MS
 
     def plan_json(self) -> list[dict[str, Any]]:
-        """The plan's steps in their JSON form, each with its `state`: waiting, on, over."""
+        """Return the plan's steps in their JSON form, each with its `state`: waiting, on, over."""
         return self._plan.to_json() if self._plan is not None else []
 
     def attach(self, wire: Wire) -> None:
-        """A node's sockets are open from now on."""
+        """Register a node whose sockets are open."""
         self._wires.append(wire)
         wire.faults_changed()
 
     def detach(self, wire: Wire) -> None:
-        """A node's sockets are closed."""
+        """Forget a node whose sockets are closed."""
         if wire in self._wires:
             self._wires.remove(wire)
 
     def begin(self, now_ms: int) -> None:
         """Switch on the presets that were added before the controller ran, and begin the plan.
 
-        One that fails (a quorum has no leader yet) is tried again when this is called again.
+        One that fails (a quorum has no leader yet) is tried again at the next call.
         """
         waiting, self._waiting = self._waiting, []
         for fault in waiting:
@@ -220,7 +221,7 @@ class Faults:
             self._changed()
 
     def tick(self, now_ms: int) -> None:
-        """Do what the plan has for this time; several nodes may say the same time."""
+        """Do what is due in the plan; several nodes may pass the same time."""
         if self._plan is not None:
             before = self.toxics
             self.next_ms = self._plan.tick(now_ms)
@@ -230,31 +231,32 @@ class Faults:
     def _read(self, tree: Mapping[str, Any]) -> Fault:
         # Imported here: a controller without faults starts sooner.
         from mockraft.server.stubs.faults.fault import ConnectionMatch, Fault
-        from mockraft.server.stubs.faults.kinds import near
 
         kinds = self.kinds
         if not isinstance(tree, Mapping):
-            raise ValueError(f"a fault is an object, not {tree!r}")
+            raise ValueError(f"a fault must be an object, not {tree!r}")
         for field in tree:
             if field not in _FIELDS and field not in _READ_ONLY:
-                raise ValueError(f"{field}: a fault has no such field{near(field, _FIELDS)}")
+                raise ValueError(f"{field}: a fault has no such field; {did_you_mean(field, _FIELDS)}")
         kind_name = tree.get("kind")
         if not isinstance(kind_name, str) or kind_name not in kinds:
-            raise ValueError(f"kind={kind_name!r}: there is no such kind of fault{near(str(kind_name), kinds)}")
+            raise ValueError(
+                f"kind={kind_name!r}: there is no such kind of fault; {did_you_mean(str(kind_name), kinds)}"
+            )
         kind = kinds[kind_name]
         toxicity, seed = tree.get("toxicity", 1.0), tree.get("seed", 0)
         if isinstance(toxicity, bool) or not isinstance(toxicity, int | float) or not 0 <= toxicity <= 1:
-            raise ValueError(f"toxicity={toxicity!r}: it is the share of connections that are met, from 0 to 1")
+            raise ValueError(f"toxicity={toxicity!r}: must be the share of affected connections, from 0 to 1")
         if isinstance(seed, bool) or not isinstance(seed, int):
-            raise ValueError(f"seed={seed!r}: it is a whole number")
+            raise ValueError(f"seed={seed!r}: must be an integer")
         if not isinstance(tree.get("enabled", True), bool):
-            raise ValueError(f"enabled={tree['enabled']!r}: it is true or false")
+            raise ValueError(f"enabled={tree['enabled']!r}: must be true or false")
         match = _object(tree, "match")
         if match and kind.toxic is None:
-            raise ValueError(f"match: {kind.name} is no toxic of connections; say it with its parameters")
+            raise ValueError(f"match: {kind.name} is no toxic of connections; give its parameters instead")
         for text in ("id", "name"):
             if not isinstance(tree.get(text), str | None):
-                raise ValueError(f"{text}={tree[text]!r}: it is a text")
+                raise ValueError(f"{text}={tree[text]!r}: must be a text")
         params = kind.read(_object(tree, "params"))
         fault_id = tree.get("id") or self._new_id(kind)
         if fault_id in self._faults:
@@ -303,11 +305,11 @@ class Faults:
         except Exception as error:
             if is_told:
                 raise
-            fault.error = f"it could not be switched on: {error}"
+            fault.error = f"could not be switched on: {error}"
 
     def _changed(self) -> None:
         self.toxics = tuple(fault for fault in self._faults.values() if fault.enabled and fault.kind.toxic is not None)
-        self.heeds_speech = any(fault.match.heeds_speech for fault in self.toxics)
+        self.heeds_requests = any(fault.match.heeds_requests for fault in self.toxics)
         for wire in list(self._wires):
             wire.faults_changed()
 
@@ -315,5 +317,5 @@ class Faults:
 def _object(tree: Mapping[str, Any], field: str, name_of: Callable[[str], str] = str) -> dict[str, Any]:
     value = tree.get(field) or {}
     if not isinstance(value, Mapping):
-        raise ValueError(f"{field}={value!r}: it is an object")
+        raise ValueError(f"{field}={value!r}: must be an object")
     return {name_of(name): one for name, one in value.items()}

@@ -1,8 +1,8 @@
-"""What happens to the bytes of one direction of one connection: toxiproxy's toxics and a few more, without sockets.
+"""Toxics of the bytes of one direction of one connection: toxiproxy's and a few more, without sockets.
 
-A toxic takes bytes with the time at which they come and gives bytes with the time at which they go on, both in
-milliseconds. It is asked lazily and in order, so its state moves with the stream. Where chance decides, it is drawn
-per place in the stream and not per chunk (latency, slicer and duplicate excepted, which are about chunks).
+A toxic takes bytes with the time at which they arrive and returns bytes with the time at which they go on, both in
+milliseconds. It is evaluated lazily and in order, so its state moves with the stream. Random draws are per position
+in the stream and not per chunk (except latency, slicer and duplicate, which are about chunks).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 BANDWIDTH_STEPS_PER_SECOND = 50
 PIECES_MAX = 4096
-"""Of bytes that came at once, bandwidth makes no more pieces than that."""
+"""Maximum number of pieces that bandwidth makes of bytes that arrived at once."""
 
 
 class End(Enum):
-    """How a direction ends."""
+    """The way in which a direction ends."""
 
     CLOSE = "close"
     RESET = "reset"
@@ -31,47 +31,47 @@ Item = tuple[float, bytes | End]
 
 
 class Toxic:
-    """A fault at work on one direction of one connection since `began_ms`; this one lets everything pass."""
+    """A fault at work on one direction of one connection since `began_ms`; the base class lets everything pass."""
 
     __slots__ = ("_chance", "_last_ms", "fault", "lost")
 
     def __init__(self, fault: Fault, chance: ToxicChance, began_ms: int) -> None:
         self.fault = fault
         self.lost = False
-        """Whether bytes of the stream are gone, so that it can never be whole again."""
+        """True if bytes of the stream are lost, so that it can never be whole again."""
         self._chance = chance
         self._last_ms = float(began_ms)
 
     @property
     def params(self) -> dict[str, Any]:
-        """The fault's parameters as they are now: a ramp moves them."""
+        """The fault's current parameters: a ramp changes them."""
         return self.fault.params_now
 
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
-        """Bytes that came at a time."""
+        """Return the pieces that go on for bytes that arrive."""
         yield at_ms, data
 
     def close(self, at_ms: float) -> float:
-        """When the end of the stream goes on that came at a time."""
+        """Return when the end of the stream goes on that arrives at a time."""
         return at_ms
 
     def end(self) -> tuple[float, End] | None:
-        """When the toxic ends the connection by itself, and how."""
+        """When and how the toxic ends the connection by itself."""
         return None
 
 
 class Latency(Toxic):
-    """Everything goes on `latency_ms` ± `jitter_ms` later, in order."""
+    """Delay everything by `latency_ms` ± `jitter_ms`, in order."""
 
     __slots__ = ()
 
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
-        """Later."""
+        """Delay the bytes."""
         self.fault.met += 1
         yield self._later(at_ms), data
 
     def close(self, at_ms: float) -> float:
-        """Later."""
+        """Delay the end."""
         return self._later(at_ms)
 
     def _later(self, at_ms: float) -> float:
@@ -82,12 +82,12 @@ class Latency(Toxic):
 
 
 class Bandwidth(Toxic):
-    """`bytes_per_second` go on, as a slow line would carry them."""
+    """Pass `bytes_per_second`, as a slow line does."""
 
     __slots__ = ()
 
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
-        """Piece by piece, each when its last byte is through."""
+        """Pass piece by piece, each when its last byte is through."""
         self.fault.met += 1
         rate = self.params["bytes_per_second"]
         size = max(1, int(rate) // BANDWIDTH_STEPS_PER_SECOND, len(data) // PIECES_MAX)
@@ -98,12 +98,12 @@ class Bandwidth(Toxic):
 
 
 class Slicer(Toxic):
-    """Pieces of `average_size` ± `size_variation` bytes, `delay_ms` apart."""
+    """Send pieces of `average_size` ± `size_variation` bytes, `delay_ms` apart."""
 
     __slots__ = ()
 
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
-        """Sliced."""
+        """Slice the bytes."""
         self.fault.met += 1
         average, variation = self.params["average_size"], self.params["size_variation"]
         start = 0
@@ -117,44 +117,44 @@ class Slicer(Toxic):
 
 
 class HalfOpen(Toxic):
-    """Everything is taken and nothing goes on; with `timeout_ms` the connection is closed after that."""
+    """Swallow everything; with `timeout_ms` the connection is closed after that."""
 
     __slots__ = ()
 
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
-        """Gone."""
+        """Swallow the bytes."""
         self.fault.met += 1
         self.lost = True
         yield from ()
 
     def end(self) -> tuple[float, End] | None:
-        """After the timeout, if there is one."""
+        """End after the timeout, if there is one."""
         timeout_ms = self.params["timeout_ms"]
         return (self._last_ms + timeout_ms, End.CLOSE) if timeout_ms else None
 
 
 class ResetPeer(Toxic):
-    """The connection is broken by a RST after `timeout_ms`; until then everything passes."""
+    """Break the connection with a RST after `timeout_ms`; until then everything passes."""
 
     __slots__ = ()
 
     def end(self) -> tuple[float, End] | None:
-        """After the timeout."""
+        """End after the timeout."""
         return self._last_ms + self.params["timeout_ms"], End.RESET
 
 
 class Down(Toxic):
-    """The connection is broken at once."""
+    """Break the connection at once."""
 
     __slots__ = ()
 
     def end(self) -> tuple[float, End] | None:
-        """Now."""
+        """End now."""
         return self._last_ms, End.RESET
 
 
 class Counted(Toxic):
-    """What lets so many `bytes` pass."""
+    """Base of toxics that let `bytes` bytes pass."""
 
     __slots__ = ("_passed",)
 
@@ -163,19 +163,19 @@ class Counted(Toxic):
         self._passed = 0
 
     def _room_for(self, data: bytes) -> int:
-        """How many of these bytes may pass."""
+        """Return how many of these bytes may pass."""
         room = max(0, self.params["bytes"] - self._passed)
         self._passed += len(data)
         return int(room)
 
 
 class LimitData(Counted):
-    """The connection is closed after `bytes`, in the middle of a frame where that is where they end."""
+    """Close the connection after `bytes`, in the middle of a frame if they end there."""
 
     __slots__ = ()
 
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
-        """What fits, and the end when it is full."""
+        """Pass what fits, and end when it is full."""
         room = self._room_for(data)
         if room:
             yield at_ms, data[:room]
@@ -185,12 +185,12 @@ class LimitData(Counted):
 
 
 class Truncate(Counted):
-    """After `bytes` the rest is lost while the connection stays open: half a frame that never goes on."""
+    """Lose everything after `bytes` while the connection stays open: half a frame that never goes on."""
 
     __slots__ = ()
 
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
-        """What fits."""
+        """Pass what fits."""
         room = self._room_for(data)
         if room:
             yield at_ms, data[:room]
@@ -200,7 +200,7 @@ class Truncate(Counted):
 
 
 class Corrupt(Toxic):
-    """Bytes are changed to others: each `every_nth` one, or each with a `probability`."""
+    """Change bytes to others: every `every_nth` one, or each with a `probability`."""
 
     __slots__ = ("_until_next",)
 
@@ -209,7 +209,7 @@ class Corrupt(Toxic):
         self._until_next: int | None = None
 
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
-        """As many bytes, some of them others."""
+        """Return as many bytes, some of them changed."""
         if self._until_next is None:
             self._until_next = self._gap()
         if self._until_next is not None and self._until_next < len(data):
@@ -225,7 +225,7 @@ class Corrupt(Toxic):
         yield at_ms, data
 
     def _gap(self) -> int | None:
-        """How many bytes stay as they are before the next that does not; None while nothing is to be changed."""
+        """Number of bytes that stay as they are before the next change; None while nothing is to be changed."""
         if self.params["every_nth"]:
             return int(self.params["every_nth"]) - 1
         probability = self.params["probability"]
@@ -233,12 +233,12 @@ class Corrupt(Toxic):
 
 
 class Duplicate(Toxic):
-    """What is said at once is said twice, with a `probability`."""
+    """Send what arrives at once twice, with a `probability`."""
 
     __slots__ = ()
 
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
-        """Once or twice."""
+        """Send once or twice."""
         yield at_ms, data
         if self._chance.random() < self.params["probability"]:
             self.fault.met += 1
@@ -246,11 +246,11 @@ class Duplicate(Toxic):
 
 
 class SlowClose(Toxic):
-    """The end of the stream goes on `delay_ms` later."""
+    """Delay the end of the stream by `delay_ms`."""
 
     __slots__ = ()
 
     def close(self, at_ms: float) -> float:
-        """Later."""
+        """Delay the end."""
         self.fault.met += 1
         return at_ms + float(self.params["delay_ms"])

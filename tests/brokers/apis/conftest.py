@@ -26,7 +26,7 @@ def topic_id(name: str) -> bytes:
 
 
 class Cluster:
-    """What broker 1 knows, and its answers to clients on its listener PLAINTEXT."""
+    """Broker 1's view, and its answers to clients on its listener PLAINTEXT."""
 
     def __init__(self) -> None:
         self.image = ClusterImage()

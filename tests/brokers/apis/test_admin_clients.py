@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.kafka_processes import wait_until
+from mockraft.kafka.processes import wait_until
 
 with warnings.catch_warnings():
     # It reads its schemas in a way that Python is about to give up.

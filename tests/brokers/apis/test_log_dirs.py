@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mockraft.brokers import SimulatedBroker
 from mockraft.brokers.config import draw_config
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,

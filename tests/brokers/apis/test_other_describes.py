@@ -1,4 +1,4 @@
-"""What else a broker answers out of its image (quotas, SCRAM credentials, config resources) or always refuses."""
+"""Other describe requests, answered from the image (quotas, SCRAM credentials, configs) or always refused."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ A_RAMP = [Action(0, 1, Act.START), Action(250, 2, Act.START), Action(500, 3, Act
 
 
 def planned(*steps: Step, seed: int = 1) -> list[Action]:
-    """What follows the ramp."""
+    """Steps after the ramp."""
     return [action for action in plan(RACKS, 0, steps, seed) if action.at_ms or action.act is not Act.START]
 
 

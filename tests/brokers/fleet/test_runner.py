@@ -1,4 +1,4 @@
-"""Shares of a fleet on mockraft's own controller, in the test's own process."""
+"""Shards of a fleet on mockraft's own controller, in the test's own process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mockraft import Controller, Quorum
 from mockraft.brokers.fleet.figures import Figures, figures_of, merged
 from mockraft.brokers.fleet.plan import Act, Action, plan
 from mockraft.brokers.fleet.runner import FleetRunner
-from mockraft.brokers.fleet.share import Share, dealt, share_of
+from mockraft.brokers.fleet.shard import Shard, shard_of, split_shards
 from mockraft.brokers.lifecycle import End
-from mockraft.brokers.observer import FatalError
+from mockraft.brokers.metadata.observer import FatalError
 from mockraft.server.controller.result import ControllerResult
 from mockraft.wire import api_keys
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -25,16 +25,16 @@ SESSION_MS = 1500
 
 
 async def until(condition: Callable[[], Any], timeout_s: float = 15) -> Any:
-    """What `condition` gives once that is true."""
+    """Wait until `condition` returns a true value, and return it."""
     async with asyncio.timeout(timeout_s):
         while not (found := condition()):
             await asyncio.sleep(0.01)
     return found
 
 
-def share(controller: Controller, *actions: Action, count: int = COUNT, **options: Any) -> Share:
+def shard(controller: Controller, *actions: Action, count: int = COUNT, **options: Any) -> Shard:
     racks: dict[int, str | None] = dict.fromkeys(range(1, count + 1))
-    return Share(
+    return Shard(
         bootstrap=((controller.host, controller.port),),
         cluster_id=controller.cluster_id,
         racks=racks,
@@ -49,7 +49,7 @@ def share(controller: Controller, *actions: Action, count: int = COUNT, **option
 @asynccontextmanager
 async def sailing(controller: Controller, *actions: Action, **options: Any) -> AsyncIterator[FleetRunner]:
     """A runner whose brokers are all unfenced; its actions come then."""
-    runner = FleetRunner(share(controller, **options))
+    runner = FleetRunner(shard(controller, **options))
     try:
         await runner.run()
         await until(lambda: runner.figures().unfenced == runner.figures().running == COUNT)
@@ -208,18 +208,18 @@ async def test_a_wait_in_vain_says_how_it_is() -> None:
         FleetRunner.joining(controller.bootstrap, controller.cluster_id, 2, heartbeat_interval_ms=50) as fleet,
     ):
         await fleet.until(lambda figures: figures.running == 2)
-        with pytest.raises(TimeoutError, match=r"not so within 10 ms: Figures\(brokers=2, started=2"):
+        with pytest.raises(TimeoutError, match=r"condition not met within 10 ms: Figures\(brokers=2, started=2"):
             await fleet.until(lambda figures: figures.unfenced == 3, 10)
 
 
 def test_a_share_survives_its_way_through_a_pipe() -> None:
     racks: dict[int, str | None] = {1: "a", 2: None, 3: "c"}
-    shares = dealt(
+    shards = split_shards(
         racks, plan(racks, 100, (), 1), 2, bootstrap=(("::1", 1),), cluster_id="c", seed=5, command_config="x"
     )
-    assert [list(each.racks) for each in shares] == [[1, 3], [2]]
-    assert [share_of(each.to_tree()) for each in shares] == shares
-    assert sorted(action for each in shares for action in each.actions) == sorted(plan(racks, 100, (), 1))
+    assert [list(each.racks) for each in shards] == [[1, 3], [2]]
+    assert [shard_of(each.to_tree()) for each in shards] == shards
+    assert sorted(action for each in shards for action in each.actions) == sorted(plan(racks, 100, (), 1))
 
 
 def test_figures_survive_their_way_through_a_pipe_and_add_up() -> None:

@@ -254,9 +254,9 @@ async def test_an_answer_that_cannot_be_said_closes_the_connection(
     async def handle(request: Any, ctx: Any) -> MetadataResponse:
         return MetadataResponse(topics=[MetadataResponseTopic(name=None)])
 
-    monkeypatch.setitem(APIS, 3, APIS[3]._replace(handle=handle))
+    monkeypatch.setitem(APIS, 3, dataclasses.replace(APIS[3], handle=handle))
     assert await answered(broker, metadata(1, version=9)) == b""
-    assert "cannot be said in version 9" in broker.listener.closings[-1]
+    assert "cannot be written in version 9" in broker.listener.closings[-1]
 
 
 async def test_a_handler_that_breaks_is_an_unknown_error_and_nothing_else(
@@ -269,7 +269,7 @@ async def test_a_handler_that_breaks_is_an_unknown_error_and_nothing_else(
 
     connection = await client.connect(*address(broker))
     with monkeypatch.context() as patched:
-        patched.setitem(APIS, 3, APIS[3]._replace(handle=handle))
+        patched.setitem(APIS, 3, dataclasses.replace(APIS[3], handle=handle))
         request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
         (topic,) = (await connection.send(request)).topics
         assert topic.error_code == error_codes.UNKNOWN_SERVER_ERROR

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from crc32c import crc32c
-from mockraft.brokers.log_dirs.disk import Disk
-from mockraft.brokers.log_dirs.failing_disk import FailingDisk
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
-from mockraft.brokers.log_dirs.real_disk import RealDisk
+from mockraft.brokers.disks.disk import Disk
+from mockraft.brokers.disks.failing_disk import FailingDisk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
+from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.wire import record_batch
 
 MakeBatch = Callable[..., bytes]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 
 import pytest
+from mockraft.brokers.disks.disk import Disk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.checkpoints import (
     read_leader_epochs,
     read_offsets,
@@ -13,8 +15,6 @@ from mockraft.brokers.log_dirs.checkpoints import (
     write_offsets,
     write_topic_id,
 )
-from mockraft.brokers.log_dirs.disk import Disk
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
 
 TOPIC = bytes(range(16))
 
@@ -57,12 +57,12 @@ def test_no_file_an_empty_one_and_one_without_entries_say_nothing(text: bytes | 
         (b"\xff\xfe\n0\n", "line 1: expected version 0"),
         (b"0\n-1\n", "line 2: expected the number of entries"),
         (b"0\nmany\n", "line 2: expected the number of entries"),
-        (b"0\n2\nt 0 1\n", "line 2: 2 entries are said to follow, but 1 do"),
-        (b"0\n1\nt 0 1\nt 1 1\n", "line 2: 1 entries are said to follow, but 2 do"),
+        (b"0\n2\nt 0 1\n", "line 2: expected 2 entries, found 1"),
+        (b"0\n1\nt 0 1\nt 1 1\n", "line 2: expected 1 entries, found 2"),
         (b"0\n1\nt 0\n", "line 3: expected 3 fields"),
         (b"0\n1\nt 0 1 2\n", "line 3: expected 3 fields"),
-        (b"0\n2\nt 0 1\nt x 1\n", "line 4: 'x' is no number"),
-        (b"0\n1\nt 0 99999999999999999999\n", "line 3: '99999999999999999999' is no number"),
+        (b"0\n2\nt 0 1\nt x 1\n", "line 4: 'x' is not a number"),
+        (b"0\n1\nt 0 99999999999999999999\n", "line 3: '99999999999999999999' is not a number"),
     ],
 )
 def test_a_broken_checkpoint_is_refused_with_its_path_and_line(text: bytes, said: str) -> None:

@@ -1,4 +1,4 @@
-"""What cordoned.log.dirs may say, and what it means."""
+"""Values of cordoned.log.dirs and their meaning."""
 
 from __future__ import annotations
 

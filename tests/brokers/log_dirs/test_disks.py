@@ -1,4 +1,4 @@
-"""What every disk does, whatever it is made of."""
+"""The contract of every disk, whatever its implementation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable
 
 import pytest
-from mockraft.brokers.log_dirs.disk import Disk
+from mockraft.brokers.disks.disk import Disk
 
 
 def check_refused(number: int, call: Callable[..., object], *arguments: object) -> None:

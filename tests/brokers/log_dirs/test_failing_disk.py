@@ -8,8 +8,8 @@ import errno
 from collections.abc import Callable
 
 import pytest
-from mockraft.brokers.log_dirs.failing_disk import FailingDisk
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
+from mockraft.brokers.disks.failing_disk import FailingDisk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 
 
 @pytest.fixture

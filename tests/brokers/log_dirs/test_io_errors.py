@@ -1,4 +1,4 @@
-"""Which I/O errors cost a disk and which one replica (KIP-18)."""
+"""I/O errors that cost a disk, and those that cost one replica (KIP-18)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import os
 from typing import Any, cast
 
 import pytest
-from mockraft.brokers.log_dirs.disk import Disk
-from mockraft.brokers.log_dirs.io_errors import EVERYBODYS, PROBE_NAME, Scope, Suspicion, classify, probe, suspicion
+from mockraft.brokers.disks.disk import Disk
+from mockraft.brokers.disks.io_errors import EVERYBODYS, PROBE_NAME, Scope, Suspicion, classify, probe, suspicion
 
 SEGMENT = "orders-3/00000000000000000000.log"
 REPLICAS_FILES = [

@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
-from mockraft.brokers.log_dirs.real_disk import RealDisk
 from mockraft.wire import record_batch
 
 WRITER = """
 import sys
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
-from mockraft.brokers.log_dirs.real_disk import RealDisk
+from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.log_dirs.replica_log import LogConfig
 from mockraft.wire import record_batch
 

@@ -1,9 +1,9 @@
-"""Where a log ends and begins: recovery at the start, truncation, deletion of what is old."""
+"""Start and end of a log: recovery at the start, truncation, deletion of old segments."""
 
 from __future__ import annotations
 
 import pytest
-from mockraft.brokers.log_dirs.disk import Disk
+from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
 from mockraft.wire import error_codes
 

@@ -6,12 +6,12 @@ import errno
 import random
 
 import pytest
+from mockraft.brokers.disks.failing_disk import FailingDisk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.checkpoints import read_offsets, write_topic_id
 from mockraft.brokers.log_dirs.errors import LoadError, LogError, StorageError
-from mockraft.brokers.log_dirs.failing_disk import FailingDisk
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
 from mockraft.wire import error_codes
 
@@ -169,7 +169,7 @@ def test_other_names_are_left_alone_and_deleted_ones_deleted(disks: list[Failing
     logs = open_logs(disks)
     found = logs.load()
 
-    assert (found.live, found.future, found.doubled) == ([], [], [])
+    assert (found.live, found.future, found.duplicates) == ([], [], [])
     assert [(log_dir.path, name) for log_dir, name in found.strays] == [
         ("/simulated/d0", "t-1.0123-stray"),
         ("/simulated/d0", "t-2"),
@@ -200,12 +200,12 @@ def test_a_replica_in_two_directories_is_told_and_one_of_them_kept(disks: list[F
         ReplicaLog(disk, "t-0")
         write_topic_id(disk, "t-0", TOPIC)
     with pytest.raises(LoadError, match="Duplicate log directories for t-0 are found in both /simulated/d1/t-0 and"):
-        open_logs(disks).load(refuse_doubled=True)
+        open_logs(disks).load(refuse_duplicates=True)
 
     logs = open_logs(disks)
-    (doubled,) = logs.load().doubled
+    (duplicates,) = logs.load().duplicates
     assert logs.directory_of((TOPIC, 0)) == D0
-    logs.keep(doubled)
+    logs.keep(duplicates)
 
     assert logs.directory_of((TOPIC, 0)) == D1
     assert (disks[0].names(), disks[1].names()) == ([], ["t-0"])
@@ -313,7 +313,7 @@ def test_a_broken_checkpoint_costs_a_recovery_or_the_directory_as_in_kafka(disks
     logs.load()
 
     assert logs.log_dirs[0].offline is None
-    assert "malformed at line 2: 5 entries are said to follow, but 1 do" in str(logs.log_dirs[1].offline)
+    assert "malformed at line 2: expected 5 entries, found 1" in str(logs.log_dirs[1].offline)
 
 
 def test_a_directory_is_for_one_broker(logs: Logs, disks: list[FailingDisk]) -> None:

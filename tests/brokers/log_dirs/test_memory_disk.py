@@ -6,7 +6,7 @@ import errno
 import tracemalloc
 
 import pytest
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 
 
 def test_a_full_one_refuses_writes_whole_until_something_goes() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from mockraft.brokers.log_dirs.directory_ids import draw_uuid, in_java_order
 from mockraft.brokers.log_dirs.placement import DirectoryAt, candidates
+from mockraft.serving.directory_ids import draw_uuid, in_java_order
 from mockraft.wire.uuids import text_of
 
 A, B, C = (DirectoryAt(f"/{name}", name.encode() * 16) for name in "abc")

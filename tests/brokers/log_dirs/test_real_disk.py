@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
-from mockraft.brokers.log_dirs.real_disk import RealDisk
 
 OTHER_PROCESS = """
 import sys
-from mockraft.brokers.log_dirs.real_disk import RealDisk
+from mockraft.brokers.disks.real_disk import RealDisk
 RealDisk(sys.argv[1]).lock()
 print("locked", flush=True)
 sys.stdin.read()
@@ -77,7 +77,7 @@ def test_symbolic_links_are_not_followed_and_go_alone(disk: RealDisk, tmp_path_f
         os.symlink(target, f"{disk.root}/{name}")
     for name in ("out/kept", "loop", "up/up", "up"):
         for call in (disk.read, disk.size, disk.exists, disk.names, disk.sync):
-            with pytest.raises(OSError, match="a symbolic link below a log directory is not followed") as told:
+            with pytest.raises(OSError, match="symbolic links below a log directory are not followed") as told:
                 call(name)
             assert told.value.errno == errno.ELOOP
     with pytest.raises(OSError, match="not followed"):
@@ -95,7 +95,7 @@ def test_a_link_that_looks_like_a_log_takes_the_directory_offline_with_its_path(
     found = logs.load()
 
     assert found.live == []
-    assert f"symbolic link below a log directory is not followed: '{disk.root}/t-0'" in str(logs.log_dirs[0].offline)
+    assert f"symbolic links below a log directory are not followed: '{disk.root}/t-0'" in str(logs.log_dirs[0].offline)
 
 
 def test_a_root_that_is_gone_says_so(disk: RealDisk) -> None:

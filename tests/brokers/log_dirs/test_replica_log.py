@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 from crc32c import crc32c
+from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.batch_headers import read_header
-from mockraft.brokers.log_dirs.disk import Disk
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.record_times import times
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from mockraft.brokers.log_dirs.failing_disk import FailingDisk
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
+from mockraft.brokers.disks.failing_disk import FailingDisk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
 from mockraft.wire import record_batch
 

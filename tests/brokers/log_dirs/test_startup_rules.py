@@ -1,4 +1,4 @@
-"""Which directories a broker starts with: every rule of Kafka's start as one table, then on a real file system."""
+"""Directories at a broker's start: every rule of Kafka's start as one table, then on a real file system."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_each_directory_gets_an_id_of_its_own_the_metadata_dir_too(tmp_path: Pat
     metas = [read(path) for path in (d1, d2, metadata)]
     assert [(meta.version, meta.cluster_id, meta.node_id) for meta in metas] == [(1, CLUSTER, 8)] * 3
     assert len({meta.directory_id for meta in metas}) == 3
-    assert done.told == (
+    assert done.lines == (
         f"Formatting data directory {d2} with metadata.version 4.3-IV0.",
         f"Formatting data directory {d1} with metadata.version 4.3-IV0.",
         f"Formatting metadata directory {metadata} with metadata.version 4.3-IV0.",
@@ -137,7 +137,7 @@ def test_ids_that_cannot_be_are_refused(tmp_path: Path, bad: dict[str, object], 
 def test_a_dir_that_cannot_be_read_is_left_out_as_long_as_there_is_another(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     done = format_at(tmp_path / "d1", tmp_path / "file")
-    assert done.told[0].startswith(f"I/O error trying to read log directory {tmp_path / 'file'}. Ignoring...")
+    assert done.lines[0].startswith(f"I/O error trying to read log directory {tmp_path / 'file'}. Ignoring...")
     assert list(done.metas) == [str(tmp_path / "d1")]
     with pytest.raises(LogDirsError, match="No available log directories") as refused:
         format_at(tmp_path / "file")

@@ -11,10 +11,10 @@ import pytest
 from mockraft.brokers import SimulatedBroker
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.config import draw_config
-from mockraft.brokers.log_dirs.failing_disk import FailingDisk
+from mockraft.brokers.disks.failing_disk import FailingDisk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.wire import record_batch
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -95,7 +95,7 @@ class Bench:
         return None if directory_id is None else self.broker.directories.find(directory_id).path
 
     def names(self) -> dict[str, list[str]]:
-        """What lies in each directory, without the unique part of names."""
+        """Contents of each directory, without the unique part of names."""
         return {
             path: [name.split(".")[0] + name[name.rfind("-") :] * ("." in name) for name in files.names()]
             for path, files in self.files.items()

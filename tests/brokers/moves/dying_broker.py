@@ -15,9 +15,9 @@ from typing import Any
 
 from mockraft.brokers import SimulatedBroker
 from mockraft.brokers.assignments import Assignments
+from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.log_dirs.logs import Logs
-from mockraft.brokers.log_dirs.real_disk import RealDisk
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
 from mockraft.brokers.moves import copying
 from mockraft.brokers.moves.movers import Movers

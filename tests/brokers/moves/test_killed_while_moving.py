@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.brokers.log_dirs.real_disk import RealDisk
+from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.wire import client
 from mockraft.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -32,7 +32,7 @@ LEFT = {
     "between the renames": (["moved-0"], ["moved-0"]),
     "old log not removed": (["moved-0-delete"], ["moved-0"]),
 }
-"""What the kill leaves in d0, where the replica was, and in d1."""
+"""Files left by the kill in d0, where the replica was, and in d1."""
 TOLD = ("assignment sent", "assignment acknowledged", "between the renames", "old log not removed")
 """The steps at which the controller has the new directory already."""
 
@@ -64,7 +64,7 @@ def logs_below(folder: Path) -> list[str]:
 
 
 def directory_at(controller: Controller) -> bytes:
-    """Where the controller has the replica."""
+    """The replica's directory by the controller's image."""
     topics = controller.running.controller.image.topics
     (topic,) = topics.by_id.values()
     return bytes(topic.partitions[0].directories[0])

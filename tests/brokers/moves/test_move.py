@@ -13,7 +13,7 @@ LIVE = [stage for stage in Stage if stage.is_under_way]
 
 @dataclass(frozen=True)
 class World:
-    """What there is outside of the table: files, and the last directory queued for the controller."""
+    """State outside the table: files, and the last directory queued for the controller."""
 
     stage: Stage = Stage.UNASKED
     replica: str = "source"

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.brokers.moves.asking import ask_to_move
 from mockraft.brokers.moves.errors import MoveEndedError, MoveRefusedError
 from mockraft.brokers.moves.move import Stage
 from mockraft.brokers.moves.movers import Move
-from mockraft.brokers.moves.turns import mover_of
+from mockraft.brokers.moves.requests import start_move
+from mockraft.brokers.moves.scheduling import mover_of
 from mockraft.wire import record_batch
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
@@ -21,7 +21,7 @@ def batch(value: str) -> bytes:
 
 
 def begin(bench: Any, topic: str, path: str, partition: int = 0) -> Move:
-    move = ask_to_move(bench.broker.movers, topic, partition, path)
+    move = start_move(bench.broker.movers, topic, partition, path)
     assert move is not None
     return move
 
@@ -88,7 +88,7 @@ async def test_the_awaited_form_returns_when_the_replica_serves_from_there(bench
 
 async def test_a_move_to_where_it_is_is_nothing(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
-    assert ask_to_move(bench.broker.movers, "a", 0, "/d0") is None
+    assert start_move(bench.broker.movers, "a", 0, "/d0") is None
     assert bench.names()["/d0"] == ["a-0"]
     assert bench.broker.directories.preferred == {}
     assert bench.path_of(key) == "/d0"

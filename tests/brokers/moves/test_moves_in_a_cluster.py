@@ -77,7 +77,7 @@ class Cluster:
         return held.log_dir.path
 
     def known(self, broker_id: int) -> str:
-        """Where the controller has the replica."""
+        """The replica's directory by the controller's image."""
         partition = self.controller.running.controller.image.topics.by_name[TOPIC].partitions[0]
         directory_id = partition.directories[partition.replicas.index(broker_id)]
         return self.brokers[broker_id].directories.find(directory_id).path

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.brokers.log_dirs.directory_ids import LOST
-from mockraft.brokers.moves.asking import ask_to_move
 from mockraft.brokers.moves.errors import MoveEndedError, MoveRefusedError
 from mockraft.brokers.moves.move import Stage
 from mockraft.brokers.moves.movers import Move
+from mockraft.brokers.moves.requests import start_move
+from mockraft.serving.directory_ids import LOST
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
@@ -21,7 +21,7 @@ BATCH = record_batch.encode([b"more"], base_offset=0, leader_epoch=0, timestamp_
 
 
 def begin(bench: Any, topic: str, path: str) -> Move:
-    move = ask_to_move(bench.broker.movers, topic, 0, path)
+    move = start_move(bench.broker.movers, topic, 0, path)
     assert move is not None
     return move
 
@@ -54,8 +54,8 @@ STAGES = [Stage.COPYING, Stage.QUEUED, Stage.ACCEPTED]
 async def test_a_replica_asked_to_stay_stays(bench: Any, stage: Stage) -> None:
     key, move = await moved_to(bench, stage)
     told = len(bench.told)
-    assert ask_to_move(bench.broker.movers, "a", 0, "/d0") is None
-    assert (move.stage, move.why) == (Stage.OVER, "it was asked to stay")
+    assert start_move(bench.broker.movers, "a", 0, "/d0") is None
+    assert (move.stage, move.why) == (Stage.OVER, "its current directory was requested")
     assert bench.names() == {"/d0": ["a-0"], "/d1": [], "/d2": []}
     reverted = [(key, bench.directory("/d0"))] if stage is not Stage.COPYING else []
     assert bench.told[told:] == reverted
@@ -214,8 +214,8 @@ async def test_who_waits_for_a_move_hears_how_it_ended(bench: Any) -> None:
     hold(bench)
     waiting = asyncio.create_task(bench.broker.move_replica("a", 0, "/d1"))
     await bench.until(lambda: bench.broker.moves)
-    ask_to_move(bench.broker.movers, "a", 0, "/d0")
-    with pytest.raises(MoveEndedError, match="a-0 was not moved to /d1: it was asked to stay"):
+    start_move(bench.broker.movers, "a", 0, "/d0")
+    with pytest.raises(MoveEndedError, match="a-0 was not moved to /d1: its current directory was requested"):
         await waiting
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.brokers.moves.asking import ask_to_move
 from mockraft.brokers.moves.errors import MoveRefusedError
+from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.moves.starting import settle
 from mockraft.wire import record_batch
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
@@ -48,7 +48,7 @@ class Story:
     def ask(self) -> None:
         topic, path = self.chance.choice(list(self.values)), self.chance.choice(PATHS)
         try:
-            ask_to_move(self.bench.broker.movers, topic, 0, path)
+            start_move(self.bench.broker.movers, topic, 0, path)
         except MoveRefusedError as refused:
             assert "offline" in str(refused)  # noqa: PT017
 
@@ -98,7 +98,7 @@ class Story:
         found = again.broker.logs.load()
         for topic, path in self.known.items():
             again.assigned(topic, path)
-        settle(again.broker, found.doubled)
+        settle(again.broker, found.duplicates)
         again.broker.logs.mark_strays(again.broker.view.replicas)
         directories = again.broker.directories
         for held in again.broker.logs.held():

@@ -1,10 +1,10 @@
-"""What a starting broker does with the logs it finds, row by row."""
+"""Logs found by a starting broker, and their recovery, row by row."""
 
 from __future__ import annotations
 
 import pytest
-from mockraft.brokers.log_dirs.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.brokers.moves.recovery import Found, Recovered, Recovery, recover
+from mockraft.serving.directory_ids import LOST, MIGRATING, UNASSIGNED
 
 A, B, C = (name * 16 for name in (b"a", b"b", b"c"))
 ELSEWHERE = (C, MIGRATING, UNASSIGNED, LOST)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.log_names import live_name
-from mockraft.brokers.moves.asking import ask_to_move
+from mockraft.brokers.metadata.observer import FatalError
 from mockraft.brokers.moves.move import Stage
+from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.moves.starting import settle
-from mockraft.brokers.observer import FatalError
 from mockraft.wire import record_batch
 
 MakeBench = Callable[..., Any]
@@ -21,7 +21,7 @@ BATCH = record_batch.encode([b"more"], base_offset=0, leader_epoch=0, timestamp_
 async def left_by_a_move(bench: Any) -> ReplicaKey:
     """A replica in /d0 and its copy in /d1, which has caught up."""
     key: ReplicaKey = bench.create("a", "/d0", 0, "x", "y")
-    ask_to_move(bench.broker.movers, "a", 0, "/d1")
+    start_move(bench.broker.movers, "a", 0, "/d1")
     await bench.until(lambda: bench.told)
     await bench.broker.kill()
     bench.broker.logs.close()
@@ -36,7 +36,7 @@ def started(make_bench: MakeBench, bench: Any, assigned: str, *, offline: tuple[
         again.broker.directories.offline[again.directory(path)] = "broken"
     found = again.broker.logs.load()
     again.assigned("a", assigned)
-    settle(again.broker, found.doubled)
+    settle(again.broker, found.duplicates)
     return again
 
 
@@ -59,7 +59,7 @@ async def test_what_the_controller_had_agreed_to_is_swapped_with_all_that_was_ap
     found = again.broker.logs.load()
     again.log(key).append_as_leader(BATCH, 0, 1000)
     again.assigned("a", "/d1")
-    settle(again.broker, found.doubled)
+    settle(again.broker, found.duplicates)
     assert again.broker.moves[0][:5] == ("a", 0, "/d0", "/d1", Stage.ACCEPTED)
     assert again.broker.directories.moving == {key: again.directory("/d1")}
     await again.until(lambda: not again.broker.moves)
@@ -122,6 +122,6 @@ async def test_a_future_log_of_a_topic_that_is_gone_is_put_aside(bench: Any, mak
     await left_by_a_move(bench)
     again = make_bench(files=bench.files)
     found = again.broker.logs.load()
-    settle(again.broker, found.doubled)
+    settle(again.broker, found.duplicates)
     assert again.names()["/d1"] == ["a-0-stray"]
     assert again.broker.moves == ()

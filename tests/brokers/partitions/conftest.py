@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.config import draw_config
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.wire import client
 from mockraft.wire.messages.create_topics_request import (
@@ -32,7 +32,7 @@ PROPERTIES = {
 
 
 async def until(condition: Callable[[], Any], timeout_s: float = 15) -> Any:
-    """What `condition` gives once that is true."""
+    """Wait until `condition` returns a true value, and return it."""
     async with asyncio.timeout(timeout_s):
         while not (found := condition()):
             await asyncio.sleep(0.005)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mockraft import BrokerState, Controller
 from mockraft.brokers.lifecycle import End
-from mockraft.brokers.log_dirs.directory_ids import LOST
+from mockraft.serving.directory_ids import LOST
 
 Brokers = Any
 Produce = Callable[..., Awaitable[list[str]]]

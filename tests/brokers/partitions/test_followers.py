@@ -13,7 +13,7 @@ TEXTS = [f"record {number}" for number in range(60)]
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two replicas' logs are the same, byte for byte."""
+    """Return True if two replicas' logs are the same, byte for byte."""
     ends = {one.log.end_offset, other.log.end_offset}
     return len(ends) == 1 and one.log.read(0, 1 << 20, *ends) == other.log.read(0, 1 << 20, *ends)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from crc32c import crc32c
-from mockraft.brokers.log_dirs.memory_disk import MemoryDisk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.partition import Assignment, Partition

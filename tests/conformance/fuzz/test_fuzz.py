@@ -1,4 +1,4 @@
-"""The fuzz finds what differs, makes it small, and finds nothing where there is nothing."""
+"""The fuzz finds and shrinks differences, and finds none between equal controllers."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.conformance.fuzz import door
+from mockraft.conformance.fuzz import differential
 from mockraft.conformance.fuzz.generator import DRAWS, Generator
 from mockraft.conformance.fuzz.known import KNOWN
 from mockraft.conformance.fuzz.model import Model
@@ -24,7 +24,7 @@ SESSION_TIMEOUT_MS = 3_600_000
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., str]]:
-    """Start a mockraft with these options; its bootstrap."""
+    """Start a mockraft with these options; return its bootstrap address."""
     with ExitStack() as stack:
         yield (
             lambda **options: (
@@ -35,27 +35,27 @@ def start() -> Iterator[Callable[..., str]]:
         )
 
 
-def test_a_controller_does_not_differ_from_another_of_its_kind(start: Callable[..., str]) -> None:
+def test_equal_controllers_do_not_differ(start: Callable[..., str]) -> None:
     told: list[int] = []
-    report = door.run(start(), start(), seed=11, steps=600, told=told.append)
-    assert report.finding is None, door.text_of(report.finding)
+    report = differential.run(start(), start(), seed=11, steps=600, on_steps=told.append)
+    assert report.finding is None, differential.text_of(report.finding)
     assert (report.steps, told[-1]) == (600, 600)
 
 
-def test_a_difference_is_made_small_and_shows_again(start: Callable[..., str]) -> None:
+def test_a_difference_is_shrunk_and_reproducible(start: Callable[..., str]) -> None:
     one, other = start(), start(num_partitions=3)
-    finding = door.run(one, other, seed=3, steps=3000).finding
+    finding = differential.run(one, other, seed=3, steps=3000).finding
     assert finding is not None
     assert finding.difference.api == "CreateTopics"
     assert finding.difference.path.endswith("numPartitions")
     assert len(finding.steps) <= 6
-    text = door.text_of(finding)
+    text = differential.text_of(finding)
     assert text.startswith(f"CreateTopics differs in {finding.difference.path}\n")
-    again = door.steps_of("\n".join(door.lines_of(finding.steps)))
+    again = differential.steps_of("\n".join(differential.lines_of(finding.steps)))
     assert [step.to_json() for step in again] == [step.to_json() for step in finding.steps]
 
 
-def test_steps_can_be_taken_again_by_hand(start: Callable[..., str]) -> None:
+def test_saved_steps_can_be_replayed(start: Callable[..., str]) -> None:
     one, other = start(), start(num_partitions=3)
     topic = {"name": "t", "numPartitions": -1, "replicationFactor": -1, "assignments": []}
     features = [{"name": "metadata.version", "minSupportedVersion": 7, "maxSupportedVersion": 30}]
@@ -73,7 +73,7 @@ def test_steps_can_be_taken_again_by_hand(start: Callable[..., str]) -> None:
         ("CreateTopics", 7, {"topics": [topic]}),
     ]
     steps = [Step(api, version, fitted(api, version, body)) for api, version, body in bodies]
-    finding = door.run_again(one, other, steps).finding
+    finding = differential.run_again(one, other, steps).finding
     assert finding is not None
     assert (finding.step, finding.difference.path) == (3, "answer.topics.0.numPartitions")
     assert (finding.difference.ours, finding.difference.theirs) == (1, 3)
@@ -87,7 +87,7 @@ async def test_a_controller_that_is_in_use_is_refused() -> None:
     ):
         await broker.wait_until(BrokerState.RUNNING)
         with pytest.raises(ValueError, match="not new"):
-            await asyncio.to_thread(door.run, used.bootstrap, new.bootstrap)
+            await asyncio.to_thread(differential.run, used.bootstrap, new.bootstrap)
 
 
 def test_every_request_that_is_drawn_can_be_written() -> None:
@@ -106,7 +106,7 @@ def test_every_request_that_is_drawn_can_be_written() -> None:
     assert {step.version for step in drawn if step.api == "CreateTopics"} == {2, 3, 4, 5, 6, 7}
 
 
-def test_what_is_made_wrong_can_still_be_written() -> None:
+def test_mutated_requests_can_be_written() -> None:
     chance = random.Random(1)
     body = fitted(
         "AlterClientQuotas",
@@ -123,9 +123,9 @@ def test_what_is_made_wrong_can_still_be_written() -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"api": "CreateTopics"}', "no json"])
-def test_what_is_no_step_is_refused(text: str) -> None:
+def test_refuses_malformed_steps(text: str) -> None:
     with pytest.raises(ValueError, match=r"no step|Expecting"):
-        door.steps_of(text)
+        differential.steps_of(text)
 
 
 def test_a_field_that_no_version_knows_is_refused() -> None:
@@ -135,7 +135,7 @@ def test_a_field_that_no_version_knows_is_refused() -> None:
         from_json(request_class("CreateTopics"), {}, 7)
 
 
-def test_what_is_left_out_is_in_the_list_of_differences() -> None:
+def test_omitted_requests_are_known_differences() -> None:
     entries = {each.id for each in known_differences()}
     assert {each.entry for each in KNOWN} - {""} <= entries
     assert {api for each in KNOWN for api in each.apis} <= {api for _, api, _ in DRAWS}

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from mockraft import Controller
-from mockraft.kafka_processes import KafkaController, KafkaServer, random_uuid, wait_until
-from mockraft.server.controller.features import metadata_version_level
+from mockraft.kafka.processes import KafkaController, KafkaServer, random_uuid, wait_until
+from mockraft.server.controller.settings.features import metadata_version_level
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.json_form import to_json

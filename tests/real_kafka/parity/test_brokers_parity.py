@@ -10,8 +10,8 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from mockraft.server.controller.features import supported_features
 from mockraft.server.controller.image import Image, Partition
+from mockraft.server.controller.settings.features import supported_features
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
 from mockraft.wire.messages.alter_partition_request import BrokerState as IsrMember
@@ -238,7 +238,7 @@ class Life:
         return topic.topic_id, partition_id, topic.partitions[partition_id]
 
     def _records(self) -> list[Any]:
-        """What was written since, taken into the image. Changes of partitions side by side come in no certain order."""
+        """Records since the last call, applied to the image. Concurrent partition changes have no fixed order."""
         shapes: list[Any] = []
         records = [
             (record, version)

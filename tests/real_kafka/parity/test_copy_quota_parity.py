@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from mockraft.brokers.moves.copy_quota import CopyQuota
-from mockraft.brokers.moves.turns import mover_of
-from mockraft.kafka_jars import classpath, java
+from mockraft.brokers.moves.scheduling import mover_of
+from mockraft.kafka.jars import classpath, java
 
 pytestmark = pytest.mark.real_kafka
 

@@ -1,9 +1,9 @@
-"""What Kafka's controller and ours tell of configs: the same, less what each was started with."""
+"""Descriptions of configs by Kafka's controller and ours: equal, except for the configs of the start."""
 
 from typing import Any, NamedTuple
 
 import pytest
-from mockraft.kafka_processes import wait_until
+from mockraft.kafka.processes import wait_until
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource

@@ -47,7 +47,7 @@ def directory(broker_id: int, number: int) -> bytes:
 
 
 class Story:
-    """What was asked of one controller by name, with what it answered and wrote."""
+    """A request to one controller by name, with its answer and records."""
 
     def __init__(self, side: Any, name: str = "t") -> None:
         self.side = side

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 import pytest
-from mockraft.kafka_processes import wait_until
+from mockraft.kafka.processes import wait_until
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.incremental_alter_configs_request import (
@@ -104,7 +104,7 @@ def run(side: Any) -> dict[str, Any]:
 
 
 def finalized(side: Any, records: list[Any]) -> dict[str, int]:
-    """What ApiVersions says is final, once it knows these records: Kafka publishes its image after it answers."""
+    """Finalized features by ApiVersions, once these records are applied: Kafka publishes its image after it answers."""
     written = {record[2]["name"]: record[2]["featureLevel"] for record in records if record[0] == "FeatureLevelRecord"}
     found: dict[str, int] = {}
 

@@ -1,4 +1,4 @@
-"""How a log begins, and what is written about brokers and topics, at each metadata.version that changes it.
+"""The first records of a log, and records about brokers and topics, at each metadata.version that changes them.
 
 Kafka's controller registers itself some time after its start, so that record is left out here.
 """
@@ -6,7 +6,7 @@ Kafka's controller registers itself some time after its start, so that record is
 from typing import Any
 
 import pytest
-from mockraft.kafka_processes import wait_until
+from mockraft.kafka.processes import wait_until
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,

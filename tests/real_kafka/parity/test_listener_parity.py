@@ -1,4 +1,4 @@
-"""What Kafka's controller listener answers to good and bad bytes, ours answers too; and it closes on the same."""
+"""Kafka's controller listener and ours give equal answers to good and bad bytes, and close on the same."""
 
 import asyncio
 import struct
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mockraft.conformance.raw_bytes import PROBE_ID, Fate, fate, framed, header
 from mockraft.conformance.target import Target
-from mockraft.kafka_processes import wait_until
+from mockraft.kafka.processes import wait_until
 from mockraft.wire.connection import write_request
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -136,7 +136,7 @@ def wait_until_registered(side: Any) -> None:
 
 
 def known(side: Any) -> dict[str, Any]:
-    """What is compared by its fields: the rest of it is each controller's own."""
+    """The fields that are compared; the others are each controller's own."""
     wait_until_registered(side)
     answers = {}
     for version in range(5):

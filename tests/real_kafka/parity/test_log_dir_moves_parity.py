@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.kafka_processes import KafkaBroker
+from mockraft.kafka.processes import KafkaBroker
 from mockraft.server.controller.result import ControllerResult
 from mockraft.wire import client
 from mockraft.wire.json_form import to_json
@@ -89,7 +89,7 @@ class Subject:
     async def describe(
         self, *topics: tuple[str, list[str]], every: bool = False, version: int | None = None
     ) -> dict[str, Any]:
-        """What is described of the directories, without sizes; kept, too."""
+        """The described directories without sizes; also kept for later."""
         named = [
             DescribableLogDirTopic(topic=name, partitions=[self.index(who) for who in partitions])
             for name, partitions in topics

@@ -15,7 +15,7 @@ from mockraft.brokers.log_dirs.ensemble import LogDirsError
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import format_log_dirs
-from mockraft.kafka_jars import classpath, java
+from mockraft.kafka.jars import classpath, java
 from mockraft.wire import record_batch
 
 pytestmark = pytest.mark.real_kafka
@@ -182,7 +182,7 @@ def properties(case: str, root: Path) -> Path:
 
 
 def without_paths(text: str, root: Path) -> str:
-    """Which directory is told first depends on a hash in Kafka."""
+    """The order of directories, which depends on a hash in Kafka."""
     text = re.sub(rf"{re.escape(str(root))}/(\w+)", "DIR", text)
     return re.sub(r"Optional\[(\S+)\]", r"\1", text)
 
@@ -208,7 +208,7 @@ def ask_kafka(lines: list[str]) -> list[str]:
 
 
 def files(root: Path) -> dict[str, list[str]]:
-    """Which directories hold which of the files that formatting writes."""
+    """Directories that hold each of the files written by formatting."""
     return {
         name: [file for file in (META_PROPERTIES, BOOTSTRAP_CHECKPOINT) if os.path.isfile(root / name / file)]
         for name in (*NAMES, "m")
@@ -237,7 +237,7 @@ def our_format(case: str, root: Path, *, ignore_formatted: bool) -> str:
         )
     except LogDirsError as error:
         return f"refused {error}"
-    return "done " + " ".join(sorted(done.told))
+    return "done " + " ".join(sorted(done.lines))
 
 
 HALTS = {"refused halted": "refused Shutdown broker because none of the specified log dirs"}

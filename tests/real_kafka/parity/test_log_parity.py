@@ -173,7 +173,7 @@ def masked(tree: Any, port: int) -> Any:
 
 
 def batches(side: Any) -> list[tuple[int, int, int, bool]]:
-    """What the first fetch holds, batch by batch."""
+    """The contents of the first fetch, batch by batch."""
     partition = side.ask(fetch(), 18).responses[0].partitions[0]
     return [
         (batch.base_offset, batch.last_offset, batch.leader_epoch, batch.is_control)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.kafka_processes import wait_until
+from mockraft.kafka.processes import wait_until
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -64,7 +64,7 @@ def _told(results: list[Any], answer: Any) -> Any:
 
 
 def requests(side: Any) -> list[Any]:
-    """What each API and version does at the edge."""
+    """Answers of each API and version at the quota's limit."""
     side.add_broker(1, None, 1)
     told = [create(side, "free", 7, 5, 1)]
     users = ["strict", "older", "mixed", "trial", "grow", "grow-old", "gone", "gone-old"]
@@ -90,7 +90,7 @@ def test_what_is_over_the_quota_is_refused_or_told_to_wait(on_both: Callable[...
 
 
 def entities(side: Any) -> list[Any]:
-    """Which of several quotas counts, told by the time to wait, and who shares a bucket."""
+    """The quota that applies among several, identified by the throttle time, and clients that share a bucket."""
     side.add_broker(1, None, 1)
     told = []
 

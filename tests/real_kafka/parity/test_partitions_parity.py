@@ -150,7 +150,7 @@ def unclean(topic: str, value: str) -> Case:
 
 
 def outcomes_of(side: Any, cases: Iterable[Case]) -> dict[str, Any]:
-    """What each case answered and wrote; `side.image` is what the records say meanwhile."""
+    """Answers and records of each case; `side.image` is the image of the records so far."""
     side.image = Image()
     take = side.new_records
 
@@ -361,7 +361,7 @@ def test_moves_and_elects_as_kafka_does_at_this_level(on_both: Any, level: str) 
 
 
 def told(outcome: Any) -> tuple[Any, list[Any]]:
-    """What several partitions have in one operation comes out of Kafka's hash maps in any order."""
+    """The parts of several partitions in one operation, which come from Kafka's hash maps in any order."""
     for topic in outcome.answer.get("replicaElectionResults", ()):
         topic["partitionResult"].sort(key=str)
     records: list[Any] = []

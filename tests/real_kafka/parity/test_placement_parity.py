@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.kafka_jars import classpath, java
-from mockraft.server.controller.placement import UsableBroker, in_racks, place
+from mockraft.kafka.jars import classpath, java
 from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.topics.placement import UsableBroker, in_racks, place
 
 pytestmark = pytest.mark.real_kafka
 

@@ -1,4 +1,4 @@
-"""What voters ask each other, asked of Kafka's controller and of ours, each alone in its quorum.
+"""Requests between voters, sent to Kafka's controller and to ours, each alone in its quorum.
 
 First what changes nothing, then what makes a leader step down: it leads again after a while, in the same epoch on both.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from mockraft.kafka_processes import wait_until
+from mockraft.kafka.processes import wait_until
 from mockraft.wire import uuids
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages import add_raft_voter_request as add
@@ -144,7 +144,7 @@ class Asked:
 
 
 def asked_of_a_leader(it: Asked) -> Iterator[tuple[str, Any]]:
-    """What changes nothing."""
+    """Requests without effect."""
     before = it.epoch - 1
     for version in (0, 1, 2):
         yield f"vote v{version}, same epoch", it.vote(version)
@@ -199,7 +199,7 @@ def asked_of_a_leader(it: Asked) -> Iterator[tuple[str, Any]]:
 
 
 def asked_of_one_that_steps_down(it: Asked) -> Iterator[tuple[str, Any]]:
-    """What ends a leadership. Each leaves a second or more before it leads again."""
+    """Requests that end a leadership. Each leaves a second or more before the node leads again."""
     up_to_date = {"last_offset_epoch": it.epoch}
     yield "pre-vote for a later epoch", it.vote(replica_epoch=it.epoch + 3, pre_vote=True, **up_to_date)
     yield "then it refuses to describe", it.describe_now()

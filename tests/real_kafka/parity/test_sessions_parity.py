@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from mockraft.child_process import wait_until
-from mockraft.server.controller.features import supported_features
+from mockraft.kafka.child_process import wait_until
+from mockraft.server.controller.settings.features import supported_features
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
@@ -17,6 +17,8 @@ from mockraft.wire.messages.create_topics_request import (
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
+from ...budgets import soak
+
 pytestmark = pytest.mark.real_kafka
 
 SESSION_TIMEOUT_MS = 1600
@@ -27,7 +29,7 @@ FENCED = 1
 
 
 class Life:
-    """What three brokers ask of one controller; `seen` collects answers and what was written."""
+    """Requests of three brokers to one controller; `seen` collects answers and records."""
 
     def __init__(self, side: Any) -> None:
         self.side = side
@@ -95,7 +97,7 @@ class Life:
             self.side.ask(sign, 2)
 
     def records(self) -> list[Any]:
-        """What was written about partitions and brokers since, with topics by name and epochs left out."""
+        """Records about partitions and brokers since the last call, with topics by name and without epochs."""
         told = []
         for record, version in self.side.new_records():
             kind = "change" if isinstance(record, PartitionChangeRecord) else "registration"
@@ -141,7 +143,7 @@ def life(side: Any) -> list[Any]:
     return brokers.seen
 
 
-@pytest.mark.parametrize("level", [None, "3.5-IV2"])
+@pytest.mark.parametrize("level", [None, pytest.param("3.5-IV2", marks=soak)])
 def test_silence_and_shutdown_come_to_the_same_on_both(on_both: Any, level: str | None) -> None:
     theirs, ours = on_both(life, level, SESSION_TIMEOUT_MS)
     for their_step, our_step in zip(theirs, ours, strict=True):

@@ -14,7 +14,7 @@ STRANGE_ID = bytes(range(16))
 
 
 class Case(NamedTuple):
-    """What is asked; `own` says the directory id of the voter that is there, `cluster` its cluster id."""
+    """A request; `own` is the directory id of the present voter, `cluster` its cluster id."""
 
     name: str
     voter_id: int

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller, Quorum
-from mockraft.kafka_processes import KafkaBroker, wait_until
+from mockraft.kafka.processes import KafkaBroker, wait_until
 from mockraft.server.journal import Exchange, merged
 from mockraft.server.state.views import BrokerView
 from mockraft.wire import api_keys
@@ -43,11 +43,11 @@ class Bench:
             self.door.call(lambda: faults.remove(fault.id))
 
     def mark(self) -> int:
-        """Where the journal is now."""
+        """The journal's current position."""
         return int(self.door.call(lambda: max(journal.mark() for journal in self.door.double.journals.values())))
 
     def asked(self, api: int, broker_id: int, since: int = 0) -> list[Exchange]:
-        """What a broker has asked of an API, and was answered."""
+        """A broker's requests to one API, with their answers."""
         entries = self.door.call(lambda: list(merged(self.door.double.journals.values(), since)))
         found = (entry for entry in entries if isinstance(entry, Exchange) and entry.api_key == api)
         return [each for each in found if each.broker_id == broker_id]
@@ -96,7 +96,7 @@ class Bench:
         return broker
 
     def _metadata(self, broker_id: int) -> Any:
-        """What this broker says; librdkafka may ask another one that it has heard of."""
+        """Metadata of this broker; librdkafka may query another one that it knows."""
 
         async def ask() -> Any:
             broker = self.brokers[broker_id]

@@ -1,11 +1,11 @@
-"""What real brokers that run make of a controller that misbehaves by name, and that they are well afterwards."""
+"""Running real brokers under each preset of a misbehaving controller, and their recovery afterwards."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 import pytest
-from mockraft.kafka_processes import wait_until
+from mockraft.kafka.processes import wait_until
 from mockraft.wire import error_codes
 
 from .conftest import FETCH, HEARTBEAT, REGISTRATION, Bench
@@ -38,7 +38,7 @@ def well(running: Bench) -> Iterator[None]:
 
 
 def new_lines(running: Bench) -> Callable[[str], bool]:
-    """Whether the first broker has logged a text since now."""
+    """Return True if the first broker has logged a text since the last mark."""
     broker = running.brokers[1]
     seen = len(broker.log)
     return lambda text: text in broker.log[seen:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mockraft.kafka_processes import wait_until
+from mockraft.kafka.processes import wait_until
 
 from .conftest import FETCH, HEARTBEAT, REGISTRATION, Bench
 

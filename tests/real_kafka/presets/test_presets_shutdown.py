@@ -1,4 +1,4 @@
-"""What ends a real broker, or keeps it from ending, when the controller misbehaves by name."""
+"""Shutdown of real brokers under presets of a misbehaving controller."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 
 import pytest
-from mockraft.kafka_processes import KafkaBroker, wait_until
+from mockraft.kafka.processes import KafkaBroker, wait_until
 
 from .conftest import HEARTBEAT, Bench
 

@@ -1,4 +1,4 @@
-"""What real brokers that start make of a controller that misbehaves by name."""
+"""Start of real brokers under presets of a misbehaving controller."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from mockraft.kafka_processes import KafkaBroker
+from mockraft.kafka.processes import KafkaBroker
 from mockraft.wire import error_codes
 
 from .conftest import FETCH_SNAPSHOT, HEARTBEAT, REGISTRATION, Bench

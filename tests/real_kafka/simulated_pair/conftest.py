@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from mockraft import BrokerState, SimulatedBroker
-from mockraft.kafka_cluster import KafkaCluster
+from mockraft.kafka.cluster import KafkaCluster
 from mockraft.wire import client, json_form
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from mockraft.wire.messages.alter_user_scram_credentials_request import (
@@ -49,7 +49,7 @@ class Pair:
         self.topic_ids = topic_ids
 
     async def ask(self, which: int, request: Any, version: int | None = None) -> Any:
-        """What one of them answers."""
+        """The answer of one of them."""
         return await ask(self.addresses[which], request, version)
 
     async def tree(self, which: int, request: Any, version: int) -> Any:
@@ -57,7 +57,7 @@ class Pair:
         return comparable(await self.ask(which, request, version), version)
 
     async def same(self, request: Any, version: int, but: Callable[[Any], Any] = lambda tree: tree) -> Any:
-        """What both answer, once they have read equally far; fails with the differences when they stay apart."""
+        """The equal answer of both once they have read equally far; fails with the differences when they stay apart."""
         real = simulated = None
         for _ in range(100):
             real, simulated = [but(await self.tree(which, request, version)) for which in (REAL, SIMULATED)]
@@ -69,7 +69,7 @@ class Pair:
 
     @staticmethod
     def difference(ours: Any, theirs: Any) -> list[str]:
-        """Where two trees differ."""
+        """Paths at which two trees differ."""
         return difference(ours, theirs)
 
 
@@ -172,7 +172,7 @@ def comparable(response: Any, version: int) -> Any:
 
 
 def difference(ours: Any, theirs: Any, place: str = "") -> list[str]:
-    """Where two answers differ, for people."""
+    """Differences of two answers, for people."""
     if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
         return [line for key in ours for line in difference(ours[key], theirs[key], f"{place}.{key}")]
     if isinstance(ours, list) and isinstance(theirs, list):

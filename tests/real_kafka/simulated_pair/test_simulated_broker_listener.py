@@ -26,7 +26,7 @@ NOT_SERVED = {
     "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState", "ReadShareGroupStateSummary",
     "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets",
 }  # fmt: skip
-"""What only a broker with coordinators of transactions and of the newer kinds of groups has."""
+"""APIs of a broker with coordinators of transactions and of the newer kinds of groups."""
 
 FEWER_VERSIONS = {"OffsetCommit", "OffsetFetch"}
 """Not the version that names topics by their ids."""

@@ -64,7 +64,7 @@ class Topics:
         self.ids = ids
 
     async def expect_same(self, make: Any, version: int) -> Any:
-        """What both answer to `make(topic name, topic id)`; fails where they differ."""
+        """The equal answer of both to `make(topic name, topic id)`; fails on a difference."""
         answers = {}
         for which in (REAL, SIMULATED):
             response = await self.pair.ask(which, make(self.names[which], self.ids[which]), version)

@@ -1,4 +1,4 @@
-"""What is left to ask when nodes of a quorum, or all of them, are killed."""
+"""Answers that remain when nodes of a quorum, or all of them, are killed."""
 
 from collections.abc import Callable
 from pathlib import Path

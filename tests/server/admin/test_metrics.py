@@ -32,7 +32,7 @@ def scraped() -> Iterator[Values]:
         inner = controller._controller
         metrics = controller.call(lambda: Metrics(inner.double))
         controller.call(
-            lambda: inner.double.script.rack.add(stub("Fetch").named("slow fetches", id="slow").pass_through())
+            lambda: inner.double.script.stubs.add(stub("Fetch").named("slow fetches", id="slow").pass_through())
         )
         controller.call(lambda: inner.double.script.faults.add("latency", id="far", latency_ms=1))
         yield controller.call(lambda: values(metrics))

@@ -22,7 +22,7 @@ async def test_a_match_that_makes_no_sense_is_pointed_at(http: httpx.AsyncClient
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "#/match/where/endpoint")
 
 
-async def test_a_verification_that_fails_says_what_came_near(http: httpx.AsyncClient, ask: Ask) -> None:
+async def test_a_failed_verification_lists_near_misses(http: httpx.AsyncClient, ask: Ask) -> None:
     await ask()
     assert (await http.post("/v1/requests/verify", json={"match": CLUSTER, "count": 1})).json()["verified"] is True
     body = {"match": {**CLUSTER, "where": {"endpointType": 1}}}

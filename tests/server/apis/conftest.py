@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-Ask = Callable[..., Any]
+SendToNode = Callable[..., Any]
 
 
 @pytest.fixture
-def ask() -> Ask:
+def ask() -> SendToNode:
     """`ask(cluster, request, version=None, forwarded=False)`: the response, read back from its bytes."""
 
     def send(cluster: Any, request: Any, version: int | None = None, forwarded: bool = False) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from mockraft.server.apis import create_acls, delete_acls, describe_acls
-from mockraft.server.controller.acl_types import AclOperation, PatternType, PermissionType, ResourceType
+from mockraft.server.controller.security.acl_types import AclOperation, PatternType, PermissionType, ResourceType
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
@@ -153,7 +153,7 @@ def test_filters_take_in_what_they_name_and_match_what_would_apply(guarded: Any)
     assert described(guarded) == deleted(guarded) == []
 
 
-def test_an_acl_that_two_filters_mean_is_told_twice_and_removed_once(guarded: Any) -> None:
+def test_an_acl_matched_by_two_filters_is_returned_twice_and_removed_once(guarded: Any) -> None:
     create(guarded, creation())
     mine = DeleteAclsFilter(**ANY | ANYBODY)
     wrong = [DeleteAclsFilter(**ANY | ANYBODY | {field: 99}) for field in ("resource_type_filter", "operation")]

@@ -17,6 +17,6 @@ def test_refuses_a_stale_broker_and_gives_no_ids(cluster, ask):
     assert cluster.written() == []
 
 
-def test_says_an_error_at_the_top():
+def test_returns_a_top_level_error():
     response = allocate_producer_ids.error(AllocateProducerIdsRequest(), error_codes.NOT_CONTROLLER, "elsewhere")
     assert response.error_code == 41

@@ -120,7 +120,7 @@ def test_too_many_changes_are_refused_as_a_whole(topic, ask):
     assert topic.written() == []
 
 
-def test_says_an_error_for_each_resource():
+def test_returns_an_error_for_each_resource():
     response = alter_configs.error(request((TOPIC, "t", {}), (BROKER, "", {})), error_codes.NOT_CONTROLLER, "no")
     assert said(response) == [(TOPIC, "t", 41), (BROKER, "", 41)]
     assert {each.error_message for each in response.responses} == {"no"}

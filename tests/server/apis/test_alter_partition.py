@@ -88,7 +88,7 @@ def test_a_request_without_topics_is_not_even_asked_for_its_epoch(led: Any) -> N
 
 
 @pytest.mark.parametrize("topic_id", [bytes(16), bytes([5]) * 16])
-def test_each_partition_of_an_unknown_topic_is_told_so(led: Any, topic_id: bytes) -> None:
+def test_each_partition_of_an_unknown_topic_has_an_error(led: Any, topic_id: bytes) -> None:
     partitions = [PartitionData(partition_index=index) for index in (4, 2)]
     request = AlterPartitionRequest(
         broker_id=1,
@@ -132,7 +132,7 @@ def recovering(cluster: Any) -> None:
     cluster.write(RecordAt(change, 2))
 
 
-def test_a_recovering_leader_has_nobody_beside_it(led: Any) -> None:
+def test_a_recovering_leader_is_the_only_isr_member(led: Any) -> None:
     recovering(led)
     assert code(led, [1, 2], leader_recovery_state=1) == "INVALID_REQUEST"
 
@@ -141,7 +141,7 @@ def test_a_recovered_partition_does_not_recover_again(led: Any) -> None:
     assert code(led, [1], leader_recovery_state=1) == "INVALID_REQUEST"
 
 
-def test_a_leader_tells_that_it_recovered(led: Any) -> None:
+def test_a_leader_reports_its_recovery(led: Any) -> None:
     recovering(led)
     answer = propose(led, [1, 2], leader_recovery_state=0)
     assert (answer.error_code, answer.leader_recovery_state, answer.isr) == (0, 0, [1, 2])
@@ -194,7 +194,7 @@ def test_a_replica_in_an_offline_directory_may_join_the_isr_but_not_lead(led: An
     assert led.partition(led.topic_id).leader == -1
 
 
-def test_a_completed_reassignment_that_moves_the_leader_is_written_and_told_as_an_error(led: Any) -> None:
+def test_a_reassignment_that_moves_the_leader_is_written_and_returns_an_error(led: Any) -> None:
     led.topic_id = led.create_topic("r", [1, 2], isr=[1], adding_replicas=[2], removing_replicas=[1])
     assert code(led, [1, 2]) == "NEW_LEADER_ELECTED"
     partition = led.partition(led.topic_id)
@@ -202,7 +202,7 @@ def test_a_completed_reassignment_that_moves_the_leader_is_written_and_told_as_a
     assert partition.is_reassigning is False
 
 
-def test_a_completed_reassignment_that_keeps_the_leader_is_just_told(led: Any) -> None:
+def test_a_reassignment_that_keeps_the_leader_succeeds(led: Any) -> None:
     led.topic_id = led.create_topic("r", [1, 2, 3], isr=[1, 2], adding_replicas=[3], removing_replicas=[2])
     answer = propose(led, [1, 2, 3])
     assert (answer.error_code, answer.isr, answer.leader_epoch) == (0, [1, 3], 1)

@@ -25,7 +25,7 @@ def placed(cluster: Any) -> Any:
 
 
 def assign(cluster: Any, *assignments: tuple[bytes, int], broker_id: int = 1, topic_id: bytes | None = None) -> Any:
-    """Ask for each (directory, partition of t) in a DirectoryData of its own."""
+    """SendToNode for each (directory, partition of t) in a DirectoryData of its own."""
     request = AssignReplicasToDirsRequest(
         broker_id=broker_id,
         broker_epoch=cluster.broker(broker_id).broker_epoch,
@@ -78,7 +78,7 @@ def test_saying_it_again_writes_nothing(placed: Any) -> None:
     assert placed.written() == []
 
 
-def test_what_cannot_be_assigned_is_told_per_partition(placed: Any) -> None:
+def test_reports_invalid_assignments_per_partition(placed: Any) -> None:
     assert codes(assign(placed, (A, 0), topic_id=bytes([1] * 16))) == [error_codes.UNKNOWN_TOPIC_ID]
     assert codes(assign(placed, (A, 7))) == [error_codes.UNKNOWN_TOPIC_OR_PARTITION]
     assert codes(assign(placed, (A, 1))) == [error_codes.NOT_LEADER_OR_FOLLOWER]

@@ -1,4 +1,4 @@
-"""Who may ask for what: each request needs the operation that ControllerApis asks of the authorizer."""
+"""Authorization of requests: each needs the operation that ControllerApis requires."""
 
 from typing import Any
 
@@ -7,8 +7,14 @@ from mockraft.server.apis.api import RequestContext
 from mockraft.server.apis.authorization import is_allowed_on_cluster
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.acl_types import CLUSTER_NAME, AclOperation, PatternType, PermissionType, ResourceType
 from mockraft.server.controller.image import Image
+from mockraft.server.controller.security.acl_types import (
+    CLUSTER_NAME,
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
 from mockraft.wire.messages.alter_configs_request import AlterConfigsResource as LegacyResource
@@ -43,7 +49,7 @@ CLUSTER_OPERATIONS = {
     },
     AclOperation.ALTER_CONFIGS: {api_keys.ALTER_CLIENT_QUOTAS},
 }
-"""What ControllerApis asks for before it looks at the request; the other APIs ask by resource, or nothing."""
+"""Operations that ControllerApis checks before it reads the request; other APIs check by resource, or not at all."""
 
 
 def acl_record(**fields: Any) -> RecordAt:
@@ -99,7 +105,7 @@ def test_a_super_user_without_a_type_or_name_is_named(users: str) -> None:
         ControllerConfig(super_users=users)
 
 
-def test_describe_cluster_tells_what_may_be_done_with_the_cluster(new_cluster: Any) -> None:
+def test_describe_cluster_returns_authorized_operations(new_cluster: Any) -> None:
     cluster = new_cluster(authorizer=True)
     request = DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=True)
     cluster.write(acl_record(operation=AclOperation.ALTER))
@@ -151,7 +157,7 @@ def guarded(new_cluster: Any) -> Any:
     return cluster
 
 
-def test_topics_are_created_by_whom_may_and_their_configs_told_to_whom_may_see_them(guarded: Any) -> None:
+def test_creates_authorized_topics_and_returns_configs_to_authorized_clients(guarded: Any) -> None:
     allow(guarded, AclOperation.CREATE, ResourceType.TOPIC, "a")
     allow(guarded, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, "b", "creator")
     allow(guarded, AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, "creator")
@@ -170,7 +176,7 @@ def test_topics_are_created_by_whom_may_and_their_configs_told_to_whom_may_see_t
     assert [(topic.error_code, topic.error_message) for topic in refused] == [(29, "Authorization failed.")] * 2
 
 
-def test_whether_a_topic_is_there_is_hidden_from_whom_may_not_describe_it(guarded: Any) -> None:
+def test_hides_topics_without_describe_permission(guarded: Any) -> None:
     for operation, name in (
         (AclOperation.DELETE, "mine"),
         (AclOperation.DESCRIBE, "seen"),
@@ -199,7 +205,7 @@ def test_whether_a_topic_is_there_is_hidden_from_whom_may_not_describe_it(guarde
     assert {topic.error_code for topic in answer.responses} == {0}
 
 
-def test_partitions_are_added_by_whom_may_alter_the_topic(guarded: Any) -> None:
+def test_adds_partitions_with_alter_permission(guarded: Any) -> None:
     allow(guarded, AclOperation.ALTER, ResourceType.TOPIC, "mine")
     asked = [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("mine", "seen", "none")]
     answer = guarded.ask(CreatePartitionsRequest(topics=asked, timeout_ms=9000), principal="User:bob")
@@ -232,7 +238,7 @@ def test_configs_ask_by_the_kind_of_resource(guarded: Any) -> None:
         assert len(told) == len(asked.resources)
 
 
-def test_a_token_for_somebody_else_needs_a_word_for_that_user(guarded: Any) -> None:
+def test_a_token_for_another_user_requires_create_tokens(guarded: Any) -> None:
     allow(guarded, AclOperation.CREATE_TOKENS, ResourceType.USER, "User:carol")
     for owner, code in (("bob", 0), ("carol", 0), ("dave", error_codes.DELEGATION_TOKEN_AUTHORIZATION_FAILED)):
         request = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name=owner)

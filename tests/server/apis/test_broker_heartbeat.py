@@ -139,7 +139,7 @@ def test_controlled_shutdown_waits_for_partitions_that_nobody_else_may_lead(clus
     assert cluster.heartbeat(1, want_shut_down=True).should_shut_down is True
 
 
-def test_a_broker_that_was_just_unfenced_holds_up_others_until_it_is_heard_again(cluster: Any) -> None:
+def test_a_just_unfenced_broker_delays_others_until_its_next_heartbeat(cluster: Any) -> None:
     cluster.start(1, 2)
     cluster.create_topic("t", [1, 2])
     cluster.register(3)

@@ -62,7 +62,7 @@ def test_a_broker_that_migrates_from_zookeeper_is_refused(cluster: Any) -> None:
     "log_dirs",
     [[], [reserved(0)], [reserved(2)], [reserved(99)], [uuid(1), uuid(1)], [uuid(1), reserved(3)]],
 )
-def test_directories_must_be_told_and_be_real_and_different(cluster: Any, log_dirs: list[bytes]) -> None:
+def test_requires_distinct_valid_directories(cluster: Any, log_dirs: list[bytes]) -> None:
     unknown_protocol = [Listener(name="P", host="h", port=1, security_protocol=9)]
     assert code(cluster, log_dirs=log_dirs, listeners=unknown_protocol) == "INVALID_REGISTRATION"
 
@@ -126,17 +126,17 @@ def without_feature(cluster: Any, name: str) -> Any:
     return request
 
 
-def test_metadata_version_must_be_told(cluster: Any) -> None:
+def test_requires_metadata_version(cluster: Any) -> None:
     response = cluster.ask(without_feature(cluster, "metadata.version"))
     assert response.error_code == error_codes.INVALID_REGISTRATION
 
 
 @pytest.mark.parametrize("name", ["group.version", "kraft.version"])
-def test_a_finalized_feature_that_is_not_told_is_not_supported(cluster: Any, name: str) -> None:
+def test_an_omitted_finalized_feature_is_unsupported(cluster: Any, name: str) -> None:
     assert cluster.ask(without_feature(cluster, name)).error_code == error_codes.UNSUPPORTED_VERSION
 
 
-def test_a_feature_that_is_off_need_not_be_told(new_cluster: Any) -> None:
+def test_a_disabled_feature_may_be_omitted(new_cluster: Any) -> None:
     cluster = new_cluster(metadata_version=20, kraft_version=0)
     for name in ("group.version", "kraft.version", "transaction.version"):
         assert cluster.ask(without_feature(cluster, name)).error_code == 0
@@ -255,7 +255,7 @@ def test_without_elr_a_restart_is_like_fencing(new_cluster: Any) -> None:
     assert (partition.leader, partition.isr) == (-1, (2,))
 
 
-def test_a_new_incarnation_is_heard_of_anew(cluster: Any) -> None:
+def test_a_new_incarnation_has_a_new_session(cluster: Any) -> None:
     cluster.start(1)
     cluster.now_ms += 9001
     cluster.register(1, incarnation_id=uuid(2))

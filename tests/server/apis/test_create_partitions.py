@@ -135,7 +135,7 @@ def test_refuses_one_topic_and_makes_the_others(three, ask, asked, code, message
     ]
 
 
-def test_refuses_all_when_nobody_lives(three, ask):
+def test_refuses_all_without_live_replicas(three, ask):
     three.create_topic("t", [1])
     for broker_id in (1, 2, 3):
         three.fence(broker_id)

@@ -72,7 +72,7 @@ def test_numbers_left_out_are_the_controllers(new_cluster, ask):
     assert (made.num_partitions, made.replication_factor) == (3, 2)
 
 
-def test_tells_every_config_by_name_with_its_source(three, ask):
+def test_returns_every_config_sorted_with_its_source(three, ask):
     (made,) = ask(three, request(topic("t", 1, 1, segment_bytes=" +2097152 "))).topics
     names = [config.name for config in made.configs]
     assert names == sorted(names)
@@ -251,13 +251,13 @@ def test_topic_ids_are_random_uuids_whose_text_begins_with_no_dash(three, ask):
 
 
 def test_an_id_that_is_taken_is_not_drawn_again(three, ask):
-    three.controller.chance.seed(9)
+    three.controller.rng.seed(9)
     first = ask(three, request(topic("first", 1, 1))).topics[0].topic_id
-    three.controller.chance.seed(9)
+    three.controller.rng.seed(9)
     second = ask(three, request(topic("second", 1, 1))).topics[0].topic_id
     assert first != second
 
 
-def test_says_an_error_for_each_topic():
+def test_returns_an_error_for_each_topic():
     response = create_topics.error(request(topic("a"), topic("b")), error_codes.NOT_CONTROLLER, "elsewhere")
     assert said(response) == [("a", 41, "elsewhere"), ("b", 41, "elsewhere")]

@@ -9,7 +9,7 @@ import pytest
 from mockraft.server.apis import create_delegation_token
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.delegation_tokens import REMOVALS_PER_RUN_MAX
+from mockraft.server.controller.security.delegation_tokens import REMOVALS_PER_RUN_MAX
 from mockraft.wire import error_codes, messages
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.create_delegation_token_request import CreatableRenewers, CreateDelegationTokenRequest
@@ -79,14 +79,14 @@ def tokens(new_tokens: Callable[..., Tokens]) -> Tokens:
 
 
 @pytest.mark.parametrize("request_class", TOKEN_APIS)
-def test_nobody_may_ask_directly(tokens: Tokens, request_class: Any) -> None:
+def test_refuses_direct_requests(tokens: Tokens, request_class: Any) -> None:
     response = tokens.rig.ask(tokens.connection, request_class(), request_class.max_version)
     assert response.error_code == error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     assert response.expiry_timestamp_ms == -1
 
 
 @pytest.mark.parametrize("request_class", TOKEN_APIS)
-def test_who_logged_in_with_a_token_may_not_ask(tokens: Tokens, request_class: Any) -> None:
+def test_refuses_requests_of_token_logins(tokens: Tokens, request_class: Any) -> None:
     response = tokens.ask(request_class(), request_class.max_version, token_authenticated=True)
     assert response.error_code == error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     assert response.expiry_timestamp_ms == -1
@@ -160,7 +160,7 @@ def test_only_users_renew(tokens: Tokens, principal_type: str) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_older_versions_do_not_tell_the_requester(tokens: Tokens, version: int) -> None:
+def test_older_versions_omit_the_requester(tokens: Tokens, version: int) -> None:
     made = tokens.create(version=version)
     assert (made.error_code, made.principal_name, made.token_requester_principal_name) == (0, "alice", "")
 

@@ -45,7 +45,7 @@ def test_one_record_per_topic_in_one_batch(topics, ask):
     assert topics.written() == [RecordAt(RemoveTopicRecord(topic_id=topics.ids[name]), 0) for name in "ac"]
 
 
-def test_what_is_not_there_is_said_so_and_the_rest_deleted(topics, ask):
+def test_reports_unknown_topics_and_deletes_the_rest(topics, ask):
     response = ask(topics, request("a", "nowhere", ids=[UNHEARD_OF_ID]))
     assert said(response) == answers(
         ("a", topics.ids["a"], 0),
@@ -129,6 +129,6 @@ def test_the_answers_are_shuffled_by_the_seed(new_cluster, ask):
     assert order(1) != order(2)
 
 
-def test_says_an_error_for_each_topic():
+def test_returns_an_error_for_each_topic():
     response = delete_topics.error(request("a", ids=[UNHEARD_OF_ID]), error_codes.NOT_CONTROLLER, "elsewhere")
     assert said(response) == answers(("a", NO_ID, 41), (None, UNHEARD_OF_ID, 41))

@@ -147,7 +147,7 @@ def test_only_the_keys_that_are_asked_for(topic, ask):
         ((CLIENT_METRICS, ""), 42, "Client metrics subscription name must not be empty"),
     ],
 )
-def test_says_what_it_cannot_tell(topic, ask, resource, code, message):
+def test_reports_errors_per_resource(topic, ask, resource, code, message):
     refused, good = ask(topic, request(resource, (BROKER_LOGGER, "3000"))).results
     assert (refused.resource_type, refused.resource_name) == resource
     assert refused.error_code == code
@@ -161,6 +161,6 @@ def test_an_unknown_type_spoils_the_request(topic, ask):
     assert {each.error_message for each in results} == {error_codes.message(error_codes.INVALID_REQUEST)}
 
 
-def test_says_an_error_for_each_resource():
+def test_returns_an_error_for_each_resource():
     response = describe_configs.API.error(request((TOPIC, "t"), (BROKER, "")), error_codes.NOT_CONTROLLER, "x")
     assert [(each.resource_name, each.error_code) for each in response.results] == [("t", 41), ("", 41)]

@@ -31,7 +31,7 @@ def test_the_first_replica_leads_again(three, ask):
 
 
 @pytest.mark.parametrize("kind", [PREFERRED, UNCLEAN])
-def test_who_leads_already_needs_no_election(three, ask, kind):
+def test_a_current_leader_needs_no_election(three, ask, kind):
     three.create_topic("t", [1, 2])
     message = "Leader election not needed for topic partition."
     assert said(ask(three, request({"t": [0]}, kind))) == {"t": [(0, error_codes.ELECTION_NOT_NEEDED, message)]}
@@ -79,7 +79,7 @@ def test_answers_in_the_order_of_the_request(three, ask):
     assert [record.partition_id for record, _ in three.written()] == [2, 0, 2]
 
 
-def test_of_all_partitions_only_those_in_need_are_told(three, ask):
+def test_electing_all_partitions_reports_only_needed_elections(three, ask):
     three.create_topic("still", [1, 2])
     three.create_topic("t", [1, 2], [2, 1], leader=2)
     assert said(ask(three, request(None))) == {"still": [], "t": [(0, 0, None)]}

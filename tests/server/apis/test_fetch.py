@@ -5,7 +5,7 @@ import pytest
 from mockraft.server.apis import fetch
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum import ReplicaKey
+from mockraft.server.controller.quorum.election_state import ReplicaKey
 from mockraft.server.controller.result import ControllerResult
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -115,7 +115,7 @@ def test_a_fetch_that_may_not_wait_is_answered_at_once(rig: Any, controller: Con
 
 
 @pytest.mark.parametrize(("known", "answered"), [(-1, True), (11, True), (12, False), (2**63 - 1, False)])
-def test_a_follower_that_does_not_know_the_high_watermark_is_told_at_once(
+def test_answers_at_once_when_the_high_watermark_is_unknown(
     rig: Any, controller: Controller, known: int, answered: bool
 ) -> None:
     controller.commit(ControllerResult([], None), rig.now_ms)
@@ -206,7 +206,7 @@ def test_every_version_with_topic_ids_is_served(rig: Any, controller: Controller
     assert list(controller.raft.observers(rig.now_ms)) == [ReplicaKey(1, directory_id)]
 
 
-def test_a_follower_with_a_longer_log_is_told_where_to_cut(
+def test_a_longer_follower_log_gets_the_diverging_epoch(
     rig: Any, controller: Controller, caplog: pytest.LogCaptureFixture
 ) -> None:
     end_offset = controller.log.end_offset
@@ -245,15 +245,13 @@ def test_a_fetch_of_another_leaders_batch_after_a_restart_still_diverges(rig: An
     assert (partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset) == (0, 0)
 
 
-def test_an_error_of_another_kind_is_said_at_the_top() -> None:
+def test_other_errors_are_top_level() -> None:
     response = fetch.API.error(request(), error_codes.UNKNOWN_SERVER_ERROR, "text")
     assert (response.error_code, response.responses) == (error_codes.UNKNOWN_SERVER_ERROR, [])
 
 
 @pytest.mark.parametrize("version", [15, 16, 17, 18])
-def test_what_was_said_to_one_follower_is_said_to_the_next_until_the_log_grows(
-    rig: Any, controller: Controller, version: int
-) -> None:
+def test_reuses_a_response_for_followers_until_the_log_grows(rig: Any, controller: Controller, version: int) -> None:
     one, other = rig.connect(), rig.connect()
     first = rig.ask(one, request(), version)
     assert rig.ask(other, request(), version) == first

@@ -22,8 +22,8 @@ VOTERS = ",".join(f"{n}@node{n}:{9000 + n}:{uuids.text_of(d)}" for n, d in DIREC
 def quorum(make_rig: Any) -> Any:
     """Node 1 of two, behind its listener."""
     config = ControllerConfig(node_id=1, host="node1", port=9001, initial_controllers=VOTERS)
-    chance = random.Random(1)
-    controller = Controller(config, Raft.open(config, 1000, chance), chance, 1000)
+    rng = random.Random(1)
+    controller = Controller(config, Raft.open(config, 1000, rng), rng, 1000)
     rig = make_rig(fetch.API, fetch_snapshot.API, describe_quorum.API, controller=controller)
     rig.now_ms = 1000
     return rig
@@ -60,7 +60,7 @@ def partition_of(response: Any) -> Any:
     return response.responses[0].partitions[0]
 
 
-def test_who_does_not_lead_says_who_does(quorum: Any) -> None:
+def test_a_node_that_is_not_leader_returns_the_leader(quorum: Any) -> None:
     quorum.controller.raft.to_follower(5, NodeEndpoint(2, "node2", 9002), quorum.now_ms)
     response = quorum.ask(quorum.connect(), fetched(quorum), 17)
     found = partition_of(response)
@@ -104,7 +104,7 @@ def test_a_fetch_waits_for_the_commit(leader: Any) -> None:
     assert log.high_watermark == end_offset
 
 
-def test_a_fetch_that_waits_hears_that_the_leadership_is_lost(leader: Any) -> None:
+def test_a_parked_fetch_is_answered_when_the_leadership_is_lost(leader: Any) -> None:
     log = leader.controller.log
     connection = leader.connect()
     assert leader.send(connection, leader.frame(fetched(leader, offset=log.end_offset), 18)) == []

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from mockraft.server.apis import fetch_snapshot
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.snapshot import Snapshot, SnapshotId
+from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest, PartitionSnapshot, TopicSnapshot
 from mockraft.wire.messages.fetch_snapshot_request import SnapshotId as RequestSnapshotId

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mockraft.server.controller.policies import AlteredConfigs, NewTopic
+from mockraft.server.controller.settings.policies import AlteredConfigs, NewTopic
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_configs_request import AlterableConfig as LegacyConfig
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest

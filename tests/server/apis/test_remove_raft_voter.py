@@ -29,7 +29,7 @@ def test_the_last_voter_is_not_removed(cluster: Any, ask: Any, cluster_id: str |
     assert refusal(cluster, ask, cluster_id=given) == (error_codes.VOTER_NOT_FOUND, message)
 
 
-def test_a_stranger_is_not_found(cluster: Any, ask: Any) -> None:
+def test_an_unknown_voter_is_not_found(cluster: Any, ask: Any) -> None:
     code, message = refusal(cluster, ask, voter_id=7, voter_directory_id=STRANGE_ID)
     assert code == error_codes.VOTER_NOT_FOUND
     assert message.startswith("Cannot remove voter ReplicaKey(id=7, directoryId=AAECAwQFBgcICQoLDA0ODw) from")

@@ -21,7 +21,7 @@ def test_no_mechanism_is_offered(rig: Any, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_nobody_authenticates(rig: Any, version: int) -> None:
+def test_refuses_authentication(rig: Any, version: int) -> None:
     connection = rig.connect()
     response = rig.ask(connection, SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"), version)
     assert (response.error_code, response.auth_bytes) == (error_codes.ILLEGAL_SASL_STATE, b"")

@@ -50,7 +50,7 @@ def refusal(ask):
     return message
 
 
-def test_an_upgrade_is_written_and_told(new_cluster, ask):
+def test_an_upgrade_is_written_and_returned(new_cluster, ask):
     cluster = new_cluster(metadata_version=29)
     epoch = cluster.controller.features_epoch
     response = ask(cluster, request((METADATA, 30, UP)))
@@ -61,7 +61,7 @@ def test_an_upgrade_is_written_and_told(new_cluster, ask):
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_old_versions_tell_every_feature(cluster, ask, version):
+def test_old_versions_return_every_feature(cluster, ask, version):
     response = ask(cluster, request((GROUP, 1, UP), (TRANSACTION, 2, UP)), version)
     assert [(each.feature, each.error_code, each.error_message) for each in response.results] == [
         (GROUP, 0, "NONE"),
@@ -101,7 +101,7 @@ def test_a_feature_at_level_0_is_no_longer_finalized(cluster, ask):
         ((KRAFT, 0, SAFE), "Can't downgrade the version of this feature."),
     ],
 )
-def test_says_what_is_wrong(cluster, refusal, update, why):
+def test_reports_the_error(cluster, refusal, update, why):
     assert refusal(cluster, update) == f"Invalid update version {update[1]} for feature {update[0]}. {why}"
 
 
@@ -183,7 +183,7 @@ def test_only_validating_writes_nothing(cluster, ask):
     assert cluster.written() == []
 
 
-def test_kraft_version_is_said_by_control_records(new_cluster, ask):
+def test_kraft_version_comes_from_control_records(new_cluster, ask):
     cluster = new_cluster(kraft_version=0)
     before = cluster.log.end_offset
     assert ask(cluster, request((KRAFT, 1, UP), validate_only=True)).error_code == 0

@@ -56,7 +56,7 @@ def test_a_voter_that_moved_is_in_the_log(cluster: Any) -> None:
     assert [tuple(endpoint) for endpoint in node.endpoints] == [("CONTROLLER", "there", 7)]
 
 
-def test_who_does_not_lead_says_so(cluster: Any) -> None:
+def test_a_node_that_is_not_leader_reports_it(cluster: Any) -> None:
     cluster.raft.to_unattached(5, cluster.now_ms)
     answer = updated(cluster, current_leader_epoch=5)
     assert (answer.error_code, answer.current_leader.leader_id) == (error_codes.NOT_LEADER_OR_FOLLOWER, -1)

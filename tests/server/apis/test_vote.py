@@ -130,7 +130,7 @@ def test_a_second_leader_is_not_believed(voter: Voter, name: str) -> None:
     assert voter.raft.is_leader
 
 
-def test_a_new_leader_is_followed_and_who_was_not_meant_says_so(voter: Voter) -> None:
+def test_follows_a_new_leader_and_refuses_requests_to_other_nodes(voter: Voter) -> None:
     answer = voter.begin(leader_id=7, leader_epoch=4, voter_id=9)
     assert (answer.error_code, answer.leader_id) == (error_codes.INVALID_VOTER_KEY, 7)
     assert voter.raft.role is Role.FOLLOWER
@@ -149,7 +149,7 @@ def test_a_leader_that_ends_its_epoch_is_succeeded(voter: Voter, version: int) -
     assert (voter.raft.is_leader, voter.raft.epoch) == (True, 5)
 
 
-def test_the_leaders_address_is_said_from_version_1_on(cluster: Any) -> None:
+def test_returns_the_leaders_address_from_version_1_on(cluster: Any) -> None:
     for request, version in ((vote.VoteRequest, 1), (begin.BeginQuorumEpochRequest, 1), (end.EndQuorumEpochRequest, 1)):
         data = {"partition_index": 0}
         topics: Any

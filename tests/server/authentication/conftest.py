@@ -35,12 +35,12 @@ class Listener:
                 **options,
             }
         )
-        chance = random.Random(1)
+        rng = random.Random(1)
         self.now_ms = START_MS
         self.config = config
-        raft = Raft.open(config, self.now_ms, chance)
-        self.controller = Controller(config, raft, chance, self.now_ms)
-        self.node = Node(self.controller, APIS, chance=random.Random(2))
+        raft = Raft.open(config, self.now_ms, rng)
+        self.controller = Controller(config, raft, rng, self.now_ms)
+        self.node = Node(self.controller, APIS, rng=random.Random(2))
         self._connections_made = 0
 
     def connect(self) -> "Peer":

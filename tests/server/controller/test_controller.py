@@ -69,7 +69,7 @@ def test_a_tick_survives_a_log_that_cannot_be_written(cluster: Any) -> None:
     assert cluster.controller.next_tick_ms(cluster.now_ms) == cluster.now_ms + 1000
 
 
-def test_a_restarted_controller_knows_what_the_log_says(cluster: Any) -> None:
+def test_a_restarted_controller_restores_the_log(cluster: Any) -> None:
     cluster.start(1, 2)
     cluster.create_topic("t", [1, 2])
     cluster.fence(1)
@@ -96,7 +96,7 @@ def test_a_transaction_of_a_dead_controller_is_aborted(cluster: Any) -> None:
     assert set(restarted.image.topics.by_name) == {"t0"}
 
 
-def test_the_image_told_in_records_is_the_image(cluster: Any) -> None:
+def test_replaying_image_records_gives_the_same_image(cluster: Any) -> None:
     cluster.start(1, 2)
     cluster.create_topic("t", [1, 2])
     cluster.set_config("t", "min.insync.replicas", "2")

@@ -44,7 +44,7 @@ def tshark(path: Path, port: int, *fields: str) -> list[list[str]]:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> tuple[Path, int, list[Exchange]]:
-    """What a controller and a broker said to each other until the broker was up, as a file; its port; the journal."""
+    """Traffic between a controller and a broker until the broker runs, as a file; its port; the journal."""
     path = tmp_path / "journal.pcapng"
     with Controller.sync(brokers=1) as controller:
         port = controller.port

@@ -16,7 +16,7 @@ def of_broker(broker_id: int):  # type: ignore[no-untyped-def]
 
 
 class Match:
-    """What a Match of the stubs is to the journal."""
+    """The journal's counterpart of a stub's Match."""
 
     def __call__(self, exchange: Exchange) -> bool:
         return False
@@ -62,7 +62,7 @@ def test_is_an_assertion_error_that_reports_what_came_near_and_what_happened() -
     assert found.splitlines()[0] == "found:"
     assert "wantFence" in found
     assert nearest.splitlines()[1:] == ["  #4 and the match:", "    ✗ brokerId: wanted 2, there was 3"]
-    assert happened.splitlines()[0] == "what happened:"
+    assert happened.splitlines()[0] == "journal:"
     assert "  +0.002 s  #0  broker 1, connection 5  BrokerHeartbeat v2  → ok isCaughtUp" in happened
     assert given == [ENTRIES[0], ENTRIES[3]]
 
@@ -72,7 +72,7 @@ def test_names_what_a_match_looks_for() -> None:
         verify([], Match())
     assert str(failed.value) == (
         'BrokerHeartbeat brokerId=7 currentMetadataOffset={"gte": 5}: expected at least 1, found 0 of 0 requests\n\n'
-        "The journal is empty: nothing was asked, or it is switched off."
+        "The journal is empty: no request was received, or it is switched off."
     )
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.proposals import overlay_of, rules_of
+from mockraft.double.proposals import overlay_of, rules_of
 from mockraft.server.apis.overlaid import apis_over
-from mockraft.server.controller.features import supported_features
+from mockraft.server.controller.settings.features import supported_features
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.recast import recast
 
@@ -50,7 +50,7 @@ def proposed(new_cluster: Any) -> Callable[..., Any]:
             return [tuple(metadata_log_frame.decode(value or b"", self.overlay.by_type)) for value in values]
 
         def replayed(self) -> Any:
-            """What the log, read from its bytes, makes of the cluster."""
+            """The image built from the log's bytes."""
             image = type(self.controller.image)()
             for offset, (record, _) in self.log.records():
                 image.apply(record, offset)

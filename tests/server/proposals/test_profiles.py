@@ -1,11 +1,11 @@
-"""Which rules a profile is made of, and what several of them are together."""
+"""The rules of each profile, and of several profiles together."""
 
 import ast
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.proposals import NAMES, overlay_of, rules_of
+from mockraft.double.proposals import NAMES, overlay_of, rules_of
 from mockraft.server.config import ControllerConfig
 from mockraft.server.rules import PROFILES, Rule
 from mockraft.wire import error_codes
@@ -32,7 +32,7 @@ def test_no_rule_holds_unless_it_is_asked_for() -> None:
 @pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.name)
 def test_a_rule_is_read_where_its_wording_says(rule: Rule) -> None:
     module, function = rule.value.decided_in.split(".")
-    tree = ast.parse((CONTROLLER / f"{module}.py").read_text())
+    tree = ast.parse(next(CONTROLLER.rglob(f"{module}.py")).read_text())
     (found,) = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function)
     named = {node.attr for node in ast.walk(found) if isinstance(node, ast.Attribute)}
     assert rule.name in named

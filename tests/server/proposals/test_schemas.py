@@ -1,4 +1,4 @@
-"""What a controller makes of message specs that nobody but their author knows."""
+"""A controller with message specs that only their author knows."""
 
 import json
 import logging
@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.proposals import overlay_of
+from mockraft.double.proposals import overlay_of
 from mockraft.server.apis.api import Parked
 from mockraft.server.apis.fetch import API as FETCH
 from mockraft.server.apis.overlaid import apis_over
 from mockraft.server.apis.registry import APIS
 from mockraft.server.apis.unregister_broker import API as UNREGISTER_BROKER
-from mockraft.server.controller.data_dir import DataDirError
+from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.wire import error_codes, messages
 from mockraft.wire.connection import write_request
 from mockraft.wire.errors import WireError
@@ -64,7 +64,7 @@ def test_a_request_that_is_not_for_controllers_is_not_offered(folder_of: Any) ->
     assert 9000 not in apis_over(APIS, overlay(folder_of(trees)))
 
 
-def test_a_refusal_is_said_in_the_overlays_response() -> None:
+def test_a_refusal_uses_the_overlays_response() -> None:
     api = apis_over(APIS, overlay(KIP_9999))[UNREGISTER_BROKER.api_key]
     refused = api.error(api.request(), error_codes.NOT_CONTROLLER, "elsewhere")
     assert (type(refused), refused.error_code) == (api.response, error_codes.NOT_CONTROLLER)
@@ -144,7 +144,7 @@ class TestRecords:
             again = new_cluster(data_dir=tmp_path, overlay=speaks)
         found = [record for _, (record, _) in again.log.records() if record.api_key == 900]
         assert [record.healthy_percent for record in found] == [7]
-        assert "DiskHealthRecord (type 900) is a record that Kafka has not" in caplog.text
+        assert "DiskHealthRecord (type 900) is a record that Kafka does not have" in caplog.text
         again.log.close()
 
     def test_without_its_schema_the_log_is_one_of_a_newer_kafka(

@@ -9,7 +9,7 @@ import pytest
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import STANDBY, Controller
-from mockraft.server.effects import Ask, Close, Effect, Send
+from mockraft.server.effects import Close, Effect, Send, SendToNode
 from mockraft.server.node import Node
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.server.raft.raft import Raft
@@ -18,7 +18,7 @@ from mockraft.wire.connection import FrameReader, read_response, write_request
 
 START_MS = 1_700_000_000_000
 HOP_MS = 1
-"""How long a request or a response is under way."""
+"""Delay of a request or a response."""
 
 
 class Asked:
@@ -40,7 +40,7 @@ class World:
 
     def __init__(self, data_dir: Path, nodes: int = 3, seed: int = 1, **options: Any) -> None:
         self.now_ms = START_MS
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         config = ControllerConfig(cluster_id="a-cluster", **options)
         ports = {config.node_id + index: 9093 + index for index in range(nodes)}
         self.configs = quorum_configs(config, data_dir, ports)
@@ -58,9 +58,9 @@ class World:
     def start(self, node_id: int) -> None:
         """Start a node with what its folder has."""
         config = self.configs[node_id]
-        chance = random.Random(self.chance.random())
-        raft = Raft.open(config, self.now_ms, chance)
-        self.nodes[node_id] = Node(Controller(config, raft, chance, self.now_ms), APIS)
+        rng = random.Random(self.rng.random())
+        raft = Raft.open(config, self.now_ms, rng)
+        self.nodes[node_id] = Node(Controller(config, raft, rng, self.now_ms), APIS)
 
     def kill(self, node_id: int) -> None:
         """End a node at once; requests that are with it break off."""
@@ -89,7 +89,7 @@ class World:
         self.until(lambda: self.active == node_id and self.settled(), f"{node_id} to lead")
 
     def settled(self) -> bool:
-        """Whether all nodes that reach the active one have its whole log, committed."""
+        """Return True if all nodes that reach the active one have its whole log, committed."""
         if self.active is None:
             return False
         log = self.controller(self.active).log
@@ -164,7 +164,7 @@ class World:
 
     def _perform(self, node_id: int, effects: list[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Ask):
+            if isinstance(effect, SendToNode):
                 node = self.nodes[node_id]
                 self._later(lambda node=node, out=effect.outgoing: self._deliver(node_id, node, out))  # type: ignore[misc]
             elif isinstance(effect, Send):

@@ -13,10 +13,12 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 
+from ...budgets import budget
+
 pytestmark = pytest.mark.one_python
 
 ALL = (3000, 3001, 3002)
-SEEDS = range(60)
+SEEDS = range(budget(20, 60))
 STEPS = 60
 BROKER_CONFIG = 4
 
@@ -33,7 +35,7 @@ class Chaos:
 
     def __init__(self, world: Any, seed: int) -> None:
         self.world = world
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.written = 0
         self.asked: dict[int, int] = {}
         self.leaders: dict[int, int] = {}
@@ -50,7 +52,7 @@ class Chaos:
         ]
 
     def step(self) -> None:
-        (event,) = self.chance.choices([event for _, event in self.events], [weight for weight, _ in self.events])
+        (event,) = self.rng.choices([event for _, event in self.events], [weight for weight, _ in self.events])
         event()
         self.check()
 
@@ -76,31 +78,31 @@ class Chaos:
         leaders = [node_id for node_id, node in self.world.nodes.items() if node.controller.epoch != STANDBY]
         if leaders:
             self.written += 1
-            self.asked[self.world.ask(self.chance.choice(leaders), setting(self.written))] = self.written
-        self.world.pass_time(self.chance.choice((0, 1, 3, 20)))
+            self.asked[self.world.ask(self.rng.choice(leaders), setting(self.written))] = self.written
+        self.world.pass_time(self.rng.choice((0, 1, 3, 20)))
 
     def let_time_pass(self) -> None:
-        self.world.pass_time(self.chance.choice((5, 100, 700, 2500, 5000)))
+        self.world.pass_time(self.rng.choice((5, 100, 700, 2500, 5000)))
 
     def kill(self) -> None:
         if self.world.nodes:
-            self.world.kill(self.chance.choice(list(self.world.nodes)))
+            self.world.kill(self.rng.choice(list(self.world.nodes)))
 
     def start(self) -> None:
         if dead := [node_id for node_id in ALL if node_id not in self.world.nodes]:
-            node_id = self.chance.choice(dead)
+            node_id = self.rng.choice(dead)
             self.world.start(node_id)
             self.high_watermarks[node_id] = 0
 
     def cut(self) -> None:
-        self.world.apart = set(self.chance.sample(ALL, self.chance.choice((1, 2))))
+        self.world.apart = set(self.rng.sample(ALL, self.rng.choice((1, 2))))
 
     def heal(self) -> None:
         self.world.apart = set()
 
     def elect(self) -> None:
         if self.world.nodes:
-            node_id = self.chance.choice(list(self.world.nodes))
+            node_id = self.rng.choice(list(self.world.nodes))
             self.world.controller(node_id).raft.elect(self.world.now_ms)
             self.world.tick(node_id)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.server.controller.features import supported_features
+from mockraft.server.controller.settings.features import supported_features
 from mockraft.wire import error_codes
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
@@ -93,7 +93,7 @@ def test_an_answer_waits_for_a_majority(world: Any) -> None:
     assert world.active == 3000
 
 
-def test_a_standby_says_who_is_active(world: Any) -> None:
+def test_a_standby_names_the_active_controller(world: Any) -> None:
     response = world.answer(3001, creation("t"))
     (topic,) = response.topics
     assert topic.error_code == error_codes.NOT_CONTROLLER

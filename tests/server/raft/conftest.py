@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.quorum import ReplicaKey
+from mockraft.server.controller.quorum.election_state import ReplicaKey
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import messages, uuids
@@ -21,7 +21,7 @@ def directory_id(node_id: int) -> bytes:
 
 
 class Told:
-    """What the controller above was told, in order."""
+    """Calls that the controller received, in order."""
 
     def __init__(self) -> None:
         self.news: list[str] = []
@@ -49,15 +49,15 @@ class LoneNode:
             each = (f"{n}@node{n}:{9000 + n}:{uuids.text_of(directory_id(n))}" for n in ids)
             options = {"initial_controllers": ",".join(each), **options}
         self.config = ControllerConfig(node_id=node_id, host=f"node{node_id}", port=9000 + node_id, **options)
-        chance = random.Random(1)
-        self.raft = Raft.open(self.config, self.now_ms, chance) if log is None else self._over(log, chance)
+        rng = random.Random(1)
+        self.raft = Raft.open(self.config, self.now_ms, rng) if log is None else self._over(log, rng)
         self.log = self.raft.log
         self.told = Told()
         self.raft.listener = self.told
         self.sent: list[Outgoing] = []
 
-    def _over(self, log: Any, chance: random.Random) -> Raft:
-        return Raft(self.config, log, chance, self.now_ms)
+    def _over(self, log: Any, rng: random.Random) -> Raft:
+        return Raft(self.config, log, rng, self.now_ms)
 
     def poll(self, after_ms: int = 0) -> list[Outgoing]:
         self.now_ms += after_ms
@@ -108,7 +108,7 @@ class LoneNode:
 
     def follow(self, leader_id: int = 2, epoch: int = 5) -> list[Outgoing]:
         """Hear of a leader; gives what is sent to it."""
-        self.raft.hear_of_leader(leader_id, epoch, self.raft.address_of(leader_id), self.now_ms)
+        self.raft.maybe_transition(leader_id, epoch, self.raft.address_of(leader_id), self.now_ms)
         return self.poll()
 
     def fetch_from(self, node_id: int, offset: int | None = None) -> None:

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from mockraft.server.controller.quorum import Election, ReplicaKey
+from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
 from mockraft.server.raft.states import Role
 from mockraft.server.raft.transitions import InconsistentLeaderError
 from mockraft.wire import error_codes, record_batch
@@ -140,7 +140,7 @@ def test_only_a_voter_stands_and_only_a_leader_resigns(new_node: Any) -> None:
     assert observer.raft.role is Role.UNATTACHED
 
 
-def test_a_leader_that_does_not_hear_a_majority_resigns_and_says_so(new_node: Any) -> None:
+def test_a_leader_without_majority_contact_resigns(new_node: Any) -> None:
     node = new_node()
     node.lead()
     node.fetch_from(3)
@@ -161,7 +161,7 @@ def test_a_leader_that_does_not_hear_a_majority_resigns_and_says_so(new_node: An
     assert node.raft.role in (Role.UNATTACHED, Role.PROSPECTIVE)
 
 
-def test_a_leader_tells_voters_again_that_do_not_fetch(new_node: Any) -> None:
+def test_a_leader_repeats_begin_quorum_epoch_to_idle_voters(new_node: Any) -> None:
     node = new_node()
     first, _ = node.lead()
     said = begin_quorum_epoch_response.PartitionData(partition_index=0, leader_id=1, leader_epoch=1)
@@ -195,9 +195,9 @@ def test_a_second_leader_of_an_epoch_is_not_believed(new_node: Any) -> None:
     node.follow(leader_id=2, epoch=5)
     for leader_id, epoch in ((3, 5), (1, 5), (1, 6)):
         with pytest.raises(InconsistentLeaderError, match="known is 2 in epoch 5"):
-            node.raft.hear_of_leader(leader_id, epoch, node.raft.address_of(leader_id), node.now_ms)
-    with pytest.raises(InconsistentLeaderError, match="not where it is"):
-        node.raft.hear_of_leader(9, 6, None, node.now_ms)
+            node.raft.maybe_transition(leader_id, epoch, node.raft.address_of(leader_id), node.now_ms)
+    with pytest.raises(InconsistentLeaderError, match="without an address"):
+        node.raft.maybe_transition(9, 6, None, node.now_ms)
     assert (node.raft.leader_id, node.raft.epoch) == (2, 5)
 
 

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from mockraft.server.controller.snapshot import SnapshotId
+from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.raft.states import Role
 from mockraft.wire import error_codes
 from mockraft.wire.messages import fetch_response, fetch_snapshot_response
@@ -72,7 +72,7 @@ def test_batches_that_do_not_follow_are_left_out(node: Any, leaders_log: Any) ->
     assert node.log.end_offset == 0
 
 
-def test_a_log_that_parted_is_cut_and_the_controller_told(node: Any, leaders_log: Any) -> None:
+def test_truncates_a_diverging_log_and_notifies_the_controller(node: Any, leaders_log: Any) -> None:
     data = leaders_log.read(0, 1 << 20)
     (again,) = node.fetched(node.sent[0], leader_id=2, records=data, high_watermark=3)
     parted = fetch_response.EpochEndOffset(epoch=1, end_offset=4)
@@ -158,7 +158,7 @@ def test_a_request_that_is_not_answered_in_time_is_given_up(node: Any) -> None:
     assert node.raft.deadline_ms == node.now_ms, "its answer comes too late"
 
 
-def test_a_follower_that_hears_nothing_asks_whether_it_would_be_elected(node: Any) -> None:
+def test_a_follower_without_contact_starts_a_pre_vote(node: Any) -> None:
     node.poll(1999)
     assert node.raft.role is Role.FOLLOWER
     assert len(node.poll(1)) == 2
@@ -186,7 +186,7 @@ def test_an_observer_without_a_leader_asks_the_bootstrap_servers(new_node: Any) 
     assert node.raft.role is Role.FOLLOWER, "it has no vote, so it never elects"
 
 
-def test_a_voter_that_moved_tells_its_leader_before_its_next_fetch(new_node: Any) -> None:
+def test_a_moved_voter_updates_its_endpoints_before_its_next_fetch(new_node: Any) -> None:
     node = new_node(advertised_port=1234)
     (fetch,) = node.follow()
     node.now_ms += 1900
@@ -199,7 +199,7 @@ def test_a_voter_that_moved_tells_its_leader_before_its_next_fetch(new_node: Any
     assert (outgoing.message.voter_id, outgoing.message.current_leader_epoch) == (1, 5)
 
 
-def test_at_kraft_version_0_every_voter_tells_its_leader_once(new_node: Any) -> None:
+def test_at_kraft_version_0_every_voter_updates_its_leader_once(new_node: Any) -> None:
     node = new_node(controller_quorum_voters="1@node1:9001,2@node2:9002")
     (fetch,) = node.follow()
     node.now_ms += 1000

@@ -1,6 +1,6 @@
 import pytest
-from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
-from mockraft.server.controller.voter_set import Endpoint, VoterNode, VoterSet
+from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet
 from mockraft.server.raft import leading as leading_module
 from mockraft.server.raft.leading import Leading, ReplicaState
 
@@ -36,7 +36,7 @@ def test_an_observer_that_has_what_there_was_at_its_last_fetch_was_caught_up_the
     assert leading.observers(1600)[BROKER].last_caught_up_timestamp_ms == 1000
 
 
-def test_who_did_not_fetch_for_an_hour_is_not_caught_up() -> None:
+def test_a_replica_without_fetch_for_an_hour_is_not_caught_up() -> None:
     leading = leader()
     leading.fetched(BROKER, 20, 20, 1000)
     assert leading.is_caught_up(BROKER, 3_600_999)
@@ -144,15 +144,15 @@ def test_voters_without_directories_keep_what_is_known_when_they_get_them() -> N
 def test_a_majority_must_fetch_within_one_and_a_half_fetch_timeouts() -> None:
     leading = leader(1, 2, 3, 4, 5)
     assert leading.check_quorum_ms() == 4000
-    leading.heard(node(2).key, 2000)
-    leading.heard(node(2).key, 2100)
+    leading.contacted(node(2).key, 2000)
+    leading.contacted(node(2).key, 2100)
     assert leading.check_quorum_ms() == 4000
-    leading.heard(node(3).key, 2200)
+    leading.contacted(node(3).key, 2200)
     assert leading.check_quorum_ms() == 5200
-    leading.heard(node(4).key, 2300)
+    leading.contacted(node(4).key, 2300)
     assert leading.check_quorum_ms() == 5200, "a new majority counts from now on"
-    leading.heard(BROKER, 2400)
-    leading.heard(node(2).key, 2500)
+    leading.contacted(BROKER, 2400)
+    leading.contacted(node(2).key, 2500)
     assert leading.check_quorum_ms() == 5500
 
 
@@ -160,7 +160,7 @@ def test_alone_a_leader_needs_nobody() -> None:
     assert leader(1).check_quorum_ms() is None
 
 
-def test_voters_that_did_not_fetch_lately_are_told_who_leads() -> None:
+def test_idle_voters_get_begin_quorum_epoch() -> None:
     leading = leader(1, 2, 3)
     assert [key.id for key in leading.begin_quorum_targets(1000)] == [2, 3]
     assert leading.begin_quorum_ms == 2000

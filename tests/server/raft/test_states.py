@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from mockraft.server.controller.quorum import NO_DIRECTORY_ID, ReplicaKey
+from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
 from mockraft.server.raft.states import Role, Votes, Voting, can_step, grants
 
 U, P, C, F, L, R = Role
@@ -48,7 +48,7 @@ def test_who_grants_a_vote(role: Role) -> None:
 
 
 @pytest.mark.parametrize("role", [U, P])
-def test_a_vote_is_given_once_and_said_again(role: Role) -> None:
+def test_a_vote_is_granted_once_and_repeated(role: Role) -> None:
     for is_up_to_date in (True, False):
         assert grants(Voting(role, voted=ME), ME, is_up_to_date=is_up_to_date, pre_vote=False)
         assert not grants(Voting(role, voted=YOU), ME, is_up_to_date=is_up_to_date, pre_vote=False)
@@ -59,7 +59,7 @@ def test_a_vote_is_given_once_and_said_again(role: Role) -> None:
     assert grants(forgotten, ME, is_up_to_date=True, pre_vote=False)
 
 
-def test_who_knows_a_leader_gives_no_vote() -> None:
+def test_a_voter_with_a_leader_grants_no_vote() -> None:
     assert not grants(Voting(U, has_leader=True), ME, is_up_to_date=True, pre_vote=False)
 
 

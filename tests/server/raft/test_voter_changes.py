@@ -2,9 +2,9 @@ import re
 from typing import Any
 
 import pytest
-from mockraft.server.controller.quorum import ReplicaKey
+from mockraft.server.controller.quorum.election_state import ReplicaKey
+from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.voter_set import Endpoint, VoterNode
 from mockraft.server.raft import voter_changes
 from mockraft.server.raft.states import Role
 from mockraft.wire import error_codes

@@ -106,7 +106,7 @@ async def test_records_are_appended_as_objects_as_json_and_as_they_were_read(con
     [
         (
             {"type": "Nonsense"},
-            r"^records\[1\]\.type='Nonsense': no metadata record is called so; there are AbortTransactionRecord",
+            r"^records\[1\]\.type='Nonsense': unknown metadata record; there are: AbortTransactionRecord",
         ),
         ({"type": "NoOpRecord", "version": 9, "record": {}}, "version=9: NoOpRecord has the versions 0 to 0"),
         ({"type": "NoOpRecord"}, "record=None: give the fields of NoOpRecord"),
@@ -169,7 +169,7 @@ async def test_a_command_on_a_broker_that_is_not_there_says_which_there_are(
 
 
 async def test_a_topic_or_partition_that_is_not_there_is_named(controller: Controller) -> None:
-    with pytest.raises(ValueError, match=r"there is no topic 'nobody'; there are \['orders'\]"):
+    with pytest.raises(ValueError, match=r"there is no topic 'nobody'; there are: orders"):
         controller.double.state.elect("nobody", 0)
     with pytest.raises(ValueError, match="topic orders has no partition 4; it has 0 to 0"):
         controller.double.state.elect("orders", 4)

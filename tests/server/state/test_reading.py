@@ -1,4 +1,4 @@
-"""What a test sees of a controller: brokers, topics, settings, the quorum and its log."""
+"""State that a test can read of a controller: brokers, topics, settings, the quorum and its log."""
 
 from mockraft import Controller
 from mockraft.wire import uuids

@@ -1,4 +1,4 @@
-"""A controller on a socket, its rack, and a client that asks for heartbeats."""
+"""A controller on a socket, its stubs, and a client that asks for heartbeats."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.server.stubs.rack import Rack
+from mockraft.server.stubs.stub_list import StubList
 from mockraft.wire import client
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 
@@ -31,8 +31,8 @@ async def controller() -> AsyncIterator[Controller]:
 
 
 @pytest.fixture
-def rack(controller: Controller) -> Rack:
-    return controller.double.script.rack
+def stubs(controller: Controller) -> StubList:
+    return controller.double.script.stubs
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What stubs do, seen from a client's socket."""
+"""Effects of stubs as seen from a client's socket."""
 
 from typing import Any
 
@@ -8,19 +8,19 @@ from mockraft.wire import error_codes
 from mockraft.wire.client import DisconnectedError
 
 UNKNOWN_BROKER = error_codes.STALE_BROKER_EPOCH
-"""What the controller itself says to the heartbeat of a broker that it does not know."""
+"""The controller's own answer to the heartbeat of an unknown broker."""
 
 
-async def test_an_error_is_said_as_often_as_the_trigger_says(rack: Any, asker: Any) -> None:
-    live = rack.add(stub("BrokerHeartbeat", want_fence=True).times(2).inject_error("NOT_CONTROLLER"))
+async def test_an_error_is_said_as_often_as_the_trigger_says(stubs: Any, asker: Any) -> None:
+    live = stubs.add(stub("BrokerHeartbeat", want_fence=True).times(2).inject_error("NOT_CONTROLLER"))
     codes = [await asker.code(want_fence=fence) for fence in (True, False, True, True)]
     refused = error_codes.NOT_CONTROLLER
     assert codes == [refused, UNKNOWN_BROKER, refused, UNKNOWN_BROKER]
     assert (live.call_count, live.match_count, len(live.calls), live.called) == (2, 3, 2, True)
 
 
-async def test_the_journal_says_who_answered_and_why(controller: Any, rack: Any, asker: Any) -> None:
-    rack.add(stub("BrokerHeartbeat").named("moved", id="s").once().inject_error("NOT_CONTROLLER"))
+async def test_the_journal_says_who_answered_and_why(controller: Any, stubs: Any, asker: Any) -> None:
+    stubs.add(stub("BrokerHeartbeat").named("moved", id="s").once().inject_error("NOT_CONTROLLER"))
     await asker.code()
     await asker.code()
     first, second = controller.journal.exchanges(63)
@@ -28,52 +28,52 @@ async def test_the_journal_says_who_answered_and_why(controller: Any, rack: Any,
     assert (second.served_by, second.matched) == ("controller", None)
 
 
-async def test_what_the_controller_answers_is_changed_on_its_way_out(rack: Any, asker: Any) -> None:
+async def test_what_the_controller_answers_is_changed_on_its_way_out(stubs: Any, asker: Any) -> None:
     change = {"isFenced": False, "errorCode": "NONE", "should_shut_down": True}
-    rack.add(stub("BrokerHeartbeat").change(response=change).unknown_tagged_field(9000, "cafe"))
+    stubs.add(stub("BrokerHeartbeat").change(response=change).unknown_tagged_field(9000, "cafe"))
     response = await asker.heartbeat()
     assert (response.is_fenced, response.error_code, response.should_shut_down) == (False, 0, True)
     assert response.unknown_tagged_fields == [(9000, b"\xca\xfe")]
 
 
-async def test_answers_come_one_after_the_other_and_the_last_one_sticks(rack: Any, asker: Any) -> None:
-    rack.add(stub("BrokerHeartbeat").answers(["NOT_CONTROLLER", {"errorCode": 5}, lambda request: None, 7]))
+async def test_answers_come_one_after_the_other_and_the_last_one_sticks(stubs: Any, asker: Any) -> None:
+    stubs.add(stub("BrokerHeartbeat").answers(["NOT_CONTROLLER", {"errorCode": 5}, lambda request: None, 7]))
     with pytest.raises(ValueError, match="expected a response"):
         stub("BrokerHeartbeat").answers([object()])
     assert [await asker.code() for _ in range(5)] == [41, 5, UNKNOWN_BROKER, 7, 7]
 
 
-async def test_an_iterable_begins_anew_with_each_stub_that_it_answers_for(rack: Any, asker: Any) -> None:
+async def test_an_iterable_begins_anew_with_each_stub_that_it_answers_for(stubs: Any, asker: Any) -> None:
     said = stub("BrokerHeartbeat").answers(range(7, 9), exhausted="pass_through")
-    live = rack.add(said)
+    live = stubs.add(said)
     assert [await asker.code() for _ in range(3)] == [7, 8, UNKNOWN_BROKER]
-    rack.remove(live)
-    rack.add(said)
+    stubs.remove(live)
+    stubs.add(said)
     assert await asker.code() == 7
 
 
 async def test_a_function_takes_the_request_alone_or_with_who_asks_and_may_give_a_function(
-    rack: Any, asker: Any
+    stubs: Any, asker: Any
 ) -> None:
     def of_both(request: Any, asked: Any) -> Any:
         return lambda again: {"errorCode": asked.api_version + (again is request)}
 
-    live = rack.add(stub("BrokerHeartbeat").answers([lambda request: request.broker_id, of_both]))
+    live = stubs.add(stub("BrokerHeartbeat").answers([lambda request: request.broker_id, of_both]))
     assert [await asker.code() for _ in range(2)] == [1, live.calls[0].api_version + 1]
 
 
 async def test_a_function_that_raises_is_answered_and_told_in_the_journal(
-    controller: Any, rack: Any, asker: Any
+    controller: Any, stubs: Any, asker: Any
 ) -> None:
-    rack.add(stub("BrokerHeartbeat").once().answers(lambda request: 1 / 0))
+    stubs.add(stub("BrokerHeartbeat").once().answers(lambda request: 1 / 0))
     assert await asker.code() == error_codes.UNKNOWN_SERVER_ERROR
     assert await asker.code() == UNKNOWN_BROKER
     (exchange, _) = controller.journal.exchanges(63)
     assert "ZeroDivisionError" in exchange.failure
 
 
-async def test_a_reset_breaks_the_connection_off(controller: Any, rack: Any, asker: Any) -> None:
-    rack.add(stub("BrokerHeartbeat").reset())
+async def test_a_reset_breaks_the_connection_off(controller: Any, stubs: Any, asker: Any) -> None:
+    stubs.add(stub("BrokerHeartbeat").reset())
     with pytest.raises(DisconnectedError, match="reset by peer"):
         await asker.code()
     (exchange,) = controller.journal.exchanges(63)

@@ -21,84 +21,84 @@ async def until(condition: Any) -> None:
 
 @pytest.mark.parametrize("by", ["clientId", "connection"])
 async def test_a_blackholed_client_is_answered_once_it_is_released(
-    controller: Any, rack: Any, connect: Any, by: str
+    controller: Any, stubs: Any, connect: Any, by: str
 ) -> None:
-    live = rack.add(stub("BrokerHeartbeat", client_id="lost").once().blackhole(by))
+    live = stubs.add(stub("BrokerHeartbeat", client_id="lost").once().blackhole(by))
     lost, other = await connect("lost"), await connect("other")
     waiting = asyncio.create_task(lost.code())
     await until(lambda: live.called)
     assert await other.code() == 77
-    assert [each["stub"] for each in rack.blackholed] == [live.id]
+    assert [each["stub"] for each in stubs.blackholed] == [live.id]
     silent, _ = controller.journal.exchanges(63)
     assert (silent.response_frame, silent.matched, silent.reason) == (b"", live.id, f"blackholed (stub {live.id})")
     assert not waiting.done()
-    released = rack.release(client_id="lost") if by == "clientId" else rack.release(connection=silent.connection_id)
+    released = stubs.release(client_id="lost") if by == "clientId" else stubs.release(connection=silent.connection_id)
     assert released == 1
     assert await waiting == 77
     assert controller.journal.exchanges(63)[-1].reason == f"blackholed until released (stub {live.id})"
 
 
-async def test_a_blackholed_client_waits_on_each_of_its_connections_whatever_it_asks(rack: Any, connect: Any) -> None:
-    live = rack.add(stub("BrokerHeartbeat", client_id="lost").blackhole())
+async def test_a_blackholed_client_waits_on_each_of_its_connections_whatever_it_asks(stubs: Any, connect: Any) -> None:
+    live = stubs.add(stub("BrokerHeartbeat", client_id="lost").blackhole())
     first, second = await connect("lost"), await connect("lost")
     waiting = [asyncio.create_task(first.code())]
     await until(lambda: live.called)
     waiting.append(asyncio.create_task(second.connection.send(DescribeClusterRequest())))
     await until(lambda: len(live.calls) == 2)
     assert not any(task.done() for task in waiting)
-    rack.remove(live)
+    stubs.remove(live)
     await asyncio.gather(*waiting)
-    assert (live.call_count, rack.blackholed) == (1, [])
+    assert (live.call_count, stubs.blackholed) == (1, [])
 
 
-async def test_a_blackhole_may_come_after_other_answers(rack: Any, connect: Any) -> None:
-    live = rack.add(stub("BrokerHeartbeat").answers(["NOT_CONTROLLER", "blackhole"]))
+async def test_a_blackhole_may_come_after_other_answers(stubs: Any, connect: Any) -> None:
+    live = stubs.add(stub("BrokerHeartbeat").answers(["NOT_CONTROLLER", "blackhole"]))
     asker, again = await connect("lost"), await connect("lost")
     assert await asker.code() == 41
     waiting = asyncio.create_task(asker.code())
-    await until(lambda: rack.blackholed)
+    await until(lambda: stubs.blackholed)
     other = asyncio.create_task(again.code())
     await until(lambda: len(live.calls) == 3)
     assert not waiting.done()
     assert not other.done()
-    rack.reset()
+    stubs.reset()
     assert await asyncio.gather(waiting, other) == [77, 77]
 
 
 async def test_release_answers_at_once_though_the_clock_stands_still() -> None:
     async with Controller(clock=VirtualClock()) as controller:
-        rack = controller.double.script.rack
-        live = rack.add(stub("BrokerHeartbeat").blackhole())
+        stubs = controller.double.script.stubs
+        live = stubs.add(stub("BrokerHeartbeat").blackhole())
         connection = await client.connect(controller.host, controller.port, client_id="lost")
         waiting = asyncio.create_task(connection.send(BrokerHeartbeatRequest(broker_id=1)))
         await until(lambda: live.calls)
-        rack.remove(live)
+        stubs.remove(live)
         async with asyncio.timeout(DEADLINE_S):
             assert (await waiting).error_code == 77
         await connection.close()
 
 
-async def test_a_blackholed_connection_is_forgotten_when_it_ends(rack: Any, connect: Any) -> None:
-    live = rack.add(stub("BrokerHeartbeat").blackhole("connection"))
+async def test_a_blackholed_connection_is_forgotten_when_it_ends(stubs: Any, connect: Any) -> None:
+    live = stubs.add(stub("BrokerHeartbeat").blackhole("connection"))
     lost = await connect("lost")
     waiting = asyncio.create_task(lost.code())
     await until(lambda: live.calls)
     waiting.cancel()
     await lost.connection.close()
-    await until(lambda: not rack.blackholed)
+    await until(lambda: not stubs.blackholed)
     assert live.call_count == 1
 
 
 async def test_a_stub_that_is_switched_off_lets_go_of_whom_it_blackholed_though_the_clock_stands_still() -> None:
     async with Controller(clock=VirtualClock()) as controller:
-        rack = controller.double.script.rack
-        live = rack.add(stub("BrokerHeartbeat").blackhole())
+        stubs = controller.double.script.stubs
+        live = stubs.add(stub("BrokerHeartbeat").blackhole())
         connection = await client.connect(controller.host, controller.port, client_id="lost")
         waiting = asyncio.create_task(connection.send(BrokerHeartbeatRequest(broker_id=1)))
         await until(lambda: live.calls)
         controller.advance(600_000)
         assert not waiting.done()
-        rack.enable(live.id, False)
+        stubs.enable(live.id, False)
         async with asyncio.timeout(DEADLINE_S):
             assert (await waiting).error_code == 77
         await connection.close()

@@ -16,8 +16,8 @@ def rig(make_rig: Any, make_controller: Any) -> Any:
 
 
 @pytest.fixture
-def rack(rig: Any) -> Any:
-    return rig.node.script.rack
+def stubs(rig: Any) -> Any:
+    return rig.node.script.stubs
 
 
 def heartbeat(rig: Any) -> bytes:
@@ -25,8 +25,8 @@ def heartbeat(rig: Any) -> bytes:
     return frame
 
 
-def test_a_delayed_answer_holds_back_what_its_connection_asks_next_and_nobody_else(rig: Any, rack: Any) -> None:
-    rack.add(stub("BrokerHeartbeat").once().delay_on(500))
+def test_a_delayed_answer_holds_back_what_its_connection_asks_next_and_nobody_else(rig: Any, stubs: Any) -> None:
+    stubs.add(stub("BrokerHeartbeat").once().delay_on(500))
     slow, other = rig.connect(), rig.connect()
     assert rig.send(slow, heartbeat(rig) + heartbeat(rig)) == [PauseReading(slow)]
     rig.send(other, heartbeat(rig))
@@ -41,11 +41,11 @@ def test_a_delayed_answer_holds_back_what_its_connection_asks_next_and_nobody_el
 
 @pytest.mark.parametrize(("before", "answered_as"), [(False, "then"), (True, "now")])
 def test_a_delay_comes_before_or_after_the_controller_sees_the_request(
-    rig: Any, rack: Any, before: bool, answered_as: str
+    rig: Any, stubs: Any, before: bool, answered_as: str
 ) -> None:
     seen: list[int] = []
     look = stub("BrokerHeartbeat").delay_on(100, before=before).change(request=lambda request: seen.append(rig.now_ms))
-    rack.add(look)
+    stubs.add(look)
     began_ms = rig.now_ms
     rig.send(rig.connect(), heartbeat(rig))
     rig.tick(began_ms + 100)
@@ -53,10 +53,10 @@ def test_a_delay_comes_before_or_after_the_controller_sees_the_request(
     assert len(rig.sends()) == 1
 
 
-def test_jitter_repeats_with_its_seed(rig: Any, rack: Any) -> None:
+def test_jitter_repeats_with_its_seed(rig: Any, stubs: Any) -> None:
     def answered_after(seed: int) -> list[int]:
-        rack.reset()
-        rack.add(stub("BrokerHeartbeat").delay_on(100, 50, seed=seed))
+        stubs.reset()
+        stubs.add(stub("BrokerHeartbeat").delay_on(100, 50, seed=seed))
         rig.node.journal.clear()
         for _ in range(4):
             connection = rig.connect()
@@ -70,10 +70,10 @@ def test_jitter_repeats_with_its_seed(rig: Any, rack: Any) -> None:
     assert all(50 <= ms <= 150 for ms in first)
 
 
-def test_a_dropped_request_is_not_seen_unless_the_chain_lets_it_pass_first(rig: Any, rack: Any) -> None:
+def test_a_dropped_request_is_not_seen_unless_the_chain_lets_it_pass_first(rig: Any, stubs: Any) -> None:
     seen: list[Any] = []
-    rack.add(stub("BrokerHeartbeat").on_call(2).change(request=seen.append).drop())
-    rack.add(stub("BrokerHeartbeat").once().drop())
+    stubs.add(stub("BrokerHeartbeat").on_call(2).change(request=seen.append).drop())
+    stubs.add(stub("BrokerHeartbeat").once().drop())
     connection = rig.connect()
     rig.send(connection, heartbeat(rig))
     assert (rig.sends(), seen) == ([], [])
@@ -90,20 +90,20 @@ def test_a_dropped_request_is_not_seen_unless_the_chain_lets_it_pass_first(rig: 
 
 
 @pytest.mark.parametrize(("end", "effect"), [("disconnect_on", Close), ("reset", Reset)])
-def test_a_connection_ends_with_or_without_an_answer(rig: Any, rack: Any, end: str, effect: Any) -> None:
-    live = rack.add(getattr(stub("BrokerHeartbeat"), end)())
+def test_a_connection_ends_with_or_without_an_answer(rig: Any, stubs: Any, end: str, effect: Any) -> None:
+    live = stubs.add(getattr(stub("BrokerHeartbeat"), end)())
     connection = rig.connect()
     ended = rig.send(connection, heartbeat(rig) * 2)
     assert [type(each) for each in ended] == [effect]
-    rack.replace(live.id, getattr(stub("BrokerHeartbeat").pass_through(), end)())
+    stubs.replace(live.id, getattr(stub("BrokerHeartbeat").pass_through(), end)())
     rig.send(rig.connect(), heartbeat(rig))
     assert len(rig.sends()) == 1
     assert type(rig.effects[-1]) is effect
     assert rig.node.connections == 0
 
 
-def test_a_fetch_that_waits_is_changed_when_it_is_answered(rig: Any, rack: Any) -> None:
-    rack.add(stub("Fetch").change(response={"throttleTimeMs": 7}))
+def test_a_fetch_that_waits_is_changed_when_it_is_answered(rig: Any, stubs: Any) -> None:
+    stubs.add(stub("Fetch").change(response={"throttleTimeMs": 7}))
     log = rig.controller.log
     topic_id = b"\0" * 15 + b"\1"
     partition = FetchPartition(partition=0, fetch_offset=log.end_offset, last_fetched_epoch=1, current_leader_epoch=1)
@@ -122,8 +122,8 @@ def test_a_fetch_that_waits_is_changed_when_it_is_answered(rig: Any, rack: Any) 
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_a_delayed_request_whose_client_leaves_is_in_the_journal(rig: Any, rack: Any, before: bool) -> None:
-    live = rack.add(stub("BrokerHeartbeat").delay_on(500, before=before))
+def test_a_delayed_request_whose_client_leaves_is_in_the_journal(rig: Any, stubs: Any, before: bool) -> None:
+    live = stubs.add(stub("BrokerHeartbeat").delay_on(500, before=before))
     slow = rig.connect()
     rig.send(slow, heartbeat(rig))
     rig.node.disconnected(slow, "the peer closed", rig.now_ms + 100)
@@ -133,11 +133,11 @@ def test_a_delayed_request_whose_client_leaves_is_in_the_journal(rig: Any, rack:
     assert list(live.calls) == [lost]
 
 
-def test_what_chance_does_to_an_answer_does_not_depend_on_what_others_ask_meanwhile(rig: Any, rack: Any) -> None:
+def test_what_chance_does_to_an_answer_does_not_depend_on_what_others_ask_meanwhile(rig: Any, stubs: Any) -> None:
     def answer(others: int) -> bytes:
-        rack.reset()
+        stubs.reset()
         rig.node.journal.clear()
-        rack.add(stub("BrokerHeartbeat").delay_on(500).corrupt(5, seed=3))
+        stubs.add(stub("BrokerHeartbeat").delay_on(500).corrupt(5, seed=3))
         slow = rig.connect()
         rig.send(slow, heartbeat(rig))
         for _ in range(others):

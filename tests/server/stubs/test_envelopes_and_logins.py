@@ -21,8 +21,8 @@ def rig(make_rig: Any, make_controller: Any) -> Any:
 
 
 @pytest.fixture
-def rack(rig: Any) -> Any:
-    return rig.node.script.rack
+def stubs(rig: Any) -> Any:
+    return rig.node.script.stubs
 
 
 def forward(rig: Any, connection: int, name: str = "t") -> None:
@@ -42,8 +42,8 @@ def answered(rig: Any) -> tuple[int, Any]:
     return envelope.error_code, None if inner is None else CreateTopicsResponse.read(inner[5:], 7)
 
 
-def test_a_forwarded_request_is_met_by_its_own_api_and_its_brokers_id(rig: Any, rack: Any) -> None:
-    live = rack.add(stub("CreateTopics", broker_id=1, client_id="admin").inject_error("POLICY_VIOLATION", "no"))
+def test_a_forwarded_request_is_met_by_its_own_api_and_its_brokers_id(rig: Any, stubs: Any) -> None:
+    live = stubs.add(stub("CreateTopics", broker_id=1, client_id="admin").inject_error("POLICY_VIOLATION", "no"))
     forward(rig, rig.connect())
     code, response = answered(rig)
     (topic,) = response.topics
@@ -53,14 +53,14 @@ def test_a_forwarded_request_is_met_by_its_own_api_and_its_brokers_id(rig: Any, 
     assert list(live.calls) == [exchange]
 
 
-def test_not_controller_of_a_forwarded_request_is_lifted_as_the_controllers_own_is(rig: Any, rack: Any) -> None:
-    rack.add(stub("CreateTopics").inject_error("NOT_CONTROLLER"))
+def test_not_controller_of_a_forwarded_request_is_lifted_as_the_controllers_own_is(rig: Any, stubs: Any) -> None:
+    stubs.add(stub("CreateTopics").inject_error("NOT_CONTROLLER"))
     forward(rig, rig.connect())
     assert answered(rig) == (error_codes.NOT_CONTROLLER, None)
 
 
-def test_a_forwarded_request_that_is_dropped_after_a_delay_breaks_nothing(rig: Any, rack: Any) -> None:
-    live = rack.add(stub("CreateTopics").delay_on(100).drop())
+def test_a_forwarded_request_that_is_dropped_after_a_delay_breaks_nothing(rig: Any, stubs: Any) -> None:
+    live = stubs.add(stub("CreateTopics").delay_on(100).drop())
     forward(rig, rig.connect())
     rig.tick(rig.now_ms + 100)
     assert rig.sends() == []
@@ -68,32 +68,32 @@ def test_a_forwarded_request_that_is_dropped_after_a_delay_breaks_nothing(rig: A
     assert (exchange.failure, exchange.reason) == (None, f"dropped (stub {live.id})")
 
 
-def test_a_forwarded_request_is_delayed_changed_and_dropped(rig: Any, rack: Any) -> None:
-    live = rack.add(stub("CreateTopics").delay_on(100).change(response={"throttleTimeMs": 9}))
+def test_a_forwarded_request_is_delayed_changed_and_dropped(rig: Any, stubs: Any) -> None:
+    live = stubs.add(stub("CreateTopics").delay_on(100).change(response={"throttleTimeMs": 9}))
     connection = rig.connect()
     forward(rig, connection)
     assert rig.sends() == []
     rig.tick(rig.now_ms + 100)
     assert answered(rig)[1].throttle_time_ms == 9
-    rack.replace(live.id, stub("CreateTopics").drop())
+    stubs.replace(live.id, stub("CreateTopics").drop())
     forward(rig, connection)
     assert rig.sends() == []
     assert rig.node.journal.exchanges()[-1].reason == f"dropped (stub {live.id})"
-    rack.replace(live.id, stub("CreateTopics").disconnect_on())
+    stubs.replace(live.id, stub("CreateTopics").disconnect_on())
     forward(rig, connection)
     assert [type(effect) for effect in rig.effects] == [Close]
 
 
-def test_an_envelope_itself_can_be_met(rig: Any, rack: Any) -> None:
-    rack.add(stub("Envelope", broker_id=1).inject_error("NOT_CONTROLLER"))
+def test_an_envelope_itself_can_be_met(rig: Any, stubs: Any) -> None:
+    stubs.add(stub("Envelope", broker_id=1).inject_error("NOT_CONTROLLER"))
     forward(rig, rig.connect())
     assert answered(rig) == (error_codes.NOT_CONTROLLER, None)
 
 
-def test_a_forwarded_request_of_a_strict_script_is_unmatched_unless_either_part_is_met(rig: Any, rack: Any) -> None:
-    rack.strict = True
+def test_a_forwarded_request_of_a_strict_script_is_unmatched_unless_either_part_is_met(rig: Any, stubs: Any) -> None:
+    stubs.strict = True
     connection = rig.connect()
     forward(rig, connection, "a")
-    rack.add(stub("CreateTopics", topics__name="b"))
+    stubs.add(stub("CreateTopics", topics__name="b"))
     forward(rig, connection, "b")
     assert [each.unmatched for each in rig.node.journal.exchanges()] == [True, False]

@@ -14,11 +14,11 @@ def rig(make_rig: Any, make_controller: Any) -> Any:
 
 
 def sent(rig: Any, edit: Stub | None = None) -> bytes:
-    """What is sent for a heartbeat, correlation id 101 in a frame of 17 bytes."""
-    rack = rig.node.script.rack
-    rack.reset()
+    """Bytes sent for a heartbeat, correlation id 101 in a frame of 17 bytes."""
+    stubs = rig.node.script.stubs
+    stubs.reset()
     if edit is not None:
-        rack.add(edit)
+        stubs.add(edit)
     rig._correlation_id = 100
     rig.send(rig.connect(), rig.frame(BrokerHeartbeatRequest(broker_id=1), 1))
     return b"".join(rig.sends())

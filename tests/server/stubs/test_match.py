@@ -1,22 +1,22 @@
-"""Which requests a match takes, and what it says of itself when it is wrong."""
+"""Requests that a match accepts, and its errors."""
 
 from typing import Any
 
 import pytest
 from mockraft import stub
 from mockraft.server.stubs.errors import StubError
-from mockraft.server.stubs.match import SCOPES, Asked, Match
+from mockraft.server.stubs.match import SCOPES, Match, StubRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from mockraft.wire.messages.fetch_request import FetchRequest, ReplicaState
 
 
-def asked(request: Any = None, **differing: Any) -> Asked:
+def asked(request: Any = None, **differing: Any) -> StubRequest:
     """A heartbeat of broker 1, which wants to be fenced at offset 5, unless told otherwise."""
     request = request or BrokerHeartbeatRequest(broker_id=1, want_fence=True, current_metadata_offset=5)
     scopes = {"api_key": request.api_key, "api_version": 1, "client_id": "raft-client-1", "connection": 3}
     scopes |= {"listener": "CONTROLLER", "node": 3000, "principal": "User:alice", "broker_id": 1, "request": request}
-    return Asked(**{**scopes, **differing})
+    return StubRequest(**{**scopes, **differing})
 
 
 REGISTRATION = BrokerRegistrationRequest(
@@ -168,7 +168,7 @@ def test_a_broker_is_known_by_what_it_says(
     from mockraft.server.apis.registry import APIS
 
     rig = make_rig(*APIS.values(), controller=make_controller())
-    live = rig.node.script.rack.add(stub(broker_id=broker_id))
+    live = rig.node.script.stubs.add(stub(broker_id=broker_id))
     version = 11 if getattr(request_body, "replica_id", -1) >= 0 else None
     connection = rig.connect()
     rig.send(connection, rig.frame(request_body, version or request_body.max_version, client_id))
@@ -187,7 +187,7 @@ def test_every_scope_can_be_said_by_keyword() -> None:
     ["(a+)+$", "(a|ab)*c", "(a?a)*b", "(?:x{1,9}){1,9}y", "^(([a-z])+.)+[A-Z]$", "(?=(a+)+b)", "((a{1,4}){1,4}){1,4}"],
 )
 def test_a_regular_expression_that_may_take_for_ever_is_refused_with_what_to_write_instead(pattern: str) -> None:
-    with pytest.raises(StubError, match=r"may take for ever.*\(\?>…\)") as refused:
+    with pytest.raises(StubError, match=r"may take exponential time.*\(\?>…\)") as refused:
         stub(client_id={"regex": pattern})
     assert refused.value.field == "clientId"
 

@@ -14,8 +14,8 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 def test_one_rack_serves_every_node_and_a_node_is_a_scope(make_controller: Any) -> None:
     script = Script()
     nodes = [Node(make_controller(ControllerConfig(node_id=each)), APIS, script=script) for each in (3000, 3001)]
-    one = script.rack.add(stub("BrokerHeartbeat", node=3001).named("", id="one").inject_error("NOT_CONTROLLER"))
-    script.rack.add(stub("BrokerHeartbeat").named("", id="both").with_priority(-1))
+    one = script.stubs.add(stub("BrokerHeartbeat", node=3001).named("", id="one").inject_error("NOT_CONTROLLER"))
+    script.stubs.add(stub("BrokerHeartbeat").named("", id="both").with_priority(-1))
     for node in nodes:
         node.connected(1, "127.0.0.1:50000", 0)
         node.step(1, write_request(BrokerHeartbeatRequest(broker_id=1), 1, 1, "test"), 0)

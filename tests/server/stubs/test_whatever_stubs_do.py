@@ -50,13 +50,13 @@ def test_no_stub_breaks_the_node_or_keeps_an_exchange_from_the_journal(
     chance = random.Random(1)
     config = ControllerConfig()
     node = Node(Controller(config, Raft.open(config, 0, chance), chance, 0), APIS)
-    node.script.rack.strict = strict
+    node.script.stubs.strict = strict
     for api, actions in stubs:
         try:
             made = Stub.from_json({"match": {"api": api} if api else {}, "actions": actions})
         except StubError:
             continue
-        node.script.rack.add(made)
+        node.script.stubs.add(made)
     asked = data.draw(st.lists(st.sampled_from(REQUESTS), max_size=6))
     now_ms = 0
     gone = 0
@@ -70,7 +70,7 @@ def test_no_stub_breaks_the_node_or_keeps_an_exchange_from_the_journal(
         now_ms += 50
         effects = node.tick(now_ms)
         assert all(effect.data for effect in effects if isinstance(effect, Send))
-    node.script.rack.reset()
+    node.script.stubs.reset()
     for _ in range(4):
         now_ms += 50
         node.tick(now_ms)

@@ -23,7 +23,7 @@ Entry = tuple[int, int]
 
 
 class Metadata(NamedTuple):
-    """What the metadata log says at one offset."""
+    """The content of the metadata log at one offset."""
 
     assignment: Assignment
     registered: dict[int, Registered]
@@ -179,7 +179,7 @@ class World:
         self._acknowledge()
 
     def leaders(self) -> list[Broker]:
-        """Who thinks that it leads."""
+        """The replicas that believe that they lead."""
         return [broker for broker in self.brokers.values() if broker.alive and broker.partition.is_leader]
 
     def _acknowledge(self) -> None:

@@ -1,4 +1,4 @@
-"""What must be true of a replicated partition at every moment, and that each truth hangs on its rule."""
+"""Invariants of a replicated partition at every moment; each fails when its rule is broken."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from mockraft.brokers.partitions.partition import Partition
 
+from ...budgets import budget
+
 pytestmark = pytest.mark.one_python
 
-SEEDS = range(60)
+SEEDS = range(budget(30, 60))
 STEPS = 1_200
 
 

@@ -12,7 +12,7 @@ import pytest
 from mockraft.server.apis.api import Parked, RequestContext
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.metadata_log import MetadataLog
+from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import messages, uuids
@@ -35,7 +35,7 @@ VERSIONS = ApiVersionsResponse(
 
 
 class Told:
-    """What a controller above raft is told, checked for sense as it comes."""
+    """Calls that raft makes to a controller, checked as they arrive."""
 
     def __init__(self, node: "SimulatedNode") -> None:
         self.node = node
@@ -196,7 +196,7 @@ class World:
         heapq.heappush(self._queue, (self.now_ms + delay_ms, self._count, action))
 
     def _settle(self, node: SimulatedNode) -> None:
-        """What a shell does after anything happened to a node."""
+        """Handle the effects of an event at one node."""
         seen = None
         while node.up and seen != (node.log.end_offset, node.log.high_watermark, node.raft.changes):
             seen = (node.log.end_offset, node.log.high_watermark, node.raft.changes)

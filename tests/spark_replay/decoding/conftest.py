@@ -61,7 +61,7 @@ def response_frame(message: Message, version: int, *, correlation_id: int = 1) -
 
 
 def module_of_codec_tests(name: str) -> Any:
-    """A module of the codec's own tests, which are no package to import from."""
+    """Return a module of the codec's own tests, which are not an importable package."""
     spec = importlib.util.spec_from_file_location(f"codec_{name}", CODEC_TESTS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -79,7 +79,7 @@ def random_body() -> Callable[[str, int, Random, str], dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def kio_oracle() -> Any:
-    """What the codec's tests know of kio: its classes, and values as lists to compare."""
+    """kio's classes as used by the codec's tests, and values as comparable lists."""
     return module_of_codec_tests("test_oracle_kio")
 
 

@@ -1,4 +1,4 @@
-"""kio, a codec with a native reader, reads the captured bodies to the values that ours are said to have."""
+"""kio, a codec with a native reader, decodes the captured bodies to the same values."""
 
 import io
 import json
@@ -18,7 +18,7 @@ KIO_NONE = (ZERO_UUID, -1)
 
 
 def body_of(data: bytes, api_key: int, api_version: int, is_response: bool) -> bytes:
-    """What of a frame follows its header."""
+    """Return the bytes of a frame after its header."""
     which = messages.response_header_version if is_response else messages.request_header_version
     header = messages.by_name("ResponseHeader" if is_response else "RequestHeader")
     _, at = header.read_from(data, which(api_key, api_version), 0)

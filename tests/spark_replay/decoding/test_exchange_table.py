@@ -78,7 +78,7 @@ def test_a_response_without_a_request_is_in_no_exchange() -> None:
     assert exchanges([frame(0, True, "no_request", request_frame_no=None), frame(1, True)]) == []
 
 
-def test_what_waits_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gaps_are_given_up_after_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mockraft.spark_replay.decoding.exchange_table.WAITING_BYTES_MAX", 300)
     rows = [frame(number) for number in range(1000)]
     found = list(pair_exchanges_table(batches(rows, 50)))

@@ -1,4 +1,4 @@
-"""Fields as columns: what a decoded message has, without decoding it."""
+"""Fields as columns: the values of decoded messages, without decoding them."""
 
 import json
 from typing import Any
@@ -50,7 +50,7 @@ def test_frames_that_cannot_be_read_have_no_row(make_frames: Any, make_request: 
     ]
 
 
-def test_what_is_not_on_the_wire_is_null(make_frames: Any, make_request: Any) -> None:
+def test_fields_not_on_the_wire_are_null(make_frames: Any, make_request: Any) -> None:
     dirs = BrokerHeartbeatRequest(offline_log_dirs=[bytes(range(16))])
     frames = make_frames([make_request(dirs, 1), make_request(BrokerHeartbeatRequest(), 1), make_request(dirs, 1)])
     columns = field_columns(frames, HEARTBEAT, ["offlineLogDirs[0]", "offlineLogDirs[1]"])
@@ -77,11 +77,11 @@ def test_no_frames_are_no_rows_of_the_same_columns(make_frames: Any) -> None:
     [
         ("Heartbeats", "brokerId", "there is no message"),
         (HEARTBEAT, "brokerID", "no such field"),
-        (HEARTBEAT, "brokerId[0]", "no array there"),
-        (HEARTBEAT, "offlineLogDirs[0][0]", "no array there"),
+        (HEARTBEAT, "brokerId[0]", "no array at this path"),
+        (HEARTBEAT, "offlineLogDirs[0][0]", "no array at this path"),
         (HEARTBEAT, "offlineLogDirs", "not a single value"),
         (HEARTBEAT, "brokerId.x", "no such field"),
-        (HEARTBEAT, "broker id", "is no field"),
+        (HEARTBEAT, "broker id", "is not a field"),
         ("FetchRequest", "replicaState", "not a single value"),
         ("FetchRequest", "topics.topic", "not a single value"),
     ],

@@ -1,4 +1,4 @@
-"""Frames to messages: every row stays, and says what became of it."""
+"""Frames to messages: every row stays, with its decode status."""
 
 import json
 from collections import Counter
@@ -42,13 +42,13 @@ def test_a_message_keeps_its_frames_columns_and_gets_its_apis_name(make_frames: 
     assert " " not in row["body"]
 
 
-def test_bodies_are_left_out_where_nobody_wants_them(make_frames: Any, make_request: Any) -> None:
+def test_omits_bodies_on_request(make_frames: Any, make_request: Any) -> None:
     row = only(decode_frames(make_frames([make_request(BrokerHeartbeatRequest(), 2)]), body="none"))
     assert (row["decode_status"], row["roundtrip"], row["body"]) == ("ok", True, None)
 
 
-def test_another_word_for_a_body_is_refused(make_frames: Any) -> None:
-    with pytest.raises(ValueError, match="body is json or none, not 'xml'"):
+def test_rejects_unknown_body_argument(make_frames: Any) -> None:
+    with pytest.raises(ValueError, match="body must be json or none, not 'xml'"):
         decode_frames(make_frames([]), body="xml")  # type: ignore[arg-type]
 
 
@@ -56,7 +56,7 @@ def test_no_frames_are_no_messages(make_frames: Any) -> None:
     assert decode_frames(make_frames([])).num_rows == 0
 
 
-def test_what_cannot_be_read_is_a_row_that_says_why(make_frames: Any, make_request: Any) -> None:
+def test_undecodable_frame_is_a_row_with_reason(make_frames: Any, make_request: Any) -> None:
     data, _, _, _ = make_request(BrokerHeartbeatRequest(), 2)
     messages = decode_frames(
         make_frames(
@@ -110,7 +110,7 @@ def test_bytes_that_the_codec_writes_differently_are_found(make_frames: Any, mak
     assert (row["decode_status"], row["roundtrip"], row["first_diff_offset"]) == ("ok", False, at)
 
 
-def test_unknown_tags_of_header_and_body_are_told(make_frames: Any) -> None:
+def test_reports_unknown_tags_of_header_and_body(make_frames: Any) -> None:
     header = b"\x00\x00\x00\x01" + b"\x01\x05\x01x"
     body = BrokerHeartbeatResponse(unknown_tagged_fields=[(7, b"seven"), (300, b"")]).write(1)
     row = only(decode_frames(make_frames([(header + body, 63, 1, True)])))
@@ -161,5 +161,5 @@ def test_a_message_of_too_many_values_is_refused_before_it_fills_the_memory(
     verdicts = decode_frames(make_frames([small, large, uuids, broken]))
     assert verdicts["decode_status"].to_pylist() == ["ok", "error", "error", "error"]
     errors = verdicts["error"].to_pylist()
-    assert errors[1] == errors[2] == "more values than are read of one message"
+    assert errors[1] == errors[2] == "too many values in one message"
     assert "end" in errors[3]

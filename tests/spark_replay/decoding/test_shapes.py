@@ -1,4 +1,4 @@
-"""Frames judged by shape are judged as one by one, whatever was done to their bytes."""
+"""Judging frames by shape gives the same results as one by one, whatever their bytes."""
 
 from random import Random
 from typing import Any
@@ -29,14 +29,14 @@ TELLING = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFF, 0x22, 0x5C, 0x1F)
 
 @pytest.fixture(autouse=True)
 def table(monkeypatch: pytest.MonkeyPatch) -> ShapeTable:
-    """No shape is known at the start."""
+    """Start every test with an empty shape table."""
     fresh = ShapeTable()
     monkeypatch.setattr(message_table, "KNOWN_SHAPES", fresh)
     return fresh
 
 
 def verify_equal(frames: pa.RecordBatch, body: str = "json") -> pa.RecordBatch:
-    """The messages of the frames, after checking that by shape and one by one they are the same."""
+    """Return the messages of the frames, after checking that both paths give the same."""
     together = decode_frames(frames, body)  # type: ignore[arg-type]
     alone = decode_frames(frames, body, by_shape=False)  # type: ignore[arg-type]
     for index, (one, other) in enumerate(zip(together.to_pylist(), alone.to_pylist(), strict=True)):
@@ -111,7 +111,7 @@ def test_changed_bytes_of_every_message_in_every_version_are_judged_alike(
     assert hits(table) > len(rows) / 8
 
 
-def test_what_differs_in_values_only_is_one_shape(make_frames: Any, make_request: Any, table: ShapeTable) -> None:
+def test_frames_differing_only_in_values_share_a_shape(make_frames: Any, make_request: Any, table: ShapeTable) -> None:
     rows = [
         make_request(BrokerHeartbeatRequest(broker_id=n, broker_epoch=n * n), 1, client_id=f"{n:04}")
         for n in range(500)
@@ -168,7 +168,7 @@ def test_floats_are_judged_alike_whatever_their_bits(make_frames: Any, make_requ
     assert {*verdicts["decode_status"].to_pylist()} == {"ok"}
 
 
-def test_shapes_that_nobody_needs_take_no_memory(make_frames: Any, make_request: Any, table: ShapeTable) -> None:
+def test_unused_shapes_take_no_memory(make_frames: Any, make_request: Any, table: ShapeTable) -> None:
     chance = Random(1)
     for _ in range(30):
         names = ["".join(chance.choices("ab", k=chance.randrange(40))) for _ in range(60)]

@@ -13,7 +13,7 @@ CAPTURES = Path(__file__).parents[2] / "captures"
 
 
 class Row(NamedTuple):
-    """A segment in plain Python, without where in the file it was."""
+    """A segment in plain Python, without its place in the file."""
 
     packet_no: int | None
     ts_ns: int
@@ -48,7 +48,7 @@ def rows(source: Path | Split, **options: Any) -> list[Row]:
 
 
 def counts(path: Path, **options: Any) -> dict[str, int]:
-    """How much of what was left out."""
+    """Return the counts of what was left out, by kind."""
     events: list[dict[str, Any]] = []
     for _ in read_segments(path, events=events, **options):
         pass

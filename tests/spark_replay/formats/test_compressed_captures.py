@@ -25,9 +25,7 @@ def compressed(path: Path, data: bytes, compression: str) -> Path:
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd", "bz2", "lz4"])
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_packed_is_known_by_its_first_bytes_and_read_as_it_was(
-    tmp_path: Path, form: str, compression: str
-) -> None:
+def test_compression_is_detected_by_magic_bytes(tmp_path: Path, form: str, compression: str) -> None:
     plain = written(tmp_path / "plain", FORMS[form])
     packed = compressed(tmp_path / "x", FORMS[form], compression)
     assert rows(packed) == rows(plain)
@@ -35,14 +33,14 @@ def test_what_is_packed_is_known_by_its_first_bytes_and_read_as_it_was(
     assert counts(packed) == {}
 
 
-def test_offsets_of_a_packed_file_are_those_of_its_unpacked_bytes(tmp_path: Path) -> None:
+def test_offsets_of_compressed_file_count_uncompressed_bytes(tmp_path: Path) -> None:
     plain = CAPTURES / "brokers-4.3.1.pcap"
     packed = written(tmp_path / "x.pcap.gz", gzip.compress(plain.read_bytes(), 1))
     found = [each.file_offset.tolist() for each in read_segments(packed)]
     assert found == [each.file_offset.tolist() for each in read_segments(plain)]
 
 
-def test_a_packed_file_is_one_split(tmp_path: Path) -> None:
+def test_compressed_file_is_one_split(tmp_path: Path) -> None:
     packed = compressed(tmp_path / "x", FORMS["pcap"], "zstd")
     (split,) = plan_splits(packed, 500)
     assert len(rows(split)) == len(PACKETS)
@@ -55,9 +53,7 @@ def test_parts_of_gzip_one_after_the_other_are_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_a_packed_file_that_ends_in_its_middle_says_so_and_keeps_what_was_there(
-    tmp_path: Path, compression: str
-) -> None:
+def test_truncated_compressed_file_is_reported_and_keeps_its_packets(tmp_path: Path, compression: str) -> None:
     plain = CAPTURES / "controller-4.3.1.pcap"
     whole = compressed(tmp_path / "x", plain.read_bytes(), compression).read_bytes()
     cut = written(tmp_path / "cut", whole[: len(whole) * 9 // 10])
@@ -67,7 +63,7 @@ def test_a_packed_file_that_ends_in_its_middle_says_so_and_keeps_what_was_there(
     assert list(counts(cut)) == ["truncated"]
 
 
-def test_damage_in_packed_bytes_is_an_error_or_a_row_with_the_place(tmp_path: Path) -> None:
+def test_damage_in_compressed_bytes_is_an_error_or_a_row_with_offset(tmp_path: Path) -> None:
     data = bytearray(gzip.compress((CAPTURES / "brokers-4.3.1.pcap").read_bytes(), 1))
     data[len(data) // 2] ^= 0x55
     path = written(tmp_path / "x", bytes(data))
@@ -80,16 +76,16 @@ def test_damage_in_packed_bytes_is_an_error_or_a_row_with_the_place(tmp_path: Pa
 
 
 @pytest.mark.parametrize("form", ["pcap", "pcapng"])
-def test_a_bomb_is_stopped_at_its_limit(tmp_path: Path, form: str) -> None:
+def test_decompression_stops_at_limit(tmp_path: Path, form: str) -> None:
     bomb = compressed(tmp_path / "x", FORMS[form] + FORMS[form][-200:] * 20_000, "zstd")
     assert bomb.stat().st_size < 20_000
-    with pytest.raises(CaptureError, match="unpacks to more than 100000 bytes"):
+    with pytest.raises(CaptureError, match="decompresses to more than 100000 bytes"):
         rows(bomb, decompressed_bytes_max=100_000)
     found = counts(bomb, decompressed_bytes_max=100_000, on_error="quarantine", chunk_bytes=30_000)
     assert found == {"corrupt": 0}
 
 
-def test_a_packed_nothing_is_no_capture(tmp_path: Path) -> None:
+def test_compressed_empty_file_is_not_a_capture(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="not a pcap or pcapng file: it is empty"):
         rows(compressed(tmp_path / "x", b"", "gzip"))
     with pytest.raises(CaptureError, match="ends inside its header"):

@@ -1,4 +1,4 @@
-"""Whatever a file holds: rows and errors that say where, never a crash, a packet that was not there, or a hang."""
+"""Any file content gives rows or errors with an offset; never a crash, a hang or invented packets."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def times(source: Any, **options: Any) -> list[int]:
         (b"\xd4", "not a pcap or pcapng file: it starts with d4"),
         (b"GET / HTTP/1.1", "not a pcap or pcapng file: it starts with 47 45 54 20"),
         (b"\xd4\xc3\xb2\xa1" + bytes(5), "ends inside its header"),
-        (b"\x0a\x0d\x0d\x0a" + bytes(30), "no section header"),
-        (FORMS["pcap"][:24] + bytes(8) + b"\xff\xff\xff\x7f" * 2, "no record header"),
-        (FORMS["pcap"][:24] + bytes(5_000), "no record header"),
+        (b"\x0a\x0d\x0d\x0a" + bytes(30), "invalid section header"),
+        (FORMS["pcap"][:24] + bytes(8) + b"\xff\xff\xff\x7f" * 2, "invalid record header"),
+        (FORMS["pcap"][:24] + bytes(5_000), "invalid record header"),
         (FORMS["pcapng"][:28] + b"\x06\0\0\0\x0b\0\0\0" + bytes(20), "no block"),
         (FORMS["pcapng"][:28] + b"\x06\0\0\0\x00\0\0\x7f" + bytes(20), "no block"),
     ],
 )
-def test_what_is_no_capture_is_an_error_with_file_and_offset(tmp_path: Path, content: bytes, complaint: str) -> None:
+def test_invalid_capture_is_an_error_with_file_and_offset(tmp_path: Path, content: bytes, complaint: str) -> None:
     path = written(tmp_path / "x", content)
     with pytest.raises(CaptureError, match=complaint) as raised:
         rows(path)

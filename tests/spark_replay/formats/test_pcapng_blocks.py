@@ -76,7 +76,7 @@ def test_a_simple_packet_is_as_long_as_the_snaplen_lets_it_be(tmp_path: Path) ->
     assert (found.payload, found.cut_bytes) == (b"hel", 2)
 
 
-def test_a_packet_of_an_interface_that_was_not_described_is_told_with_its_place(tmp_path: Path) -> None:
+def test_reports_packet_of_undescribed_interface_with_offset(tmp_path: Path) -> None:
     parts = [section(), interface(), block(6, pack("<IIIII", 1, 0, 0, len(PACKET), len(PACKET)) + PACKET)]
     path = written(tmp_path / "x.pcapng", b"".join(parts))
     with pytest.raises(CaptureError, match="1 packet blocks cannot be read") as raised:

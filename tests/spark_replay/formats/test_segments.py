@@ -31,7 +31,7 @@ ONE = Segment(FLOW, True, 0, 7, 0, 0x10, b"hello")
 
 
 def said_rows(segments: list[Segment]) -> list[Row]:
-    """What was put in."""
+    """The expected segments."""
     found = []
     for number, each in enumerate(segments, 1):
         ends = (each.flow.client, each.flow.client_port), (each.flow.server, each.flow.server_port)
@@ -69,7 +69,7 @@ def test_the_loopback_family_is_that_of_any_system_in_either_byte_order(
 
 @pytest.mark.parametrize(("vlans", "vlan"), [((), 0), ((5,), 5), ((5, 6), 5 * 4096 + 6)])
 @pytest.mark.parametrize("flow", [FLOW, FLOW_6], ids=["IPv4", "IPv6"])
-def test_vlan_tags_are_stepped_over_and_told(tmp_path: Path, vlans: tuple[int, ...], vlan: int, flow: Flow) -> None:
+def test_skips_and_reports_vlan_tags(tmp_path: Path, vlans: tuple[int, ...], vlan: int, flow: Flow) -> None:
     segments = conversation(SAID, flow)
     path = written(tmp_path / "x.pcap", pcap(packets(segments, vlans=vlans)))
     assert rows(path) == said_rows(segments)
@@ -101,14 +101,14 @@ def test_length_zero_means_all_there_is_and_padding_is_no_payload(tmp_path: Path
     assert rows(path) == said_rows(segments)
 
 
-def test_what_the_snaplen_cut_off_is_known(tmp_path: Path) -> None:
+def test_bytes_cut_by_snaplen_are_known(tmp_path: Path) -> None:
     segments = conversation(SAID)
     found = rows(written(tmp_path / "x.pcap", pcap(packets(segments, snaplen=100), snaplen=100)))
     assert [row.payload for row in found] == [each.payload[:46] for each in segments]
     assert [row.cut_bytes for row in found] == [max(0, len(each.payload) - 46) for each in segments]
 
 
-def test_what_is_no_tcp_segment_is_counted_by_what_it_is(tmp_path: Path) -> None:
+def test_non_tcp_packets_are_counted_by_kind(tmp_path: Path) -> None:
     six = ONE._replace(flow=FLOW_6)
     whole = link(ip(ONE))
     path = capture(

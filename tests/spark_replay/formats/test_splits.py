@@ -1,4 +1,4 @@
-"""Splits of any size, read apart, are exactly the whole file, or an error says that the plan was wrong."""
+"""Splits of any size, read separately, are exactly the whole file, or an error reports a wrong plan."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_split_goes_to_another_process_as_it_is() -> None:
     assert pickle.loads(pickle.dumps(splits)) == splits
 
 
-def test_a_capture_inside_payloads_is_not_taken_for_the_file(tmp_path: Path) -> None:
+def test_ignores_capture_inside_payloads(tmp_path: Path) -> None:
     inner = pcap([Packet(1_700_000_000_000_000_000, link(ip(Segment(FLOW, True, 0, 7, 0, 16, b""))))] * 300)
     said = [Said(bool(number % 2), Random(number).randbytes(number) + inner) for number in range(20)]
     listed = packets_of(conversation(said, segment_bytes=60_000))
@@ -84,7 +84,7 @@ def test_a_capture_inside_payloads_is_not_taken_for_the_file(tmp_path: Path) -> 
     assert len(splits) > 4
 
 
-def test_a_pcapng_inside_payloads_is_not_taken_for_the_file(tmp_path: Path) -> None:
+def test_ignores_pcapng_inside_payloads(tmp_path: Path) -> None:
     inner = pcapng([Packet(1_700_000_000_000_000_000, link(ip(Segment(FLOW, True, 0, 7, 0, 16, b""))))] * 500)
     said = [Said(bool(number % 2), bytes(number % 5) + inner) for number in range(20)]
     listed = packets_of(conversation(said, segment_bytes=60_000))
@@ -129,11 +129,11 @@ def test_numbers_are_those_of_the_file_when_it_is_read_whole_or_planned_exactly(
 
 
 @pytest.mark.parametrize("split_bytes", [0, -5])
-def test_splits_of_no_bytes_are_refused(split_bytes: int) -> None:
-    with pytest.raises(ValueError, match=f"splits of {split_bytes} bytes"):
+def test_rejects_splits_of_zero_bytes(split_bytes: int) -> None:
+    with pytest.raises(ValueError, match=f"split_bytes must be positive, not {split_bytes}"):
         plan_splits(CAPTURES / "brokers-4.3.1.pcap", split_bytes)
 
 
-def test_what_is_no_capture_cannot_be_planned(tmp_path: Path) -> None:
+def test_cannot_plan_splits_of_invalid_capture(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="not a pcap"):
         plan_splits(written(tmp_path / "x", b"GET / HTTP/1.1"))

@@ -27,7 +27,7 @@ def own_capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def exchanges(own_capture: Path) -> list[Captured]:
-    """What is in it."""
+    """The contents."""
     return read_exchanges(own_capture)
 
 

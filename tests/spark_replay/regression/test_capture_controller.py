@@ -1,4 +1,4 @@
-"""A capture's answers as a controller, for a broker that lives."""
+"""A controller that answers a live broker from a capture."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ def answers_of(exchanges: list[Captured]) -> CapturedAnswers:
     return CapturedAnswers(exchanges, "127.0.0.1", 0)
 
 
-async def test_a_broker_with_other_ids_starts_and_ends_on_the_captured_answers(exchanges: list[Captured]) -> None:
+async def test_broker_with_other_ids_starts_and_stops_on_captured_responses(exchanges: list[Captured]) -> None:
     told: list[str] = []
     async with CaptureController(answers_of(exchanges), on_event=told.append) as controller:
         cluster_id = uuids.text_of(bytes(range(16)))
@@ -34,7 +34,7 @@ async def test_a_broker_with_other_ids_starts_and_ends_on_the_captured_answers(e
     assert told == []
 
 
-async def test_answers_to_the_same_request_come_in_their_order_and_the_last_one_stays(
+async def test_responses_to_same_request_come_in_order_and_last_one_repeats(
     exchanges: list[Captured],
 ) -> None:
     asked = [each for each in exchanges if each.api_key == api_keys.BROKER_HEARTBEAT]
@@ -50,7 +50,7 @@ async def test_answers_to_the_same_request_come_in_their_order_and_the_last_one_
     assert again.number == asked[-1].number
 
 
-async def test_a_request_without_a_captured_answer_ends_its_connection_and_is_told(exchanges: list[Captured]) -> None:
+async def test_reports_request_without_captured_response_and_closes_connection(exchanges: list[Captured]) -> None:
     told: list[str] = []
     async with CaptureController(answers_of(exchanges), on_event=told.append) as controller:
         host, port = controller.answers.address
@@ -58,11 +58,11 @@ async def test_a_request_without_a_captured_answer_ends_its_connection_and_is_to
         with pytest.raises(DisconnectedError):
             await client.send(ListPartitionReassignmentsRequest(timeout_ms=1000, topics=None), version=0)
         await client.close()
-    assert told == ["no captured answer to ListPartitionReassignments version 0"]
+    assert told == ["no captured response to ListPartitionReassignments version 0"]
     assert controller.answers.unanswered == {("ListPartitionReassignments", "the capture has no such request"): 1}
 
 
-async def test_the_answers_name_where_the_capture_is_served(exchanges: list[Captured]) -> None:
+async def test_responses_name_the_serving_address(exchanges: list[Captured]) -> None:
     async with CaptureController(answers_of(exchanges)) as controller:
         fetches = [each for each in exchanges if each.api_key == api_keys.FETCH and each.response]
         answer = controller.answers.answer(fetches[0].request or b"")
@@ -71,7 +71,7 @@ async def test_the_answers_name_where_the_capture_is_served(exchanges: list[Capt
         assert {(each.host, each.port) for each in response.node_endpoints} == {controller.answers.address}
 
 
-async def test_what_is_no_request_ends_its_connection(exchanges: list[Captured]) -> None:
+async def test_invalid_request_closes_its_connection(exchanges: list[Captured]) -> None:
     told: list[str] = []
     async with CaptureController(answers_of(exchanges), on_event=told.append) as controller:
         for bad in (
@@ -87,7 +87,7 @@ async def test_what_is_no_request_ends_its_connection(exchanges: list[Captured])
     assert len(told) == 2
 
 
-def test_the_same_question_by_another_client_gets_the_same_answer(exchanges: list[Captured]) -> None:
+def test_same_request_of_another_client_gets_same_response(exchanges: list[Captured]) -> None:
     answers = answers_of(exchanges)
     request = write_request(DescribeClusterRequest(), 1, 7, "somebody")[4:]
     assert answers.answer(request) is None

@@ -1,4 +1,4 @@
-"""Answers side by side: what is paired, what is a difference of which kind, what the rules excuse."""
+"""Comparing responses: pairs, kinds of differences, and excused differences."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def test_ids_and_epochs_are_paired_and_put_into_later_requests() -> None:
     assert renaming.bind(ids, RULES.request(api_keys.DELETE_TOPICS, 6))["topics"][0]["topicId"] == "live-topic"
 
 
-def test_a_pair_that_does_not_hold_is_a_difference_with_the_value_that_was_due() -> None:
+def test_broken_pair_is_a_difference_with_expected_value() -> None:
     renaming = Renaming()
     assert differences({"brokerEpoch": 17}, {"brokerEpoch": 230}, REGISTRATION, renaming) == []
     (found,) = differences({"brokerEpoch": 17}, {"brokerEpoch": 231}, REGISTRATION, renaming)
@@ -57,7 +57,7 @@ def test_a_pair_that_does_not_hold_is_a_difference_with_the_value_that_was_due()
 
 
 @pytest.mark.parametrize(("captured", "live"), [(-1, 17), (17, -1), (0, 5)])
-def test_values_that_mean_something_are_never_paired(captured: int, live: int) -> None:
+def test_reserved_values_are_never_paired(captured: int, live: int) -> None:
     renaming = Renaming()
     (found,) = differences({"brokerEpoch": captured}, {"brokerEpoch": live}, REGISTRATION, renaming)
     assert found[:4] == ("brokerEpoch", CHANGED, captured, live)
@@ -77,7 +77,7 @@ def test_several_quorum_epochs_may_be_one_where_no_election_happens_again() -> N
     assert found[:4] == ("responses[0].partitions[0].currentLeader.leaderEpoch", CHANGED, 4, 5)
 
 
-def test_of_an_offset_of_the_log_only_whether_there_is_one_is_compared() -> None:
+def test_compares_only_presence_of_log_offsets() -> None:
     assert differences(fetched(1, 5), fetched(1, 80), FETCH) == []
     (found,) = differences(fetched(1, 5), fetched(1, -1), FETCH)
     assert found[1:] == (CHANGED, 5, -1, "Fetch:responses[].partitions[].highWatermark")
@@ -98,7 +98,7 @@ def test_times_and_texts_are_not_compared_but_codes_and_what_is_missing_are() ->
     ]
 
 
-def test_elements_that_have_a_name_are_compared_by_it_in_any_order_where_order_is_chance() -> None:
+def test_named_elements_are_compared_in_any_order() -> None:
     captured = {"supportedFeatures": [{"name": "a", "maxVersion": 1}, {"name": "b", "maxVersion": 2}]}
     turned = {"supportedFeatures": captured["supportedFeatures"][::-1]}
     (found,) = everything(captured, turned, api_keys.API_VERSIONS)

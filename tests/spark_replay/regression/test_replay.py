@@ -1,18 +1,18 @@
-"""Captures of mockraft sent to another mockraft: what is bound, what is waited for, and what a lie looks like."""
+"""Captures of mockraft replayed to another mockraft: translated ids, waiting, and changed responses."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.child_process import free_port
+from mockraft.kafka.child_process import free_port
 from mockraft.server.stubs.stub import stub
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.diff import CHANGED, Difference
-from mockraft.spark_replay.regression.plan import PACED, Step, steps, survey
 from mockraft.spark_replay.regression.replay import Options, Replayed, replay
+from mockraft.spark_replay.regression.send_order import PACED, Step, steps, survey
 from mockraft.spark_replay.regression.summary import NO_ANSWER, report
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, connect
@@ -48,10 +48,10 @@ async def test_a_new_controller_with_other_ids_and_offsets_gives_the_same_answer
         assert captured != live
 
 
-async def test_a_lie_is_found_at_its_place_with_both_values(exchanges: list[Captured]) -> None:
+async def test_reports_changed_field_with_path_and_both_values(exchanges: list[Captured]) -> None:
     async with Controller() as controller:
         lie = stub("BrokerHeartbeat", want_fence=False).once().change(response={"isFenced": True})
-        controller.running.node.script.rack.add(lie)
+        controller.running.node.script.stubs.add(lie)
         replayed = await on(controller, exchanges)
     (finding,) = report(replayed).findings
     assert (finding.api, finding.path, finding.captured, finding.live) == ("BrokerHeartbeat", "isFenced", False, True)
@@ -65,13 +65,13 @@ async def test_a_field_that_is_ignored_is_no_difference(exchanges: list[Captured
     for ignored in ("isFenced", "BrokerHeartbeat:isFenced"):
         async with Controller() as controller:
             lie = stub("BrokerHeartbeat").change(response={"isFenced": True})
-            controller.running.node.script.rack.add(lie)
+            controller.running.node.script.stubs.add(lie)
             assert report(await on(controller, exchanges, ignored=[ignored])).findings == []
 
 
-async def test_an_answer_that_does_not_come_is_told_and_the_rest_goes_on(exchanges: list[Captured]) -> None:
+async def test_reports_missing_response_and_continues(exchanges: list[Captured]) -> None:
     async with Controller() as controller:
-        controller.running.node.script.rack.add(stub("CreateTopics").disconnect_on())
+        controller.running.node.script.stubs.add(stub("CreateTopics").disconnect_on())
         found = report(await on(controller, exchanges))
     gone = next(each for each in found.findings if each.path == NO_ANSWER)
     assert (gone.api, gone.occurrences) == ("CreateTopics", 1)
@@ -94,12 +94,12 @@ async def test_at_a_pace_nothing_is_sent_early(exchanges: list[Captured]) -> Non
     assert arrived == sorted(arrived)
 
 
-async def test_nobody_at_the_address_is_an_error(exchanges: list[Captured]) -> None:
+async def test_unreachable_address_is_an_error(exchanges: list[Captured]) -> None:
     with pytest.raises(DisconnectedError, match="cannot connect"):
         await replay(exchanges, "127.0.0.1", free_port())
 
 
-def test_a_plan_has_the_captures_order_and_the_time_that_brokers_were_away() -> None:
+def test_steps_follow_capture_order_and_broker_absences() -> None:
     captured = read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093})
     known = survey(captured)
     to_send = [step for step in steps(captured, known) if isinstance(step, Step)]
@@ -114,7 +114,7 @@ def test_a_plan_has_the_captures_order_and_the_time_that_brokers_were_away() -> 
 
 
 async def test_a_real_controllers_capture_has_the_same_answers() -> None:
-    """All before a broker is away: then time has to pass (docs/capture-and-replay.md has the rest)."""
+    """Exchanges before a broker's absence, which would need waiting (see docs/capture-and-replay.md)."""
     exchanges = read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093})[:450]
     async with Controller() as controller:
         found = report(await on(controller, exchanges))

@@ -1,4 +1,4 @@
-"""Every field of every answer has a rule, and a file may say another one."""
+"""Every field of every response has a rule, and a file may override it."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_only_times_throttling_and_texts_are_masked() -> None:
     assert {name for name in names if not name.endswith(("Timestamp", "TimestampMs", "TimeMs"))} == {"errorMessage"}
 
 
-def test_what_a_controller_hands_out_is_never_compared_as_it_is() -> None:
+def test_assigned_ids_are_never_compared_directly() -> None:
     handed_out = re.compile(r"(brokerEpoch|topicIds?|clusterId|producerIdStart|hmac|tokenId|[dD]irectoryId)(\[\])?$")
     assert [rule.name for rule in ALL if handed_out.search(rule.path) and rule.kind == COMPARED] == []
     kinds = {rule.name: rule.kind for rule in ALL}
@@ -35,7 +35,7 @@ def test_what_a_controller_hands_out_is_never_compared_as_it_is() -> None:
     assert kinds["AlterPartition:topics[].partitions[].leaderEpoch"] == COMPARED
 
 
-def test_the_generated_file_says_what_the_rules_say(tmp_path: Path) -> None:
+def test_generated_file_equals_rules(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_text("\n".join(write_rules(Rules(), only_special=True)))
     again = read_rules(path)
@@ -66,23 +66,30 @@ def test_an_override_counts_for_its_versions_and_the_last_one_wins() -> None:
     ("entry", "complaint"),
     [
         ({"path": "a", "class": "time"}, "rule 1: api is missing"),
-        ({"api": "Fecth", "path": "a", "class": "time"}, "there is no API 'Fecth'; is 'Fetch' meant?"),
+        ({"api": "Fecth", "path": "a", "class": "time"}, "there is no API 'Fecth'; did you mean Fetch?"),
         ({"api": "BrokerHeartbeat", "path": "isfenced", "class": "time"}, "no field of BrokerHeartbeat's response is"),
-        ({"api": "BrokerHeartbeat", "path": "isFenced", "class": "tme"}, "no class 'tme'; is 'time' meant?"),
+        ({"api": "BrokerHeartbeat", "path": "isFenced", "class": "tme"}, "no class 'tme'; did you mean time?"),
         ({"api": "*", "path": "nowhere", "class": "time"}, "no field of any response is 'nowhere'"),
-        ({"api": "*", "path": "errorCode", "class": "time", "versions": "x"}, "versions are 1, 0-2 or 3+, not 'x'"),
+        (
+            {"api": "*", "path": "errorCode", "class": "time", "versions": "x"},
+            "versions must be like 1, 0-2 or 3+, not 'x'",
+        ),
         ({"api": "*", "path": "errorCode", "kind": "time"}, "has no key kind; its keys are api, class, path"),
-        ({"api": 3, "path": "errorCode", "class": "time"}, "api is a text, not 3"),
+        ({"api": 3, "path": "errorCode", "class": "time"}, "api must be a string, not 3"),
     ],
 )
-def test_an_override_that_means_nothing_is_an_error_that_says_what_would(entry: object, complaint: str) -> None:
+def test_invalid_override_error_suggests_valid_value(entry: object, complaint: str) -> None:
     with pytest.raises(RuleError, match=re.escape(complaint)):
         rules_of({"rule": [entry]})
 
 
-def test_a_file_that_is_no_rules_file_is_an_error(tmp_path: Path) -> None:
+def test_rejects_invalid_rules_file(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
-    for text, complaint in (("[", "no TOML"), ("[rules]\n", "not rules"), ("[rule]\n", r"\[\[rule\]\], not \[rule\]")):
+    for text, complaint in (
+        ("[", "not valid TOML"),
+        ("[rules]\n", "not rules"),
+        ("[rule]\n", r"\[\[rule\]\], not \[rule\]"),
+    ):
         path.write_text(text)
         with pytest.raises(RuleError, match=complaint):
             read_rules(path)

@@ -1,4 +1,4 @@
-"""A session as rows: what a replay of mockraft's own capture says, and what one changed byte makes of it."""
+"""A session as rows: replaying mockraft's own capture, unchanged and with one changed byte."""
 
 import sys
 from collections import Counter
@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from mockraft import Controller
-from mockraft.child_process import free_port
+from mockraft.kafka.child_process import free_port
 from mockraft.spark_replay.regression.captured import Captured, of_batches, to_batch
-from mockraft.spark_replay.regression.plan import survey
 from mockraft.spark_replay.regression.replay import Options
+from mockraft.spark_replay.regression.send_order import survey
 from mockraft.spark_replay.regression.session_replay import Run, replay_session
 from mockraft.spark_replay.regression.targets import Endpoint, FreshProcess, TargetError, install
 from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS
@@ -81,7 +81,7 @@ def test_at_the_captures_pace_the_answers_are_the_same(captured: list[Captured])
     assert set(results["mode"].to_pylist()) == {"paced"}
 
 
-def test_in_the_order_of_connections_each_goes_on_by_itself_but_waits_for_ids_of_others(
+def test_connection_order_is_independent_except_for_ids(
     captured: list[Captured],
 ) -> None:
     results, diffs = on_a_controller(captured, order="connection")
@@ -96,7 +96,7 @@ def test_in_the_order_of_connections_each_goes_on_by_itself_but_waits_for_ids_of
     assert [row["path"] for row in counted(diffs) if row["api_key"] == api_keys.BROKER_HEARTBEAT] in ([], ["isFenced"])
 
 
-def test_an_exchange_without_an_answer_is_a_row_that_says_so(captured: list[Captured]) -> None:
+def test_exchange_without_response_is_a_row_with_reason(captured: list[Captured]) -> None:
     lost = captured[0]._replace(response=None, response_frame_no=None)
     results, diffs = on_a_controller([lost, *captured[1:3]])
     row = results.to_pylist()[0]
@@ -118,7 +118,7 @@ def test_a_fresh_process_is_as_the_captured_controller_was(captured: list[Captur
     assert Counter(known.cluster_ids).total() > 2
 
 
-def test_a_target_that_does_not_start_is_an_error_with_what_it_said(captured: list[Captured]) -> None:
+def test_failed_target_is_an_error_with_its_output(captured: list[Captured]) -> None:
     for command, complaint in (
         ([sys.executable, "-c", "raise SystemExit('no luck')"], "did not become ready: no luck"),
         (["no-such-command"], "cannot start no-such-command: No such file or directory"),
@@ -127,16 +127,16 @@ def test_a_target_that_does_not_start_is_an_error_with_what_it_said(captured: li
             replayed(captured, Run("r", FreshProcess(command)))
 
 
-def test_nobody_at_an_endpoint_is_an_error(captured: list[Captured]) -> None:
+def test_unreachable_endpoint_is_an_error(captured: list[Captured]) -> None:
     with pytest.raises(ConnectionError, match="cannot connect"):
         replayed(captured, Run("r", Endpoint("127.0.0.1", free_port())))
 
 
-def test_a_version_that_cannot_be_installed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_version_that_cannot_be_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(TargetError, match=r"cannot install mockraft==0\.0\.7: ERROR: .*--target-python"):
         install("0.0.7", tmp_path)
-    with pytest.raises(TargetError, match="is no version"):
+    with pytest.raises(TargetError, match="is not a version"):
         install("../x", tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Rows of the tables that a report is made of, with values where a test says none."""
+"""Rows of the tables of a report, with defaults."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ _PLAIN: dict[str, Any] = {
 
 
 def batch(schema: pa.Schema, rows: list[dict[str, Any]], **plain: Any) -> pa.RecordBatch:
-    """Rows with what `plain` says for all of them."""
+    """Return rows with defaults from `plain`."""
     return pa.RecordBatch.from_pylist([{**plain, **row} for row in rows], schema=schema)
 
 
@@ -55,7 +55,7 @@ def answer(at_s: float, *, is_fenced: bool, conn_id: int = 1, latency_ns: int = 
 
 
 def fetch(at_s: float, epoch: int) -> dict[str, Any]:
-    """A fetch of the metadata log by who knows that epoch."""
+    """A fetch of the metadata log by a replica that knows that epoch."""
     return {"api_key": FETCH, "api_version": 18, "ts_last_ns": round(at_s * SECOND), "body": METADATA % epoch}
 
 

@@ -31,7 +31,7 @@ def test_a_frame_that_would_not_fit_a_command_line_has_none() -> None:
     assert decode_command(None, 63, 1, is_response=True) == ""
 
 
-def test_bytes_that_are_no_message_are_told_and_not_raised() -> None:
+def test_malformed_bytes_are_reported_not_raised() -> None:
     assert response_text(b"\0\0", 63, 1).startswith("(cannot be read")
     assert request_text(b"\xff" * 9).startswith("(cannot be read")
     assert response_text(None, 63, 1) == "(no answer)"
@@ -41,11 +41,11 @@ def test_texts_stand_side_by_side_with_long_equal_stretches_left_out() -> None:
     left = "\n".join(["{", *[f"line {number}" for number in range(20)], '"errorCode": 0', "}"])
     lines = side_by_side(left, left.replace('"errorCode": 0', '"errorCode": 6\n"more": 1'))
     assert [line.word for line in lines] == ["skipped", "same", "same", "same", "changed", "right", "same"]
-    assert lines[0].left == "18 lines the same"
+    assert lines[0].left == "18 equal lines"
     assert (noted(lines[4].left), noted(lines[4].right)) == ("", "NOT_LEADER_OR_FOLLOWER")
 
 
-def test_lines_that_a_rule_passes_over_are_told_from_those_that_count() -> None:
+def test_excused_lines_are_marked() -> None:
     left = {"throttleTimeMs": 3, "topics": [{"name": "t", "ids": [1], "epoch": {"at": 1}}], "port": 1}
     right = {"throttleTimeMs": 4, "topics": [{"name": "u", "ids": [2], "epoch": {"at": 2}}], "port": 2}
     texts = [json.dumps(tree, indent=2) for tree in (left, right)]

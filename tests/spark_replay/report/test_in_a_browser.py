@@ -1,4 +1,4 @@
-"""The page in Debian's Chromium, from a file: it asks nobody for anything, and works with keys alone."""
+"""The page in Chromium, from a file: it loads nothing else and works by keyboard."""
 
 import shutil
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ def address(tables: Path, replayed: Path, tmp_path_factory: pytest.TempPathFacto
 async def opened(
     browser: Browser, address: str, width: int = 1280, scheme: Literal["light", "dark"] = "light"
 ) -> tuple[Page, list[str]]:
-    """The page, and what it complained of or asked for; more may come."""
+    """The page, with its console errors and requests; more may follow."""
     page = await browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     told: list[str] = []
     page.on("console", lambda said: told.append(said.text))
@@ -49,7 +49,7 @@ async def opened(
 
 @pytest.mark.parametrize("shape", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_the_page_fits_asks_nobody_and_complains_of_nothing(
+async def test_page_fits_and_loads_without_requests_or_errors(
     browser: Browser, address: str, shape: str, scheme: Literal["light", "dark"]
 ) -> None:
     page, told = await opened(browser, address, WIDTHS[shape], scheme)
@@ -68,7 +68,7 @@ async def test_the_page_fits_asks_nobody_and_complains_of_nothing(
     await page.close()
 
 
-async def test_what_is_closed_opens_with_keys_and_what_is_sought_is_found(browser: Browser, address: str) -> None:
+async def test_details_open_by_keyboard_and_search_filters_rows(browser: Browser, address: str) -> None:
     page, told = await opened(browser, address)
     await page.keyboard.press("Tab")
     await expect(page.get_by_text("Skip to the report")).to_be_focused()

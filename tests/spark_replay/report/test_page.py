@@ -8,7 +8,7 @@ import pytest
 from mockraft.spark_replay.report import captured
 from mockraft.spark_replay.report.captured import traffic_of_captures
 from mockraft.spark_replay.report.page import write_report
-from mockraft.spark_replay.report.sections import happenings, heartbeat_rows, pulses, totals
+from mockraft.spark_replay.report.sections import brokers_by_silence, event_rows, heartbeat_rows, totals
 from mockraft.spark_replay.report.sources import SourceError
 
 from .conftest import CAPTURES, HOSTILE
@@ -54,7 +54,7 @@ def page(tables: Path, replayed: Path, tmp_path_factory: pytest.TempPathFactory)
     return out.read_text(encoding="utf-8")
 
 
-def test_the_page_is_whole_and_points_only_into_itself(page: str) -> None:
+def test_page_is_valid_html_with_internal_links_only(page: str) -> None:
     outline = Outline(page)
     assert outline.wrong == []
     assert len(outline.ids) == len(set(outline.ids))
@@ -68,56 +68,56 @@ def test_the_style_is_as_it_was_written(page: str) -> None:
     assert style.strip() == (Path(captured.__file__).parent / "report.css").read_text().strip()
 
 
-def test_what_a_capture_says_is_text_and_never_markup(page: str) -> None:
+def test_captured_text_is_escaped(page: str) -> None:
     assert HOSTILE not in page
     assert page.count("document.title=") == page.count("&lt;script&gt;document.title=")
     assert "<img" not in page
     assert "&lt;b&gt;epochs&lt;/b&gt;" in page
 
 
-def test_the_page_has_what_was_captured_and_what_the_replay_found(page: str) -> None:
+def test_page_shows_capture_and_replay(page: str) -> None:
     sections = re.findall(r'<section id="([\w-]+)">', page)
     assert sections == ["replay", "timeline", "apis", "latency", "heartbeats", "errors", "clients", "not-read"]
-    assert "2 of 3 answers" in page
+    assert "2 of 3 as captured" in page
     assert "mockraft decode --response BrokerHeartbeat --version 2 --frame 0000000" in page
     assert "1 of 2 rules never fired" in page
     assert page.count("<svg") == 6
 
 
-def test_a_capture_is_added_up_without_tables() -> None:
+def test_reports_a_capture_without_tables() -> None:
     traffic, frames = traffic_of_captures([CAPTURES / "controller-4.3.1.pcap"], [19093], (), lambda *_: None)
     assert traffic.frames == totals(traffic)["roundtrip"]["same"] == 1726
-    assert [each["who"] for each in happenings(traffic) if each["kind"] == "new leader"] == ["node 3000"]
-    brokers, alarm_ns = pulses(traffic)
+    assert [each["who"] for each in event_rows(traffic) if each["kind"] == "new leader"] == ["node 3000"]
+    brokers, alarm_ns = brokers_by_silence(traffic)
     rows = heartbeat_rows(brokers, alarm_ns, traffic.first_ns or 0)
     assert [(row["broker"], len(row["gaps"])) for row in rows] == [("broker 1", 1), ("broker 2", 2)]
     assert frames == {}
 
 
-def test_a_report_of_nothing_says_so(tmp_path: Path, tables: Path) -> None:
+def test_report_without_data_states_it(tmp_path: Path, tables: Path) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
     schema = pq.read_schema(tables / "messages" / "part-0.parquet")
     pq.write_table(pa.Table.from_batches([], schema), folder / "messages.parquet")
     found = write_report(tmp_path / "r.html", tables=folder)
     assert found["total"]["frames"] == 0
-    assert "Every frame was read" in (tmp_path / "r.html").read_text()
+    assert "Every frame was decoded" in (tmp_path / "r.html").read_text()
 
 
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
         ("frames.parquet", b"", "has no table messages"),
-        ("messages.parquet", b"not Parquet", "is no Parquet table"),
+        ("messages.parquet", b"not Parquet", "is not a Parquet table"),
     ],
 )
-def test_tables_that_cannot_be_read_are_told(tmp_path: Path, name: str, content: bytes, told: str) -> None:
+def test_reports_unreadable_tables(tmp_path: Path, name: str, content: bytes, told: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceError, match=told):
         write_report(tmp_path / "r.html", tables=tmp_path)
 
 
-def test_a_column_that_is_missing_or_of_another_kind_is_told(tmp_path: Path, tables: Path) -> None:
+def test_reports_missing_or_mistyped_column(tmp_path: Path, tables: Path) -> None:
     whole = pq.read_table(tables / "messages")
     pq.write_table(whole.drop_columns(["body"]), tmp_path / "messages.parquet")
     with pytest.raises(SourceError, match="lacks the columns body"):
@@ -129,7 +129,7 @@ def test_a_column_that_is_missing_or_of_another_kind_is_told(tmp_path: Path, tab
         write_report(tmp_path / "r.html", tables=tmp_path)
 
 
-def test_a_capture_that_is_none_is_told_by_name(tmp_path: Path) -> None:
+def test_reports_invalid_capture_by_name(tmp_path: Path) -> None:
     (tmp_path / "no.pcap").write_bytes(b"nothing of that kind")
     with pytest.raises(SourceError, match=r"no\.pcap"):
         write_report(tmp_path / "r.html", captures=[tmp_path / "no.pcap"])

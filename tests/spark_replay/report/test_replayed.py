@@ -15,7 +15,7 @@ def test_outcomes_are_counted_by_api_and_left_out_ones_are_not_sent() -> None:
     assert (row["sent"], row["same"], row["different"], row["noAnswer"], row["leftOut"]) == (3, 1, 1, 1, 1)
 
 
-def test_differences_are_told_by_path_whatever_the_element_with_the_first_as_example() -> None:
+def test_differences_are_grouped_by_path_with_first_example() -> None:
     first, second = Replayed(), Replayed()
     first.add_diffs(diffs({"number": 9, "path": "topics[4].name"}, {"number": 8, "path": "topics[foo].name"}))
     second.add_diffs(diffs({"number": 3, "path": "topics[1].name"}, {"api_key": FETCH, "path": "x"}))
@@ -26,7 +26,7 @@ def test_differences_are_told_by_path_whatever_the_element_with_the_first_as_exa
     assert (row["path"], row["total"], row["example"]["number"]) == ("topics[].name", 3, 3)
 
 
-def test_what_a_rule_passes_over_is_no_difference_and_rules_that_never_fired_are_told() -> None:
+def test_excused_values_are_no_difference_and_unused_rules_are_reported() -> None:
     replayed = Replayed()
     replayed.add_diffs(diffs({"kind": "volatile_ok", "rule": "throttle"}, {"kind": "volatile_ok", "rule": "throttle"}))
     told = replay_sections.rules(replayed, [{"rule": "throttle", "fired": 0}, {"rule": "epochs", "fired": 0}])

@@ -12,15 +12,15 @@ def traffic_of(*rows: dict[str, object]) -> Traffic:
 
 
 def kinds(traffic: Traffic) -> list[tuple[float, str, str]]:
-    return [(each.at_ns / SECOND, each.kind, each.who) for each in traffic.happenings.listed()]
+    return [(each.at_ns / SECOND, each.kind, each.who) for each in traffic.events.listed()]
 
 
 def test_intervals_of_heartbeats_go_on_over_connections() -> None:
     traffic = traffic_of(heartbeat(1), heartbeat(3), heartbeat(5), heartbeat(105, conn_id=2), heartbeat(107, conn_id=2))
-    (pulse,) = [pulse.joined() for pulse in traffic.heartbeats.pulses.values()]
-    assert pulse.count == 5
-    assert pulse.intervals.total == 4
-    assert pulse.gaps[0] == (100 * SECOND, 105 * SECOND)
+    (heartbeats,) = [heartbeats.joined() for heartbeats in traffic.heartbeats.brokers.values()]
+    assert heartbeats.count == 5
+    assert heartbeats.intervals.total == 4
+    assert heartbeats.gaps[0] == (100 * SECOND, 105 * SECOND)
 
 
 def test_sums_are_the_same_in_one_part_and_in_many_merged_in_any_order() -> None:
@@ -33,11 +33,14 @@ def test_sums_are_the_same_in_one_part_and_in_many_merged_in_any_order() -> None
     assert parts.coverage.counts == whole.coverage.counts
     assert sections.totals(parts) == sections.totals(whole)
     assert sections.apis(parts) == sections.apis(whole)
-    gaps = [[pulse.joined().gaps for _, pulse in sorted(each.heartbeats.pulses.items())] for each in (whole, parts)]
+    gaps = [
+        [heartbeats.joined().gaps for _, heartbeats in sorted(each.heartbeats.brokers.items())]
+        for each in (whole, parts)
+    ]
     assert gaps[0] == gaps[1]
 
 
-def test_a_broker_that_is_refused_is_not_called_unfenced() -> None:
+def test_refused_broker_is_not_reported_as_unfenced() -> None:
     refused = {**answer(2, is_fenced=False), "body": '{"errorCode":77,"isFenced":false}'}
     traffic = traffic_of(heartbeat(1), answer(1, is_fenced=True), refused, answer(3, is_fenced=True))
     assert kinds(traffic) == []
@@ -46,7 +49,7 @@ def test_a_broker_that_is_refused_is_not_called_unfenced() -> None:
     ]
 
 
-def test_registrations_and_leaders_are_told_with_who() -> None:
+def test_reports_registrations_and_leaders() -> None:
     told = {**fetch(7, 3), "is_response": True}
     told["body"] = '{"topicId":"AAAAAAAAAAAAAAAAAAAAAQ","currentLeader":{"leaderId":3001,"leaderEpoch":4}}'
     registration = {"api_key": REGISTRATION, "body": '{"brokerId":9}', "ts_last_ns": 5 * SECOND}
@@ -58,11 +61,11 @@ def test_frames_that_are_not_read_are_counted_and_the_first_of_each_kind_is_kept
     bad = {"api_key": FETCH, "decode_status": "error", "roundtrip": None, "error": "short", "error_offset": 4}
     traffic = traffic_of({**bad, "ts_last_ns": 2}, {**bad, "ts_last_ns": 1, "frame_no": 7}, {"roundtrip": False})
     assert [row["frame_no"] for row in traffic.examples.values()] == [7, 0]
-    assert [row["status"] for row in sections.unread(traffic, {})] == ["error", "not the same again"]
+    assert [row["status"] for row in sections.unread(traffic, {})] == ["error", "round trip differs"]
     assert sections.totals(traffic)["roundtrip"] == {"notTried": 2, "different": 1}
 
 
-def test_apis_and_versions_that_nobody_knows_take_one_row() -> None:
+def test_unknown_apis_and_versions_share_one_row() -> None:
     rows = [{"api_key": key, "api_version": key, "decode_status": "unknown_api"} for key in range(5_000, 5_300)]
     traffic = traffic_of(*rows, {"api_key": None, "decode_status": "opaque"})
     assert [(row["apiKey"], row["requests"]) for row in sections.apis(traffic)] == [(UNKNOWN_API, 301)]
@@ -78,7 +81,7 @@ def test_events_of_connections_are_counted_and_the_loud_ones_listed() -> None:
         ("gap", 1, 1460),
         ("syn", 1, 0),
     ]
-    assert [(each.kind, each.who, each.detail) for each in traffic.happenings.listed()] == [
+    assert [(each.kind, each.who, each.detail) for each in traffic.events.listed()] == [
         ("gap", "b:2 → a:1", "1,460 bytes")
     ]
 

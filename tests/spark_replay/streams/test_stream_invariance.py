@@ -1,4 +1,4 @@
-"""Chunks, batches and the order of connections make no difference; memory stays bounded whatever comes."""
+"""Results do not depend on chunks, batches or the order of connections; memory stays bounded."""
 
 from pathlib import Path
 from random import Random
@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from mockraft.spark_replay.formats import read_segments
 from mockraft.spark_replay.schemas import RUNS
+from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
-from mockraft.spark_replay.streams.stitch import Stitcher
 
 from ..packetiser import (
     SYN,
@@ -18,7 +18,7 @@ from ..packetiser import (
     exchanges,
     request,
 )
-from .stitched import read, read_sorted, written
+from .reassembled import read, read_sorted, written
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 
@@ -35,17 +35,17 @@ def test_real_captures_have_the_frames_that_tshark_finds_in_any_chunks(
     assert read_sorted(path, ports, 30_000, 7)[0] == frames
 
 
-def test_many_connections_of_one_packet_leave_nothing_behind(tmp_path: Path) -> None:
+def test_one_packet_connections_leave_no_state(tmp_path: Path) -> None:
     segments = [
         Segment(Flow(f"10.1.{number >> 8}.{number & 255}"), True, number * 1000, 7, 0, SYN, b"")
         for number in range(3000)
     ]
     path = written(tmp_path / "x.pcap", segments)
-    stitcher = Stitcher(connections_max=100)
+    reassembler = Reassembler(connections_max=100)
     for chunk in read_segments(path, chunk_bytes=4096):
-        assert list(stitcher.receive(make_runs(chunk))) == []
-    assert stitcher.open_connections == 100
-    events = stitcher.take_events()
+        assert list(reassembler.receive(make_runs(chunk))) == []
+    assert reassembler.open_connections == 100
+    events = reassembler.take_events()
     assert events.column("kind").to_pylist().count("evicted") == 2900
 
 
@@ -55,27 +55,27 @@ def test_closed_connections_are_left_after_a_minute_of_captured_time(tmp_path: P
         flow = Flow(client_port=20_000 + number)
         segments += conversation(exchanges(1), flow, closes=True, start_ns=number * 10_000_000_000)
     path = written(tmp_path / "x.pcap", segments)
-    stitcher = Stitcher()
+    reassembler = Reassembler()
     most = 0
     for chunk in read_segments(path, chunk_bytes=1024):
-        for _ in stitcher.receive(make_runs(chunk)):
+        for _ in reassembler.receive(make_runs(chunk)):
             pass
-        most = max(most, stitcher.open_connections)
+        most = max(most, reassembler.open_connections)
     assert most <= 9
 
 
-def test_what_waits_for_missing_bytes_is_bounded(tmp_path: Path) -> None:
+def test_bytes_held_for_gaps_are_bounded(tmp_path: Path) -> None:
     segments = conversation([request(number, bytes(1000)) for number in range(300)])
     del segments[3]
     path = written(tmp_path / "x.pcap", segments)
-    stitcher = Stitcher(held_bytes_max=50_000)
+    reassembler = Reassembler(held_bytes_max=50_000)
     rows = 0
     for chunk in read_segments(path, chunk_bytes=4096):
-        rows += sum(batch.num_rows for batch in stitcher.receive(make_runs(chunk)))
-        assert stitcher.held_bytes <= 60_000
-    rows += sum(batch.num_rows for batch in stitcher.finish())
+        rows += sum(batch.num_rows for batch in reassembler.receive(make_runs(chunk)))
+        assert reassembler.held_bytes <= 60_000
+    rows += sum(batch.num_rows for batch in reassembler.finish())
     assert rows == 299
-    (gap,) = [row for row in stitcher.take_events().to_pylist() if row["kind"] == "gap"]
+    (gap,) = [row for row in reassembler.take_events().to_pylist() if row["kind"] == "gap"]
     assert gap["bytes"] == len(request(0, bytes(1000)).data)
 
 
@@ -88,7 +88,7 @@ def test_a_frame_in_many_packets_costs_each_byte_once(tmp_path: Path) -> None:
 
 
 def test_no_runs_are_no_frames() -> None:
-    stitcher = Stitcher()
-    assert list(stitcher.receive(pa.RecordBatch.from_pylist([], schema=RUNS))) == []
-    assert list(stitcher.finish()) == []
-    assert stitcher.take_events().num_rows == 0
+    reassembler = Reassembler()
+    assert list(reassembler.receive(pa.RecordBatch.from_pylist([], schema=RUNS))) == []
+    assert list(reassembler.finish()) == []
+    assert reassembler.take_events().num_rows == 0

@@ -1,4 +1,4 @@
-"""What TCP and captures do to a conversation, one rule a test."""
+"""Effects of TCP and captures on a conversation, one rule per test."""
 
 from collections import Counter
 from pathlib import Path
@@ -25,7 +25,7 @@ from ..packetiser import (
     timed,
     with_keep_alives,
 )
-from .stitched import Row, kinds, read, written
+from .reassembled import Row, kinds, read, written
 
 SAID = [request(1), response(1), request(2, bytes(3000)), response(2), request(3), response(3)]
 
@@ -39,7 +39,7 @@ def ids(rows: list[Row], is_response: bool = False) -> list[int]:
 
 
 def from_client(segments: list[Segment]) -> list[int]:
-    """Where the client's segments with bytes are."""
+    """Return the positions of the client's segments with bytes."""
     return [index for index, each in enumerate(segments) if each.from_client and each.payload]
 
 
@@ -91,7 +91,7 @@ def test_a_produce_request_with_acks_0_waits_for_no_response(tmp_path: Path, ver
     assert rows[1]["pair_status"] == "paired"
 
 
-def test_a_gap_is_told_and_reading_goes_on_at_the_next_segment_that_starts_with_a_frame(tmp_path: Path) -> None:
+def test_reports_gap_and_resumes_at_segment_starting_with_a_frame(tmp_path: Path) -> None:
     segments = conversation(SAID)
     lost = from_client(segments)[2]
     size = len(segments.pop(lost).payload)
@@ -102,7 +102,7 @@ def test_a_gap_is_told_and_reading_goes_on_at_the_next_segment_that_starts_with_
     assert [row["pair_status"] for row in rows if row["is_response"]] == ["paired", "no_request", "paired"]
 
 
-def test_a_gap_in_what_the_server_says_is_left_at_a_response_to_an_open_request(tmp_path: Path) -> None:
+def test_server_gap_ends_at_response_to_open_request(tmp_path: Path) -> None:
     said = [request(1), response(1), request(2), response(2, bytes(4000)), request(3), response(3)]
     segments = conversation(said)
     del segments[[index for index, each in enumerate(segments) if not each.from_client and each.payload][2]]
@@ -226,7 +226,7 @@ def test_other_protocols_make_no_frames(tmp_path: Path, first: bytes, ports: tup
     assert set(kinds(events)) & {"not_kafka", "desync", "midstream"}
 
 
-def test_what_zookeeper_says_makes_no_frames_unless_its_port_is_named(tmp_path: Path) -> None:
+def test_zookeeper_traffic_makes_no_frames_unless_its_port_is_given(tmp_path: Path) -> None:
     said = [each._replace(payload=b"\0\0\0\x2c" + bytes(44)) if each.payload else each for each in conversation(SAID)]
     assert read(written(tmp_path / "x.pcap", said), ports=())[0] == []
 
@@ -259,7 +259,7 @@ def test_sasl_authenticate_requests_are_ordinary_frames(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\0", b"GET "])
-def test_an_impossible_length_is_told_and_reading_goes_on_at_the_next_segment(tmp_path: Path, length: bytes) -> None:
+def test_reports_impossible_length_and_resumes_at_next_segment(tmp_path: Path, length: bytes) -> None:
     segments = conversation(SAID)
     at = from_client(segments)[1]
     segments[at] = segments[at]._replace(payload=length + segments[at].payload[4:])
@@ -278,7 +278,7 @@ def test_an_unknown_api_or_version_in_a_stream_is_a_frame(tmp_path: Path) -> Non
     ]
 
 
-def test_the_end_of_a_capture_inside_a_frame_is_told(tmp_path: Path) -> None:
+def test_reports_frame_incomplete_at_end_of_capture(tmp_path: Path) -> None:
     rows, events = read(written(tmp_path / "x.pcap", conversation(SAID)[:6]))
     assert ids(rows) == [1]
     assert kinds(events)["unfinished"] == 1448
@@ -300,7 +300,7 @@ def test_a_reset_ends_a_connection_and_what_was_sent_before_it_counts(tmp_path: 
     assert "rst" in kinds(events)
 
 
-def test_one_sided_traffic_is_read_where_the_ports_are_told(tmp_path: Path) -> None:
+def test_reads_one_sided_traffic_with_known_ports(tmp_path: Path) -> None:
     both = conversation(SAID)
     rows, _ = read(written(tmp_path / "x.pcap", [each for each in both if not each.from_client]))
     assert [row["pair_status"] for row in rows] == ["no_request"] * 3
@@ -308,7 +308,7 @@ def test_one_sided_traffic_is_read_where_the_ports_are_told(tmp_path: Path) -> N
     assert [row["pair_status"] for row in rows] == ["no_response"] * 3
 
 
-def test_frames_that_say_they_are_longer_than_allowed_are_none(tmp_path: Path) -> None:
+def test_ignores_frames_longer_than_allowed(tmp_path: Path) -> None:
     rows, events = read(written(tmp_path / "x.pcap", conversation(SAID)), frame_bytes_max=1000)
     assert ids(rows) == [1, 3]
     assert "desync" in kinds(events)

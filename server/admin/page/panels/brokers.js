@@ -1,8 +1,8 @@
 // @ts-check
-/** Brokers with their state and directories, and what can be done to one by hand. */
+/** Brokers with their state and directories, and commands for one of them. */
 import { get, send } from "../api.js";
 import { Detail, copyButton, facts } from "../detail.js";
-import { announce, clockTime, h, many, number, say } from "../dom.js";
+import { announce, clockTime, h, many, number, setText } from "../dom.js";
 import { jsonView } from "../json_view.js";
 import { VirtualList } from "../virtual_list.js";
 
@@ -39,8 +39,8 @@ const COLUMNS = [
 
 /** @param {any} broker */
 function lagView(broker) {
-  if (broker.caughtUp && !broker.lag) return h("span", { class: "note", title: "It has every committed record" }, "0");
-  return h("span", { class: broker.caughtUp ? "" : "warn-text", title: "Committed records that it lacks" }, number(broker.lag));
+  if (broker.caughtUp && !broker.lag) return h("span", { class: "note", title: "The broker has every committed record" }, "0");
+  return h("span", { class: broker.caughtUp ? "" : "warn-text", title: "Committed records that the broker lacks" }, number(broker.lag));
 }
 
 const DOINGS = [
@@ -61,7 +61,7 @@ export function brokersPanel() {
   const detail = new Detail("Broker", () => { list.release(); list.element.focus(); });
   const list = new VirtualList({
     label: "Brokers", columns: COLUMNS, keyOf: (/** @type {any} */ broker) => String(broker.brokerId), onOpen: open,
-    onActive: (/** @type {any} */ broker) => detail.isOpen && open(broker), empty: "No broker has registered, or none matches.",
+    onActive: (/** @type {any} */ broker) => detail.isOpen && open(broker), empty: "No registered broker, or none that matches.",
     rowClass: (/** @type {any} */ broker) => (stateOf(broker).tone === "good" ? "" : stateOf(broker).tone),
   });
 
@@ -69,7 +69,7 @@ export function brokersPanel() {
     const words = search.value.trim().toLowerCase();
     const shown = brokers.filter((broker) => (!words || textOf(broker).includes(words)) && isOf(broker, only.value));
     list.show(shown);
-    say(count, shown.length === brokers.length ? many(brokers.length, "broker") : `${number(shown.length)} of ${many(brokers.length, "broker")}`);
+    setText(count, shown.length === brokers.length ? many(brokers.length, "broker") : `${number(shown.length)} of ${many(brokers.length, "broker")}`);
   }
 
   async function refresh() {
@@ -82,7 +82,7 @@ export function brokersPanel() {
   function open(/** @type {any} */ broker) {
     opened = broker.brokerId;
     detail.open(`Broker ${broker.brokerId}`, stateView(broker),
-      h("h3", {}, "By hand"),
+      h("h3", {}, "Commands"),
       h("div", { class: "buttons" }, DOINGS.map((doing) =>
         h("button", { type: "button", class: doing.isFinal ? "danger" : "", onclick: () => act(broker, doing) }, doing.name))),
       h("h3", {}, "As JSON"), jsonView(broker), h("div", { class: "buttons" }, copyButton(broker)));
@@ -108,7 +108,7 @@ export function brokersPanel() {
 function stateView(broker) {
   const { name, tone } = stateOf(broker);
   return h("div", {}, facts([
-    ["State", h("span", { class: `tag ${tone}` }, name)], ["Knows its registration", broker.caughtUp ? "yes" : "no"],
+    ["State", h("span", { class: `tag ${tone}` }, name)], ["Caught up to its registration", broker.caughtUp ? "yes" : "no"],
     ["Lag", broker.lag === null ? null : many(broker.lag, "record")], ["Epoch", number(broker.epoch)],
     ["Rack", broker.rack], ["Incarnation", broker.incarnationId],
     ["Last contact", broker.lastContactMs === null ? "no session" : clockTime(broker.lastContactMs)],

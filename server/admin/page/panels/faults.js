@@ -1,7 +1,7 @@
 // @ts-check
-/** Faults switched on and off by hand: a form for each kind, as the controller itself describes it. */
+/** Faults that are switched on and off: a form for each kind, from the controller's own description. */
 import { get, send } from "../api.js";
-import { announce, eachOf, fill, h, many, number, say } from "../dom.js";
+import { announce, eachOf, fill, h, many, number, setText } from "../dom.js";
 import { attempt, whatIsWrong } from "./stubs.js";
 
 const SCOPES = [
@@ -36,8 +36,8 @@ export function faultsPanel() {
     const { faults } = await get("v1/faults");
     render(faults);
     drawPlan((await get("v1/plan")).plan);
-    say(count, faults.length ? `${many(faults.filter((/** @type {any} */ one) => one.enabled).length, "fault")} on, ${number(faults.filter((/** @type {any} */ one) => !one.fired).length)} not fired yet`
-      : "No faults: choose a kind and switch one on.");
+    setText(count, faults.length ? `${many(faults.filter((/** @type {any} */ one) => one.enabled).length, "fault")} on, ${number(faults.filter((/** @type {any} */ one) => !one.fired).length)} not fired yet`
+      : "No faults: choose a kind and switch it on.");
   }
 
   const steps = h("ol", { "aria-label": "The plan's steps" });
@@ -49,7 +49,7 @@ export function faultsPanel() {
     while (steps.childElementCount > now.length) steps.lastElementChild?.remove();
     while (steps.childElementCount < now.length) steps.append(h("li", {}));
     now.forEach((step, at) => {
-      say(steps.children[at], stepInWords(step));
+      setText(steps.children[at], stepInWords(step));
       steps.children[at].className = step.state;
     });
     stop.hidden = now.every((step) => step.state === "over");
@@ -110,11 +110,11 @@ function faultCard(fault, refresh) {
     update(/** @type {any} */ now) {
       held = now;
       toggle.setAttribute("aria-checked", String(now.enabled));
-      say(fired, `fired ${many(now.fired ?? 0, "time")}`);
+      setText(fired, `fired ${many(now.fired ?? 0, "time")}`);
       fired.classList.toggle("some", Boolean(now.fired));
-      say(error, now.error ?? "");
-      const said = { ...now.match, ...now.params, ...(now.toxicity !== undefined && now.toxicity !== 1 ? { toxicity: now.toxicity } : {}) };
-      say(what, Object.entries(said).map(([key, value]) => `${key} ${typeof value === "object" ? JSON.stringify(value) : value}`).join(" · ") || "everywhere");
+      setText(error, now.error ?? "");
+      const given = { ...now.match, ...now.params, ...(now.toxicity !== undefined && now.toxicity !== 1 ? { toxicity: now.toxicity } : {}) };
+      setText(what, Object.entries(given).map(([key, value]) => `${key} ${typeof value === "object" ? JSON.stringify(value) : value}`).join(" · ") || "everywhere");
     },
   };
 }
@@ -146,13 +146,13 @@ function faultForm(kind, refresh) {
     kind.reaction && h("p", { class: "note" }, h("b", {}, "A real broker: "), kind.reaction),
     fields.map((/** @type {any} */ { parameter, input }) => field(input, parameter.name, parameter.help, parameter.required)),
     !kind.preset && h("fieldset", {}, h("legend", {}, "Only for"), scopes.map(({ scope, input }) => field(input, scope.label)),
-      field(toxicity, "Toxicity", "share of the connections that are hit")),
+      field(toxicity, "Toxicity", "share of the connections that are affected")),
     errors, h("button", { class: "main" }, "Switch it on"));
 }
 
 /** @param {any} input @param {string} label @param {string} [note] @param {boolean} [isRequired] */
 function field(input, label, note, isRequired) {
-  return h("div", { class: "field" }, h("label", { for: input.id }, label, isRequired && h("span", { class: "note" }, " needed")), input, note && h("span", { class: "note" }, note));
+  return h("div", { class: "field" }, h("label", { for: input.id }, label, isRequired && h("span", { class: "note" }, " required")), input, note && h("span", { class: "note" }, note));
 }
 
 /** @param {any} kind @param {any} parameter */

@@ -2,13 +2,13 @@
 /** The metadata log: records by offset, newest on top, decoded; older ones are fetched on request. */
 import { get } from "../api.js";
 import { Detail, copyButton, facts } from "../detail.js";
-import { announce, h, many, number, say } from "../dom.js";
+import { announce, h, many, number, setText } from "../dom.js";
 import { jsonView } from "../json_view.js";
 import { VirtualList } from "../virtual_list.js";
 
 const PAGE = 500;
 const KEPT_MAX = 10_000;
-/** What an idle controller writes all the time is left out unless it is asked for. */
+/** Records that an idle controller writes all the time are hidden by default. */
 const BUT_NO_OPS = "!NoOpRecord";
 
 const COLUMNS = [
@@ -42,7 +42,7 @@ export function metadataLogPanel() {
     h("option", { value: BUT_NO_OPS }, "All but NoOpRecord"), h("option", { value: "" }, "All types"));
   const from = h("input", { class: "short", inputmode: "numeric", placeholder: "Go to offset", "aria-label": "Go to offset",
     onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && goTo(Number(from.value)) });
-  const older = h("button", { type: "button", onclick: () => loadOlder().catch(told) }, "Older");
+  const older = h("button", { type: "button", onclick: () => loadOlder().catch(showError) }, "Older");
   const count = h("span", { class: "count", role: "status", "aria-live": "off" });
   const detail = new Detail("Record", () => { list.release(); list.element.focus(); });
   const list = new VirtualList({
@@ -64,7 +64,7 @@ export function metadataLogPanel() {
     }
     const oldest = records.at(-1)?.offset ?? 0;
     older.disabled = !hasOlder();
-    say(count, `${shown.length === records.length ? many(shown.length, "record") : `${number(shown.length)} of ${many(records.length, "record")}`}`
+    setText(count, `${shown.length === records.length ? many(shown.length, "record") : `${number(shown.length)} of ${many(records.length, "record")}`}`
       + (records.length ? ` · offsets ${number(oldest)} to ${number(records[0].offset)} of ${number(endOffset)}` : ""));
   }
 
@@ -84,7 +84,7 @@ export function metadataLogPanel() {
     draw();
   }
 
-  /** What a snapshot replaced is gone, so the log need not begin at 0. */
+  /** Records that a snapshot replaced are gone, so the log may not begin at 0. */
   const hasOlder = () => records.length > 0 && records.length < KEPT_MAX && !isAll && records.at(-1).offset > 0;
 
   async function loadOlder() {
@@ -105,7 +105,7 @@ export function metadataLogPanel() {
       list.activate(at);
       list.element.focus();
     } catch (problem) {
-      told(problem);
+      showError(problem);
     }
   }
 
@@ -121,4 +121,4 @@ export function metadataLogPanel() {
 }
 
 /** @param {unknown} problem */
-const told = (problem) => announce(String(problem), "bad");
+const showError = (problem) => announce(String(problem), "bad");

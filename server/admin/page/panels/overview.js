@@ -3,7 +3,7 @@
 import { get, send } from "../api.js";
 import { Chart } from "../chart.js";
 import { facts } from "../detail.js";
-import { announce, clockTime, eachOf, fill, h, many, number, say } from "../dom.js";
+import { announce, clockTime, eachOf, fill, h, many, number, setText } from "../dom.js";
 import { seen } from "../requests_seen.js";
 import { stateOf } from "./brokers.js";
 
@@ -13,7 +13,7 @@ const FEW = 120;
 
 export function overviewPanel() {
   const rate = new Chart("Requests", "per second");
-  const latency = new Chart("Answer time", "ms, without Fetch, which waits on purpose");
+  const latency = new Chart("Answer time", "ms, without Fetch, which waits for records");
   const map = brokerMap();
   const quorum = quorumCard();
   const clock = clockCard();
@@ -124,7 +124,7 @@ function brokerMap() {
   };
 }
 
-/** Each API over the last minute: how often, how long. */
+/** Rate and latency of each API over the last minute. */
 function apiCard() {
   const rows = h("tbody", {});
   const render = tableRows(rows, ({ api, rate, p50, p99, refused }) => [api, number(rate), number(p50), number(p99), number(refused)], ({ api }) => api);
@@ -157,7 +157,7 @@ const tableHead = (...names) => h("thead", {}, h("tr", {}, names.map((name) => h
 function tableRows(body, cellsOf, keyOf) {
   return eachOf(body, keyOf, (item) => {
     const cells = cellsOf(item).map(() => h("td", {}));
-    return { element: h("tr", {}, cells), update: (now) => cellsOf(now).forEach((value, at) => say(cells[at], String(value))) };
+    return { element: h("tr", {}, cells), update: (now) => cellsOf(now).forEach((value, at) => setText(cells[at], String(value))) };
   });
 }
 
@@ -184,7 +184,7 @@ function clockCard() {
   const advance = async (/** @type {number} */ by) => {
     try {
       await send("POST", "v1/clock/advance", { ms: by });
-      announce(`The clock is ${number(by)} ms further on.`);
+      announce(`The clock was advanced by ${number(by)} ms.`);
       show(await get("v1/clock"));
     } catch (problem) {
       announce(String(problem), "bad");
@@ -194,8 +194,8 @@ function clockCard() {
     h("label", { for: "advance-ms" }, "Advance by"), ms, "ms", h("button", { class: "main" }, "Advance"),
     STEPS_MS.map((step) => h("button", { type: "button", onclick: () => advance(step) }, `+${step >= 1000 ? `${step / 1000} s` : `${step} ms`}`)));
   function show(/** @type {any} */ clock) {
-    say(now, clockTime(clock.nowMs));
-    say(note, clock.virtual ? "A virtual clock: it stands still until it is advanced." : "The machine's clock.");
+    setText(now, clockTime(clock.nowMs));
+    setText(note, clock.virtual ? "A virtual clock: it only moves when it is advanced." : "The system clock.");
     form.hidden = !clock.virtual;
   }
   return { element: h("section", { class: "box", "aria-label": "Clock" }, h("header", {}, h("h3", {}, "Clock")), now, note, form), show };

@@ -1,8 +1,8 @@
 // @ts-check
-/** Live requests: who asked what, who answered and why; newest on top. */
+/** Live requests: client, API, who answered and why; newest on top. */
 import { get, request } from "../api.js";
 import { Detail, copyButton, facts } from "../detail.js";
-import { announce, clockTime, fill, h, many, number, say } from "../dom.js";
+import { announce, clockTime, fill, h, many, number, setText } from "../dom.js";
 import { jsonView } from "../json_view.js";
 import { answeredBy, isStubbed, lineKey, seen } from "../requests_seen.js";
 import { VirtualList } from "../virtual_list.js";
@@ -70,7 +70,7 @@ export function requestsPanel() {
     paused = on ? seen.lines.slice() : null;
     totalAtPause = seen.total;
     pause.setAttribute("aria-pressed", String(Boolean(on)));
-    say(pause, on ? "Go on" : "Pause");
+    setText(pause, on ? "Resume" : "Pause");
     draw();
   }
 
@@ -87,10 +87,10 @@ export function requestsPanel() {
     list.show(lines, Math.max(0, added));
     filters.offer(all);
     const waiting = paused ? seen.total - totalAtPause : 0;
-    say(count, [
+    setText(count, [
       lines.length === all.length ? many(lines.length, "line") : `${number(lines.length)} of ${many(all.length, "line")}`,
-      found && "whose bodies match",
-      waiting && `${number(waiting)} came since`,
+      found && "with matching bodies",
+      waiting && `${number(waiting)} new`,
     ].filter(Boolean).join(" · "));
   }
 
@@ -117,7 +117,7 @@ export function requestsPanel() {
     }
   }
 
-  const clear = h("button", { type: "button", class: "minor", title: "Forget the lines, here and in the journal", onclick: async () => {
+  const clear = h("button", { type: "button", class: "minor", title: "Clear the lines, here and in the journal", onclick: async () => {
     await request("v1/requests", { method: "DELETE" });
     found = null;
     seen.clear();
@@ -146,7 +146,7 @@ function makeFilters(onChange) {
   };
   return {
     elements: [api, by, client, broker],
-    /** What the controls ask for now. @returns {(line: Line) => boolean} */
+    /** The current filter. @returns {(line: Line) => boolean} */
     matching() {
       const [wantedApi, wantedBy, wantedClient, wantedBroker] = [api.value, by.value, client.value, broker.value.trim()];
       return (line) => (!wantedApi || line.api === wantedApi)
@@ -155,7 +155,7 @@ function makeFilters(onChange) {
         && (!wantedBy || wantedBy === answeredBy(line) || (wantedBy === "stub" && isStubbed(line))
           || (wantedBy === "unmatched" && line.unmatched) || (wantedBy === "failed" && line.failure !== null));
     },
-    /** Offer what newer lines have. @param {Line[]} lines */
+    /** Add the options of newer lines. @param {Line[]} lines */
     offer(lines) {
       for (let at = lines.length - 1; at >= 0 && lines[at].id > offeredId; at--) {
         add("api", api, lines[at].api);

@@ -1,21 +1,21 @@
 // @ts-check
-/** The stubs in the way, how often each was met, and a place to write one as JSON. */
+/** The active stubs with their counts, and an editor for a stub as JSON. */
 import { Problem, get, send } from "../api.js";
 import { jsonView } from "../json_view.js";
-import { announce, eachOf, fill, h, many, number, say } from "../dom.js";
+import { announce, eachOf, fill, h, many, number, setText } from "../dom.js";
 
 const EXAMPLE = { match: { api: "BrokerHeartbeat", brokerId: 1 }, trigger: { times: 2 }, actions: [{ injectError: "NOT_CONTROLLER" }] };
 
 /** @type {any} */
 let draft = null;
 
-/** Go to the stubs with this one begun. @param {any} stub */
+/** Open the stubs panel with this stub in the editor. @param {any} stub */
 export function draftStub(stub) {
   draft = stub;
   location.hash = "#stubs";
 }
 
-/** A match, trigger or action in words: `api BrokerHeartbeat · where wantFence true`. @param {any} tree @returns {string} */
+/** A match, trigger or action as text: `api BrokerHeartbeat · where wantFence true`. @param {any} tree @returns {string} */
 function inWords(tree, between = " · ") {
   return Object.entries(tree ?? {}).map(([name, value]) => {
     if (value === true && between === " · ") return name;
@@ -29,7 +29,7 @@ export function stubsPanel() {
   const count = h("span", { class: "count", role: "status", "aria-live": "off" });
   const scenarios = h("div", { class: "scenarios" });
   const recordings = h("div", { class: "scenarios" });
-  const strict = h("button", { type: "button", role: "switch", class: "switch", "aria-label": "Strict: mark requests that no stub is about",
+  const strict = h("button", { type: "button", role: "switch", class: "switch", "aria-label": "Strict: mark requests that no stub matches",
     onclick: () => attempt(send("PATCH", "v1/settings", { strict: strict.getAttribute("aria-checked") !== "true" }), refresh) });
   const search = h("input", { type: "search", placeholder: "Search  /", "aria-label": "Search stubs", oninput: () => draw() });
   const editor = makeEditor(refresh, (id) => stubs.some((stub) => stub.id === id));
@@ -40,7 +40,7 @@ export function stubsPanel() {
   function draw() {
     const words = search.value.trim().toLowerCase();
     render(stubs.filter((stub) => !words || JSON.stringify(stub).toLowerCase().includes(words)));
-    say(count, stubs.length ? `${many(stubs.length, "stub")} · ${number(stubs.filter((stub) => !stub.calls).length)} not met yet`
+    setText(count, stubs.length ? `${many(stubs.length, "stub")} · ${number(stubs.filter((stub) => !stub.calls).length)} not called yet`
       : "No stubs: the controller answers everything itself.");
   }
 
@@ -54,15 +54,15 @@ export function stubsPanel() {
     const { scenarios: states } = await get("v1/scenarios");
     const { strict: isStrict } = await get("v1/settings");
     strict.setAttribute("aria-checked", String(isStrict));
-    const { recordings: heard } = await get("v1/recordings");
-    fill(recordings, heard.length > 0 && h("h3", {}, "Recordings"), heard.map((/** @type {any} */ one) => h("span", { class: "tag plain" },
+    const { recordings: recorded } = await get("v1/recordings");
+    fill(recordings, recorded.length > 0 && h("h3", {}, "Recordings"), recorded.map((/** @type {any} */ one) => h("span", { class: "tag plain" },
       `${one.id}: ${one.upstream} at ${one.bootstrap}, ${many(one.requests, "request")}${one.running ? "" : `, ended${one.ended ? `: ${one.ended}` : ""}`}`)));
     fill(scenarios, states.length > 0 && h("h3", {}, "Scenarios"),
       states.map((/** @type {any} */ { name, state }) => h("span", { class: "tag plain" }, `${name}: ${state}`)));
   }
 
   const element = h("section", { class: "panel columns", "aria-label": "Stubs" },
-    h("div", { class: "column" }, h("div", { class: "bar" }, search, strict, h("span", { title: "The controller answers a request that no stub is about, and it counts as unmatched." }, "strict"),
+    h("div", { class: "column" }, h("div", { class: "bar" }, search, strict, h("span", { title: "The controller answers a request that no stub matches, and it counts as unmatched." }, "strict"),
       h("span", { class: "space" }), count), recordings, scenarios, list),
     editor.element);
   return { element, search, refresh, everyMs: 1000, keys: { n: () => editor.begin(EXAMPLE) } };
@@ -94,14 +94,14 @@ function stubCard(stub, refresh, onEdit) {
     element,
     update(/** @type {any} */ now) {
       held = now;
-      say(name, now.name || now.id);
-      say(calls, `met ${many(now.calls, "time")}`);
+      setText(name, now.name || now.id);
+      setText(calls, `called ${many(now.calls, "time")}`);
       calls.classList.toggle("some", Boolean(now.calls));
-      say(match, inWords(now.match) || "every request");
-      say(trigger, [inWords(now.trigger ?? { everyTime: true }), now.priority && `priority ${now.priority}`,
+      setText(match, inWords(now.match) || "every request");
+      setText(trigger, [inWords(now.trigger ?? { everyTime: true }), now.priority && `priority ${now.priority}`,
         now.scenario && `in ${now.scenario.name}`].filter(Boolean).join(" · "));
       if (actions.childElementCount !== now.actions.length) fill(actions, now.actions.map(() => h("span", { class: "tag accent" })));
-      now.actions.forEach((/** @type {any} */ action, /** @type {number} */ at) => say(actions.children[at], inWords(action)));
+      now.actions.forEach((/** @type {any} */ action, /** @type {number} */ at) => setText(actions.children[at], inWords(action)));
       toggle.setAttribute("aria-checked", String(now.enabled !== false));
       toggle.setAttribute("aria-label", `Stub ${now.name || now.id} enabled`);
       remove.setAttribute("aria-label", `Delete stub ${now.name || now.id}`);
@@ -133,7 +133,7 @@ function makeEditor(refresh, isThere) {
       const stub = JSON.parse(text.value);
       if (isThere(stub?.id)) await send("PUT", `v1/stubs/${encodeURIComponent(stub.id)}`, stub);
       else await send("POST", "v1/stubs", stub);
-      announce("The stub is in the way now.");
+      announce("The stub is active.");
       await refresh();
     } catch (problem) {
       text.setAttribute("aria-invalid", "true");
@@ -143,7 +143,7 @@ function makeEditor(refresh, isThere) {
 
   const element = h("form", { class: "column editor", "aria-label": "Write a stub", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); save(); } },
     h("label", { for: "stub-json" }, "A stub as JSON"), text, errors,
-    h("div", { class: "buttons" }, h("button", { class: "main" }, "Put it in the way"), h("span", { class: "note" }, "Ctrl+Enter")));
+    h("div", { class: "buttons" }, h("button", { class: "main" }, "Activate"), h("span", { class: "note" }, "Ctrl+Enter")));
   text.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); save(); }
   });

@@ -1,7 +1,7 @@
 // @ts-check
-/** Topics, and under each its partitions with leader and in-sync replicas; what is under-replicated stands out. */
+/** Topics with their partitions, leaders and in-sync replicas; under-replicated ones are highlighted. */
 import { get } from "../api.js";
-import { h, many, number, say } from "../dom.js";
+import { h, many, number, setText } from "../dom.js";
 import { VirtualList } from "../virtual_list.js";
 
 const NO_LEADER = -1;
@@ -69,7 +69,7 @@ export function topicsPanel() {
     }
     list.show(rows);
     const all = topics.flatMap((topic) => topic.partitions);
-    say(count, [many(topics.length, "topic"), many(all.length, "partition"), `${number(all.filter(isShort).length)} under-replicated`,
+    setText(count, [many(topics.length, "topic"), many(all.length, "partition"), `${number(all.filter(isShort).length)} under-replicated`,
       `${number(all.filter(isLeaderless).length)} leaderless`].join(" · "));
   }
 

@@ -53,20 +53,20 @@ def test_a_preset_gets_a_broker_and_only_when_it_is_named(monkeypatch: pytest.Mo
     assert "hit" not in {step["fault"]["kind"] for step in chaos(seed=1, length_ms=600_000)}
     plan = chaos(seed=1, kinds=["hit"], broker_ids=[4, 5], length_ms=600_000)
     assert {step["fault"]["params"]["brokerId"] for step in plan} == {4, 5}
-    with pytest.raises(ValueError, match="hit must be told brokerId: say broker_ids"):
+    with pytest.raises(ValueError, match="hit requires brokerId: give broker_ids"):
         chaos(seed=1, kinds=["hit"], length_ms=600_000)
 
 
 @pytest.mark.parametrize(
     ("tree", "complaint"),
     [
-        ({}, r"chaos\.seed: it must be said"),
-        ({"seed": "x"}, r"chaos\.seed='x': it is a whole number"),
+        ({}, r"chaos\.seed: is required"),
+        ({"seed": "x"}, r"chaos\.seed='x': must be an integer"),
         ({"seed": 1, "meanIntervallMs": 5}, r"chaos\.meanIntervallMs: .* did you mean meanIntervalMs\?"),
         ({"seed": 1, "meanIntervalMs": 0}, "mean_interval_ms=0"),
         ({"seed": 1, "kinds": ["latancy"]}, "there is no latancy; did you mean latency"),
-        ({"seed": 1, "kinds": []}, "kinds: there must be one"),
-        ({"seed": 1, "targets": []}, "targets: there must be one"),
+        ({"seed": 1, "kinds": []}, "kinds: must not be empty"),
+        ({"seed": 1, "targets": []}, "targets: must not be empty"),
     ],
 )
 def test_chaos_that_cannot_be_is_refused_by_what_is_wrong_with_it(tree: Any, complaint: str) -> None:

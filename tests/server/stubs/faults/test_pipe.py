@@ -34,7 +34,7 @@ def pipe(*faults: Fault) -> Pipe:
 
 
 def run(of: Pipe, until_ms: int = 10**9) -> list[tuple[int, bytes | End]]:
-    """What comes out and when, asked exactly when the pipe wants to be."""
+    """Output chunks with their times, polled exactly when the pipe is due."""
     out: list[tuple[int, bytes | End]] = []
     now_ms = 0
     while now_ms <= until_ms:

@@ -101,13 +101,13 @@ def test_plans_that_are_run_again_and_again_leave_no_faults_behind() -> None:
 @pytest.mark.parametrize(
     ("plan", "complaint"),
     [
-        ({"at": 1}, "a plan is a list of steps"),
-        ([{"at": 1}], r"plan\[0\]: fault: a step must say"),
-        ([latency(at=-1)], r"plan\[0\]: at=-1: it is a time in milliseconds"),
+        ({"at": 1}, "a plan must be a list of steps"),
+        ([{"at": 1}], r"plan\[0\]: fault: a step must name"),
+        ([latency(at=-1)], r"plan\[0\]: at=-1: must be a time in milliseconds"),
         ([latency(), latency(att=1)], r"plan\[1\]: att: a step has no such field; did you mean at\?"),
-        ([latency(duration=5, ramp=6)], "ramp=6: it is longer than the step's duration=5"),
+        ([latency(duration=5, ramp=6)], "ramp=6: must not be longer than the step's duration=5"),
         ([{"fault": {"kind": "x"}}], r"plan\[0\]: fault\.kind='x'"),
-        (["x"], "a step is an object"),
+        (["x"], "a step must be an object"),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused_by_what_is_wrong_with_it(plan: Any, complaint: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mockraft import Controller, Quorum
 from mockraft.server.clock import VirtualClock
-from mockraft.server.controller.quorum import TOPIC_ID
+from mockraft.server.controller.quorum.election_state import TOPIC_ID
 from mockraft.server.state.views import LogDirView
 from mockraft.server.stubs.faults.presets import PRESET_KINDS
 from mockraft.wire import error_codes, uuids
@@ -137,7 +137,7 @@ async def test_a_node_is_elected() -> None:
     async with Quorum(3) as quorum:
         leader = await quorum.wait_for_leader()
         other = next(node for node in quorum.node_ids if node != leader)
-        with pytest.raises(ValueError, match="node 7 does not run"):
+        with pytest.raises(ValueError, match="node 7 is not running"):
             quorum.double.script.faults.add("elect", node_id=7)
         quorum.double.script.faults.add("elect", node_id=other)
         assert quorum.node(other).controller.raft.epoch > 1
@@ -195,13 +195,13 @@ async def test_a_fenced_broker_stays_fenced_while_it_asks_not_to_be(broker: Brok
 async def test_a_preset_says_itself_whether_it_met_anything_and_its_stubs_do_not(broker: Broker) -> None:
     with Switch(broker, "fence", broker_id=1) as fence, Switch(broker, "throttle") as throttle:
         script = broker.controller.double.script
-        assert script.rack.unused() == []
+        assert script.stubs.unused() == []
         assert (fence.fired, script.faults.unfired()) == (1, [throttle])
 
 
 async def test_a_broker_that_is_not_registered_yet_is_fenced_when_it_is(broker: Broker) -> None:
     with Switch(broker, "fence", broker_id=4):
-        assert [stub.match.broker_id for stub in broker.controller.double.script.rack.stubs] == [4]
+        assert [stub.match.broker_id for stub in broker.controller.double.script.stubs.stubs] == [4]
 
 
 async def test_a_broker_is_unfenced_without_asking(broker: Broker) -> None:
@@ -302,7 +302,7 @@ async def test_presets_add_up_and_a_reset_takes_all_of_them_away(broker: Broker)
     faults.add("stale_broker_epoch", broker_id=1)
     assert (await broker.heartbeat()).error_code == error_codes.STALE_BROKER_EPOCH
     broker.controller.double.reset()
-    assert broker.controller.double.script.rack.stubs == []
+    assert broker.controller.double.script.stubs.stubs == []
     assert (await broker.heartbeat()).error_code == 0
 
 
@@ -342,4 +342,4 @@ async def test_presets_that_a_quorum_begins_with_are_in_force_once_it_has_a_lead
     added = [faults.add("inconsistent_cluster_id"), faults.add("fence", broker_id=1)]
     async with quorum:
         assert [fault.error for fault in added] == [None, None]
-        assert len(quorum.double.script.rack.stubs) == 2
+        assert len(quorum.double.script.stubs.stubs) == 2

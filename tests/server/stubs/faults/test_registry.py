@@ -27,7 +27,7 @@ class Wire:
 
 
 class Preset:
-    """What a preset did."""
+    """Effects of a preset."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -90,21 +90,21 @@ def test_what_a_fault_says_of_itself_makes_the_same_fault() -> None:
         ({"kind": "latancy"}, "kind='latancy': there is no such kind of fault; did you mean latency?"),
         ({}, "kind=None"),
         ({"kind": "latency", "params": {"latencyms": 1}}, "params.latencyms: latency has no such parameter"),
-        ({"kind": "latency", "params": {"latencyMs": -1}}, "params.latencyMs=-1: it is at least 0"),
-        ({"kind": "latency", "params": {"latencyMs": "1"}}, "params.latencyMs='1': it is an int"),
-        ({"kind": "latency", "params": {"latencyMs": True}}, "params.latencyMs=True: it is an int"),
-        ({"kind": "latency", "params": {"direction": "sideways"}}, "it is one of upstream, downstream, both"),
-        ({"kind": "corrupt", "params": {"probability": 2}}, "params.probability=2: it is at most 1"),
+        ({"kind": "latency", "params": {"latencyMs": -1}}, "params.latencyMs=-1: must be at least 0"),
+        ({"kind": "latency", "params": {"latencyMs": "1"}}, "params.latencyMs='1': must be an int"),
+        ({"kind": "latency", "params": {"latencyMs": True}}, "params.latencyMs=True: must be an int"),
+        ({"kind": "latency", "params": {"direction": "sideways"}}, "must be one of upstream, downstream, both"),
+        ({"kind": "corrupt", "params": {"probability": 2}}, "params.probability=2: must be at most 1"),
         ({"kind": "latency", "params": []}, None),
-        ({"kind": "latency", "params": [1]}, "params=[1]: it is an object"),
+        ({"kind": "latency", "params": [1]}, "params=[1]: must be an object"),
         ({"kind": "latency", "match": {"clientID": "x"}}, "match.clientID: a fault of connections has no such scope"),
-        ({"kind": "latency", "match": {"brokerId": "1"}}, "match.brokerId='1': it is a number or a list of them"),
-        ({"kind": "latency", "toxicity": 1.5}, "toxicity=1.5: it is the share"),
-        ({"kind": "latency", "seed": "x"}, "seed='x': it is a whole number"),
-        ({"kind": "latency", "enabled": "yes"}, "enabled='yes': it is true or false"),
+        ({"kind": "latency", "match": {"brokerId": "1"}}, "match.brokerId='1': must be a number or a list of them"),
+        ({"kind": "latency", "toxicity": 1.5}, "toxicity=1.5: must be the share"),
+        ({"kind": "latency", "seed": "x"}, "seed='x': must be an integer"),
+        ({"kind": "latency", "enabled": "yes"}, "enabled='yes': must be true or false"),
         ({"kind": "latency", "sead": 1}, "sead: a fault has no such field; did you mean seed?"),
-        ({"kind": "latency", "id": 4}, "id=4: it is a text"),
-        ("latency", "a fault is an object, not 'latency'"),
+        ({"kind": "latency", "id": 4}, "id=4: must be a text"),
+        ("latency", "a fault must be an object, not 'latency'"),
     ],
 )
 def test_a_fault_that_cannot_be_is_refused_by_what_is_wrong_with_it(tree: Any, complaint: str | None) -> None:
@@ -146,10 +146,10 @@ def test_sockets_look_again_whenever_toxics_change(faults: Faults) -> None:
     before = wire.looks
     fault = faults.add("latency", broker_id=1)
     assert faults.toxics == (fault,)
-    assert faults.heeds_speech
+    assert faults.heeds_requests
     faults.enable(fault.id, False)
     assert not faults.toxics
-    assert not faults.heeds_speech
+    assert not faults.heeds_requests
     faults.enable(fault.id)
     faults.remove(fault.id)
     assert wire.looks == before + 4
@@ -164,7 +164,7 @@ def test_a_fault_is_changed_where_it_is(faults: Faults) -> None:
     assert faults.active == []
     with pytest.raises(ValueError, match=r"params\.latencyMs=-5"):
         faults.change_json(fault.id, {"params": {"latencyMs": -5}})
-    with pytest.raises(ValueError, match="kind: it cannot be changed"):
+    with pytest.raises(ValueError, match="kind: cannot be changed"):
         faults.change_json(fault.id, {"kind": "down"})
     assert fault.params["latency_ms"] == 20
 
@@ -186,7 +186,7 @@ def test_a_preset_is_put_in_force_and_taken_back(faults: Faults, preset: Preset)
 
 
 def test_a_preset_that_must_be_told_something_says_so(faults: Faults, preset: Preset) -> None:
-    with pytest.raises(ValueError, match=r"params\.brokerId: fence must be told it \(the broker\)"):
+    with pytest.raises(ValueError, match=r"params\.brokerId: fence requires it \(the broker\)"):
         faults.add("fence")
     with pytest.raises(ValueError, match="match: fence is no toxic of connections"):
         faults.add_json({"kind": "fence", "params": {"brokerId": 1}, "match": {"node": 1}})
@@ -216,7 +216,7 @@ def test_a_preset_that_waited_in_vain_says_why(preset: Preset) -> None:
     preset.breaks = True
     faults.double = object()  # type: ignore[assignment]
     faults.begin(0)
-    assert fault.to_json()["error"] == "it could not be switched on: there is no broker 9"
+    assert fault.to_json()["error"] == "could not be switched on: there is no broker 9"
 
 
 async def test_a_preset_that_cannot_be_switched_on_leaves_nothing_behind() -> None:
@@ -224,7 +224,7 @@ async def test_a_preset_that_cannot_be_switched_on_leaves_nothing_behind() -> No
         controller.double.state.resign()
         with pytest.raises(RuntimeError, match="no controller is active"):
             controller.double.script.faults.add("fence", broker_id=1)
-        assert controller.double.script.rack.stubs == []
+        assert controller.double.script.stubs.stubs == []
         assert controller.double.script.faults.all == []
 
 
@@ -239,7 +239,7 @@ async def test_reset_takes_all_faults_away_though_one_cannot_be_taken_back() -> 
         double.script.faults.add("not_controller")
         with pytest.raises(RuntimeError, match="stuck"):
             double.reset()
-        assert (double.script.faults.all, double.script.rack.stubs) == ([], [])
+        assert (double.script.faults.all, double.script.stubs.stubs) == ([], [])
 
 
 def stuck() -> None:

@@ -1,0 +1,166 @@
+"""A disk with injected faults: dead, full, slow, flaky or with flipped bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import random
+
+from mockraft.brokers.disks.disk import Disk, Space
+
+
+class FailingDisk:
+    """A wrapper around another disk, transparent until a fault is set; see `Disk` and the methods `fail` to `heal`.
+
+    Its behaviour depends only on the calls made and on the seed, never on the clock.
+    """
+
+    __slots__ = ("_bad", "_chance", "_disk", "_error", "_is_full", "_probability", "root", "slow_ms")
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self.root = disk.root
+        self.slow_ms = 0.0
+        self._error = 0
+        self._bad: dict[str, int] = {}
+        self._is_full = False
+        self._probability = 0.0
+        self._chance: random.Random | None = None
+
+    @property
+    def is_failing(self) -> bool:
+        """True if a fault that is set can make an operation fail now."""
+        return bool(self._error or self._bad or self._is_full or self._probability)
+
+    def fail(self, error: int = errno.EIO) -> None:
+        """Let every operation fail with this errno."""
+        self._error = error
+
+    def fail_file(self, name: str, error: int = errno.EIO) -> None:
+        """Let every operation on this file, or in this directory, fail with this errno."""
+        self._bad[name] = error
+
+    def fill(self) -> None:
+        """Let writes fail with ENOSPC; other operations still work."""
+        self._is_full = True
+
+    def slow(self, ms: float) -> None:
+        """Let `ready` take this long."""
+        self.slow_ms = ms
+
+    def flaky(self, probability: float, seed: int = 0) -> None:
+        """Let each operation fail with EIO with this probability, the same ones for the same seed."""
+        if not 0 <= probability <= 1:
+            raise ValueError(f"probability {probability} is not between 0 and 1")
+        self._probability = probability
+        self._chance = random.Random(seed)
+
+    def corrupt(self, name: str, position: int | None = None, count: int = 1) -> None:
+        """Flip all bits of `count` bytes of a file, in its middle unless `position` is given. ValueError when empty.
+
+        The change is immediate and permanent: `heal` does not undo it.
+        """
+        data = bytearray(self._disk.read(name))
+        at = len(data) // 2 if position is None else position
+        if not 0 <= at < len(data):
+            raise ValueError(f"{name} has {len(data)} bytes, none at {at} to corrupt")
+        for index in range(at, min(at + count, len(data))):
+            data[index] ^= 0xFF
+        self._disk.replace(name, bytes(data))
+
+    def heal(self) -> None:
+        """Remove all faults."""
+        self._error = 0
+        self._bad.clear()
+        self._is_full = False
+        self._probability = self.slow_ms = 0.0
+        self._chance = None
+
+    async def ready(self) -> None:
+        """Wait until the disk takes the next operation; other tasks run meanwhile."""
+        if self.slow_ms:
+            await asyncio.sleep(self.slow_ms / 1000)
+        await self._disk.ready()
+
+    def names(self, under: str = "") -> list[str]:
+        """Return the names directly under a directory, sorted."""
+        self._check(under)
+        return self._disk.names(under)
+
+    def exists(self, name: str) -> bool:
+        """Return True if there is a file or directory of this name."""
+        self._check(name)
+        return self._disk.exists(name)
+
+    def size(self, name: str) -> int:
+        """Return the bytes of a file."""
+        self._check(name)
+        return self._disk.size(name)
+
+    def read(self, name: str, offset: int = 0, size: int = -1) -> bytes:
+        """Return part of a file."""
+        self._check(name)
+        return self._disk.read(name, offset, size)
+
+    def append(self, name: str, data: bytes) -> None:
+        """Append to a file. Writes all of the data or none."""
+        self._check(name, needs_space=True)
+        self._disk.append(name, data)
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Replace the content of a file."""
+        self._check(name, needs_space=True)
+        self._disk.replace(name, data)
+
+    def truncate(self, name: str, size: int) -> None:
+        """Cut a file to this size."""
+        self._check(name)
+        self._disk.truncate(name, size)
+
+    def sync(self, name: str) -> None:
+        """Force a file, or the names in a directory, to the disk."""
+        self._check(name)
+        self._disk.sync(name)
+
+    def make_dir(self, name: str) -> None:
+        """Create a directory."""
+        self._check(name, needs_space=True)
+        self._disk.make_dir(name)
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a file or directory atomically."""
+        self._check(old)
+        self._disk.rename(old, new)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a directory with all that is in it."""
+        self._check(name)
+        self._disk.remove(name)
+
+    def space(self) -> Space:
+        """Return the size of the volume and the free space."""
+        self._check("")
+        found = self._disk.space()
+        return found._replace(usable_bytes=0) if self._is_full else found
+
+    def lock(self) -> None:
+        """Lock the directory for this process."""
+        self._check(".lock")
+        self._disk.lock()
+
+    def close(self) -> None:
+        """Release files and lock, whatever faults are set."""
+        self._disk.close()
+
+    def _check(self, name: str, *, needs_space: bool = False) -> None:
+        number = self._error
+        for bad, error in self._bad.items():
+            if name == bad or name.startswith(f"{bad}/"):
+                number = number or error
+        if not number and self._chance is not None and self._chance.random() < self._probability:
+            number = errno.EIO
+        if not number and needs_space and self._is_full:
+            number = errno.ENOSPC
+        if number:
+            raise OSError(number, os.strerror(number), f"{self.root}/{name}" if name else self.root)

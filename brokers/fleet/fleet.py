@@ -1,0 +1,105 @@
+"""Several simulated brokers in this process, and the lookup of the cluster id that is needed to start them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from mockraft.brokers.broker import SimulatedBroker
+from mockraft.brokers.config import draw_config
+from mockraft.brokers.lifecycle import BrokerState
+from mockraft.wire import client, error_codes, messages
+from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+_CONTROLLERS = 2
+_LOG_DIRS = 2
+
+
+class Fleet:
+    """Brokers that were started together, in the order of their ids."""
+
+    def __init__(self, brokers: Sequence[SimulatedBroker]) -> None:
+        self.brokers = list(brokers)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address list for clients, host:port with commas between. Raises RuntimeError when no broker serves
+        clients.
+        """
+        return ",".join(broker.bootstrap_servers for broker in self.brokers)
+
+    async def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
+        """Wait until all are in `state`. Raises TimeoutError, or RuntimeError when one stopped before."""
+        await asyncio.gather(*(broker.wait_until(state, timeout_ms) for broker in self.brokers))
+
+    async def shut_down(self, timeout_ms: int = 10_000) -> None:
+        """Shut all down in a controlled way; a broker without permission after `timeout_ms` stops without it."""
+        await asyncio.gather(*(broker.shut_down(timeout_ms) for broker in self.brokers))
+
+
+async def start_brokers(
+    bootstrap: Sequence[tuple[str, int]],
+    cluster_id: str,
+    count: int,
+    *,
+    first_id: int = 1,
+    log_dirs_per_broker: int = _LOG_DIRS,
+    racks: Sequence[str | None] = (None,),
+    chance: random.Random | None = None,
+    security: ClientSecurity | None = None,
+    messages: Any = messages,
+    client_port: int | None = None,
+) -> Fleet:
+    """Start `count` simulated brokers with ids from `first_id` on; registration continues in the background.
+
+    `bootstrap` are the controllers' (host, port). `racks` are assigned round-robin. Ids are drawn from `chance`: the
+    same seed gives the same brokers again. `client_port` is the client port of the first broker, the others use the
+    following ports; 0 takes any free ports, None serves no clients. Raises ListenerError when a port is not available.
+    """
+    drawn_from = chance or random.Random()
+    brokers = []
+    for broker_id in range(first_id, first_id + count):
+        paths = tuple(f"/simulated/broker-{broker_id}/d{n}" for n in range(log_dirs_per_broker))
+        rack = racks[(broker_id - first_id) % len(racks)]
+        config = draw_config(
+            broker_id,
+            cluster_id,
+            tuple(bootstrap),
+            drawn_from,
+            log_dir_paths=paths,
+            rack=rack,
+            security=security,
+            messages=messages,
+            serve_clients=client_port is not None,
+            port=client_port + broker_id - first_id if client_port else None,
+        )
+        brokers.append(SimulatedBroker(config))
+    try:
+        for broker in brokers:
+            broker.start()
+    except BaseException:
+        await asyncio.gather(*(broker.kill() for broker in brokers))
+        raise
+    return Fleet(brokers)
+
+
+async def fetch_cluster_id(
+    bootstrap: tuple[str, int], timeout_ms: int = 5_000, security: ClientSecurity | None = None
+) -> str:
+    """Request the cluster id from a controller (DescribeCluster with endpoint type 2, metadata.version 15 and above).
+
+    Raises ConnectionError when no controller answers, LookupError when the controller refuses.
+    """
+    connection = await client.connect(
+        *bootstrap, client_id="mockraft", connect_timeout_ms=timeout_ms, security=security
+    )
+    try:
+        response = await connection.send(DescribeClusterRequest(endpoint_type=_CONTROLLERS), timeout_ms=timeout_ms)
+    finally:
+        await connection.close()
+    if response.error_code != error_codes.NONE:
+        raise LookupError(f"the controller did not return its cluster id: {error_codes.name(response.error_code)}")
+    return str(response.cluster_id)

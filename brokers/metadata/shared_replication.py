@@ -1,0 +1,129 @@
+"""One replica of the metadata log that many simulated brokers of a process read together.
+
+Each of N real brokers fetches every record of the others: 2·N·N records for a starting fleet, 2·10⁸ for ten thousand.
+Sharing one observer leaves N registrations and heartbeats, which is the load of a large cluster on a controller. This
+differs from Kafka: the controller sees one reader without a replica id (-1) instead of N observers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+
+from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.metadata.observer import Endpoint, FatalError, Observer
+from mockraft.brokers.metadata.replication import Replication, decoder
+from mockraft.brokers.metadata.shared_view import RegistrationChanged, SharedView
+from mockraft.brokers.outage import Outage
+from mockraft.wire.errors import WireError
+
+NOBODY = -1
+"""The replica id of a reader that is no replica (Kafka's LeaderState ignores its fetches)."""
+
+_log = logging.getLogger(__name__)
+
+
+class SharedReplication:
+    """Replicates for the brokers with these ids, from :meth:`start` to :meth:`close`.
+
+    `config` gives the controllers; its ids are unused. `on_change` is notified of changed registrations. An error that
+    would end a real broker's process ends all sharing brokers: `fault` is that error. Their channels share its
+    `outage`.
+    """
+
+    def __init__(
+        self, config: BrokerConfig, broker_ids: Iterable[int], on_change: RegistrationChanged | None = None
+    ) -> None:
+        self.view = SharedView(broker_ids, on_change)
+        self.observer = Observer(
+            NOBODY,
+            config.cluster_id,
+            config.metadata_directory_id,
+            self.view,
+            config.controller_listener_name,
+            decoder(config),
+        )
+        self.fault: Exception | None = None
+        self.replication = Replication(config, self.observer, self._advanced, "fleet")
+        self.outage = Outage()
+        self._members: dict[int, Membership] = {}
+        self._controller: tuple[Endpoint | None, int] = (None, -1)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start to fetch. Needs a running event loop."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """Stop fetching and close every connection."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        await self.replication.close()
+
+    def member(self, broker_id: int, advanced: Callable[[], None], failed: Callable[[Exception], None]) -> Membership:
+        """Return the replication of one broker, which is notified of its records as if it fetched for itself."""
+        return Membership(self, broker_id, advanced, failed)
+
+    async def _run(self) -> None:
+        try:
+            await self.replication.run()
+        except (FatalError, WireError) as error:
+            _log.error("the shared metadata log: fatal: %s", error)
+            self.fault = error
+            for member in list(self._members.values()):
+                member.failed(error)
+
+    def _advanced(self) -> None:
+        leader = self.observer.leader
+        controller = (leader.endpoint if leader else None, len(self.observer.voters))
+        concerned = self.view.take_concerned()
+        if controller != self._controller:
+            self._controller = controller
+            concerned = tuple(self._members)
+        for broker_id in concerned:
+            if member := self._members.get(broker_id):
+                member.advanced()
+
+
+class Membership:
+    """One broker's part of a shared replication, in the place of a `Replication` of its own."""
+
+    __slots__ = ("_shared", "advanced", "broker_id", "failed")
+
+    def __init__(
+        self,
+        shared: SharedReplication,
+        broker_id: int,
+        advanced: Callable[[], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self._shared = shared
+        self.broker_id = broker_id
+        self.advanced = advanced
+        self.failed = failed
+
+    @property
+    def fetches(self) -> int:
+        """Number of responses that the shared replication processed."""
+        return self._shared.replication.fetches
+
+    @property
+    def note(self) -> str:
+        """The reason why the last response was not useful, empty when it was."""
+        return self._shared.replication.note
+
+    async def run(self) -> None:
+        """Subscribe to the log, including what is in it already. Raises the error that ended the shared replication."""
+        if self._shared.fault is not None:
+            raise self._shared.fault
+        self._shared._members[self.broker_id] = self
+        self.advanced()
+
+    async def close(self) -> None:
+        """Unsubscribe."""
+        if self._shared._members.get(self.broker_id) is self:
+            del self._shared._members[self.broker_id]

@@ -1,0 +1,98 @@
+"""Entry point of differential fuzzing: two addresses in, a report and its text out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
+
+from mockraft.conformance.fuzz.run import Finding, Pair, Report, fuzz, replay
+from mockraft.conformance.fuzz.side import Side
+from mockraft.conformance.fuzz.steps import Step
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+CONTROLLERS = 2
+
+
+def run(
+    bootstrap: str,
+    against: str,
+    *,
+    seed: int = 1,
+    steps: int = 1000,
+    cluster_id: str | None = None,
+    against_cluster_id: str | None = None,
+    on_steps: Callable[[int], None] = lambda _: None,
+) -> Report:
+    """Fuzz two new controllers, each at host:port; `on_steps` is called with the number of finished steps.
+
+    Raises OSError if there is none, ValueError for one that is not new or does not describe its cluster id,
+    RuntimeError for one that cannot be reset to an empty world.
+    """
+    with ExitStack() as stack:
+        pair = _pair(stack, bootstrap, against, cluster_id, against_cluster_id)
+        report = fuzz(pair, seed, steps, on_steps)
+        pair.end()
+    return report
+
+
+def run_again(
+    bootstrap: str,
+    against: str,
+    steps: Iterable[Step],
+    *,
+    cluster_id: str | None = None,
+    against_cluster_id: str | None = None,
+) -> Report:
+    """Replay these steps in an empty world; errors as for `run`."""
+    taken = list(steps)
+    with ExitStack() as stack:
+        pair = _pair(stack, bootstrap, against, cluster_id, against_cluster_id)
+        found = replay(pair, 0, taken)
+        pair.end()
+    if found is None:
+        return Report(len(taken))
+    number, difference = found
+    return Report(number + 1, Finding(None, number + 1, difference, taken))
+
+
+def text_of(finding: Finding) -> str:
+    """Return the difference and the steps that show it, one line of JSON each."""
+    difference = finding.difference
+    lines = [f"{difference.api} differs in {difference.path}"]
+    lines += [f"  first   {json.dumps(difference.ours, ensure_ascii=False)}"]
+    lines += [f"  second  {json.dumps(difference.theirs, ensure_ascii=False)}"]
+    drawn = "" if finding.seed is None else f" of seed {finding.seed}"
+    lines += [f"after {len(finding.steps)} of the {finding.step} steps{drawn}:"]
+    return "\n".join([*lines, *lines_of(finding.steps)])
+
+
+def lines_of(steps: Iterable[Step]) -> list[str]:
+    """Return the steps, one line of JSON each; `steps_of` parses them."""
+    return [json.dumps(step.to_json(), ensure_ascii=False) for step in steps]
+
+
+def steps_of(text: str) -> list[Step]:
+    """Parse steps from lines of JSON. Raises ValueError for anything else."""
+    try:
+        return [Step.from_json(json.loads(line)) for line in text.splitlines() if line.strip()]
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"no step: {error}") from None
+
+
+def _pair(stack: ExitStack, one: str, other: str, one_id: str | None, other_id: str | None) -> Pair:
+    sides = []
+    for name, address, cluster_id in (("the first", one, one_id), ("the second", other, other_id)):
+        side = stack.enter_context(closing(Side(name, address, cluster_id or "")))
+        if not cluster_id:
+            side.cluster_id = _cluster_id(side)
+            side.own_texts[side.cluster_id] = "$cluster"
+        sides.append(side)
+    return Pair(*sides)
+
+
+def _cluster_id(side: Side) -> str:
+    answer = side.request(DescribeClusterRequest(endpoint_type=CONTROLLERS), 1)
+    if answer.error_code:
+        raise ValueError(f"{side.name} does not return its cluster id (error {answer.error_code}): give it")
+    return str(answer.cluster_id)

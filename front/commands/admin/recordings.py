@@ -1,0 +1,123 @@
+"""`mockraft recordings`: another controller's answers as stubs of a running one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from mockraft.commands.admin.remote import Remote, group, remote, table
+
+ABOUT = """Another controller's answers as stubs. Without a command: list the recordings.
+
+\b
+  mockraft recordings start 127.0.0.1:9093           prints the bootstrap address for brokers and clients
+  mockraft recordings stubs recording-1 --out stubs.json
+  mockraft recordings stop recording-1 --load        answer so from now on
+  mockraft recordings journal --load                 go on answering as this controller has answered
+  mockraft recordings remove recording-1
+"""
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The recording's id.")]
+Out = Annotated[Path | None, typer.Option(help="Write the stubs into this file; stdout when left out.")]
+Load = Annotated[bool, typer.Option("--load", help="Add the stubs to this controller's, in place of printing them.")]
+Filters = Annotated[
+    list[str] | None, typer.Option("--filter", metavar="API", help="Only this API; with ! in front all but it.")
+]
+Only = Annotated[list[str] | None, typer.Option(metavar="FIELD", help="Match only this field of requests; repeatable.")]
+Ignore = Annotated[list[str] | None, typer.Option(metavar="FIELD", help="Do not match this field; repeatable.")]
+AnyVersion = Annotated[bool, typer.Option("--any-version", help="Match requests of every version.")]
+AnyClient = Annotated[bool, typer.Option("--any-client", help="Match requests of every client id.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    commands = group(app, "recordings", ABOUT, "Make stubs of another controller's answers.")
+    remote(commands)(listed)
+    remote(commands, "start", "Listen in front of another controller.")(start)
+    remote(commands, "stubs", "The stubs so far; the recording goes on.")(stubs)
+    remote(commands, "stop", "End a recording, and give its stubs.")(stop)
+    remote(commands, "journal", "The stubs of what this controller has answered.")(journal)
+    remote(commands, "remove", "End a recording and forget it.")(remove)
+
+
+def listed(to: Remote) -> None:
+    """List the recordings and the requests that each has recorded."""
+    found = to.api.get("/v1/recordings")
+    names = ("id", "upstream", "bootstrap", "running", "requests", "answers", "ended")
+    rows = [[each[name] for name in names] for each in found["recordings"]]
+    to.show(found, lambda: table([name.upper() for name in names], rows, "no recordings: mockraft recordings --help"))
+
+
+def start(
+    to: Remote,
+    upstream: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The controller that answers.")],
+    listen: Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Where brokers connect.")] = "127.0.0.1:0",
+    filters: Filters = None,
+    only: Only = None,
+    ignore: Ignore = None,
+    any_version: AnyVersion = False,
+    any_client: AnyClient = False,
+) -> None:
+    """Listen in front of another controller; print the recording's id and where brokers connect."""
+    choice = _choice(filters, only, ignore, any_version, any_client)
+    made = to.api.send("POST", "/v1/recordings", {"upstream": upstream, "listen": listen, **choice})
+    to.show(made, f"{made['id']} bootstrap={made['bootstrap']}")
+
+
+def stubs(to: Remote, recording_id: Id, out: Out = None) -> None:
+    """Give the stubs of what was recorded so far; it goes on."""
+    _give(to, to.api.get(f"/v1/recordings/{recording_id}/stubs"), out)
+
+
+def stop(to: Remote, recording_id: Id, out: Out = None, load: Load = False) -> None:
+    """End a recording, and give its stubs; who is connected there is disconnected."""
+    _give(to, to.api.send("POST", f"/v1/recordings/{recording_id}/stop{_load(load)}"), out)
+
+
+def journal(
+    to: Remote,
+    out: Out = None,
+    load: Load = False,
+    filters: Filters = None,
+    only: Only = None,
+    ignore: Ignore = None,
+    any_version: AnyVersion = False,
+    any_client: AnyClient = False,
+) -> None:
+    """Give the stubs of what this controller has answered."""
+    choice = _choice(filters, only, ignore, any_version, any_client)
+    _give(to, to.api.send("POST", f"/v1/recordings/journal{_load(load)}", choice), out)
+
+
+def remove(to: Remote, recording_id: Id) -> None:
+    """End a recording and forget it; stubs that were loaded stay."""
+    to.api.send("DELETE", f"/v1/recordings/{recording_id}")
+    to.show(None, f"{recording_id} is gone")
+
+
+def _choice(
+    filters: list[str] | None, only: list[str] | None, ignore: list[str] | None, any_version: bool, any_client: bool
+) -> dict[str, Any]:
+    return {
+        "filters": filters or [],
+        "only": only or [],
+        "ignore": ignore or [],
+        "anyVersion": any_version,
+        "anyClient": any_client,
+    }
+
+
+def _load(load: bool) -> str:
+    return "?load=true" if load else ""
+
+
+def _give(to: Remote, found: dict[str, Any], out: Path | None) -> None:
+    """A stub file, on stdout unless it is written or the stubs were loaded."""
+    text = json.dumps({"stubs": found["stubs"]}, indent=1, ensure_ascii=False)
+    if out is not None:
+        out.write_text(text + "\n", encoding="utf-8")
+    where = "loaded" if found["loaded"] else "made"
+    given = f"{len(found['stubs'])} stubs {where}" + (f", in {out}" if out is not None else "")
+    to.show(found, given if found["loaded"] or out is not None else text)

@@ -1,0 +1,178 @@
+"""Options and output shared by the commands of the admin API: its URL, JSON instead of tables, errors, exit codes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from mockraft.commands.admin.api import Api, RefusedError, UnreachableError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+REFUSED, UNREACHABLE = 1, 3
+PIPE_COLUMNS = 160
+
+ENDING = """\b
+The controller is the one with an admin API: mockraft serve --admin-port 8080. Another than http://127.0.0.1:8080 is
+given by --admin or MOCKRAFT_ADMIN, its token by --token-file or MOCKRAFT_ADMIN_TOKEN.
+Exit codes: 0 done, 1 refused (the reason is on stderr), 2 a bad option, 3 nothing answers.
+"""
+
+Admin = Annotated[
+    str | None, typer.Option(metavar="URL", help="The admin API. Default: MOCKRAFT_ADMIN, or port 8080 here.")
+]
+TokenFile = Annotated[Path | None, typer.Option(metavar="FILE", help="File with the API's token.")]
+AsJson = Annotated[bool, typer.Option("--json", help="The API's JSON instead of a table.")]
+
+_SHARED = [
+    inspect.Parameter("admin", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Admin),
+    inspect.Parameter("token_file", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=TokenFile),
+    inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson),
+]
+
+
+class Remote:
+    """A command's connection to the API and to the terminal; `as_json` asks for JSON."""
+
+    def __init__(self, api: Api, as_json: bool) -> None:
+        self.api = api
+        self.as_json = as_json
+
+    @property
+    def console(self) -> Console:
+        """The terminal; a pipe gets wide lines."""
+        from rich.console import Console
+
+        return Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS, highlight=False, emoji=False)
+
+    def show(self, tree: Any, say: str | Callable[[], Any]) -> None:
+        """Print JSON where that is wanted, else a text or what Rich can print."""
+        if self.as_json:
+            print(json.dumps(tree, indent=2))
+        elif isinstance(say, str):
+            print(say)
+        else:
+            self.console.print(say())
+
+
+Command = Callable[..., None]
+
+
+def group(app: typer.Typer, name: str, about: str, short: str) -> typer.Typer:
+    """A command that lists without a subcommand, and has subcommands."""
+    commands = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+    app.add_typer(commands, name=name, help=about, short_help=short, epilog=ENDING)
+    return commands
+
+
+def remote(commands: typer.Typer, name: str | None = None, short: str | None = None) -> Callable[[Command], Command]:
+    """Make a function of a Remote and options a command; without a name what its group does by itself."""
+
+    def made(do: Command) -> Command:
+        def run(ctx: typer.Context, **given: Any) -> None:
+            options = {option.name: given.pop(option.name) for option in _SHARED}
+            if ctx.invoked_subcommand is None:
+                _run(lambda to: do(to, **given), options, ctx)
+
+        own = list(inspect.signature(do, eval_str=True).parameters.values())[1:]
+        named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+        ctx = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+        signature = inspect.Signature([ctx, *named, *_SHARED])
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
+        run.__doc__ = do.__doc__
+        if name is None:
+            commands.callback(invoke_without_command=True)(run)
+        else:
+            commands.command(name, short_help=short, epilog=ENDING)(run)
+        return do
+
+    return made
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], none: str) -> Any:
+    """A table of texts, or the text `none` without rows."""
+    from rich.table import Table
+
+    found = [[_cell(value) for value in row] for row in rows]
+    if not found:
+        return none
+    shown = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        shown.add_column(column, overflow="fold")
+    for row in found:
+        shown.add_row(*row)
+    return shown
+
+
+def compact(tree: Any) -> str:
+    """JSON in one line."""
+    return json.dumps(tree, separators=(", ", ": "))
+
+
+def assignments(given: Sequence[str], option: str) -> dict[str, Any]:
+    """`name=value` as an object; a value is JSON, or a text where it is none."""
+    found = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{each!r} is not NAME=VALUE", param_hint=option)
+        found[name] = value_of(value)
+    return found
+
+
+def value_of(text: str) -> Any:
+    """JSON, or the text itself where it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _cell(value: Any) -> Any:
+    from rich.text import Text
+
+    if isinstance(value, Text):
+        return value
+    if isinstance(value, bool):
+        return Text("yes" if value else "no")
+    return Text("-" if value is None else str(value))
+
+
+def _run(do: Callable[[Remote], None], options: dict[str, Any], ctx: typer.Context) -> None:
+    # What was given before the subcommand counts too: mockraft brokers --admin URL fence 1.
+    before = ctx.parent.params if ctx.parent is not None else {}
+    given = {name: value or before.get(name) for name, value in options.items()}
+    url = given["admin"] or os.environ.get("MOCKRAFT_ADMIN") or DEFAULT_URL
+    try:
+        do(Remote(Api(url, _token(given["token_file"])), bool(given["as_json"])))
+    except RefusedError as refusal:
+        _fail(ctx, refusal, REFUSED)
+    except UnreachableError as silence:
+        _fail(ctx, silence, UNREACHABLE)
+    except OSError as error:
+        _fail(ctx, error, REFUSED)
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+
+
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return os.environ.get("MOCKRAFT_ADMIN_TOKEN")
+    try:
+        return file.read_text().strip()
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="--token-file") from None
+
+
+def _fail(ctx: typer.Context, error: Exception, code: int) -> None:
+    print(f"{ctx.command_path}: {error}", file=sys.stderr)
+    raise typer.Exit(code) from None

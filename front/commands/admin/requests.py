@@ -1,0 +1,153 @@
+"""`mockraft requests`: what brokers ask a running controller, and what it answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from mockraft.commands.admin.remote import REFUSED, Remote, assignments, group, remote, table
+
+ABOUT = """Requests as the journal has them. Without a command: the newest.
+
+\b
+  mockraft requests --api BrokerHeartbeat --broker-id 1
+  mockraft requests --follow                              as they come; Ctrl-C ends
+  mockraft requests --search my-topic                     in the decoded bodies
+  mockraft requests show 17                               with its bodies
+  mockraft requests verify BrokerRegistration --count 3 --within-ms 5000
+  mockraft requests save run.pcapng · save run.jsonl      for Wireshark, or a line each
+"""
+
+_EXCHANGE = ("ID", "TIME", "BROKER", "CLIENT", "CONNECTION", "REQUEST", "ANSWER", "MS")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    commands = group(app, "requests", ABOUT, "List or follow what a running controller is asked.")
+    remote(commands)(listed)
+    remote(commands, "show", "One request with its bodies, as JSON.")(show)
+    remote(commands, "unmatched", "Those that a strict script did not expect.")(unmatched)
+    remote(commands, "verify", "Were there so many? Exit code 1 if not.")(verify)
+    remote(commands, "save", "The journal as a file for Wireshark, or as JSON lines.")(save)
+    remote(commands, "clear", "Forget them.")(clear)
+
+
+def listed(
+    to: Remote,
+    api: Annotated[list[str] | None, typer.Option(metavar="API", help="Only this API; repeat for more.")] = None,
+    broker_id: Annotated[int | None, typer.Option(help="Only this broker's.")] = None,
+    client_id: Annotated[str | None, typer.Option(help="Only this client's.")] = None,
+    connection: Annotated[int | None, typer.Option(help="Only this connection's.")] = None,
+    node: Annotated[int | None, typer.Option(help="Only this node's of a quorum.")] = None,
+    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only those whose JSON has this text.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="So many, 50 by default; with --follow the end after so many."),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they come.")] = False,
+) -> None:
+    """List the newest requests, or follow them."""
+    wanted = {"api": api, "clientId": client_id, "brokerId": broker_id, "connection": connection, "node": node}
+    if follow:
+        if search is not None:
+            raise typer.BadParameter("--search looks back, not forward: leave it or --follow off")
+        _follow(to, wanted, limit)
+        return
+    found = to.api.get("/v1/requests", **wanted, q=search, limit=limit or 50)
+    to.show(found, lambda: table(_EXCHANGE, map(_row, found["requests"]), "no requests"))
+
+
+def show(to: Remote, request_id: Annotated[int, typer.Argument(metavar="ID", help="Number of the request.")]) -> None:
+    """Print one request with its decoded bodies."""
+    print(json.dumps(to.api.get(f"/v1/requests/{request_id}"), indent=2))
+
+
+def unmatched(to: Remote) -> None:
+    """List the newest requests that a strict script did not expect."""
+    found = to.api.get("/v1/requests/unmatched")
+    to.show(found, lambda: table(_EXCHANGE, map(_row, found["requests"]), "none was unexpected"))
+
+
+def verify(
+    to: Remote,
+    api: Annotated[str | None, typer.Argument(metavar="API", help="Name of the API; any when left out.")] = None,
+    broker_id: Annotated[int | None, typer.Option(help="Only this broker's.")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD=VALUE", help='A field of the request; VALUE may be {"gte": 5}.')
+    ] = None,
+    count: Annotated[int | None, typer.Option(help="Exactly so many.")] = None,
+    at_least: Annotated[int | None, typer.Option(help="Default: 1.")] = None,
+    at_most: Annotated[int | None, typer.Option(help="No more than so many.")] = None,
+    within_ms: Annotated[int, typer.Option(help="How long they may take to come.")] = 0,
+) -> None:
+    """Check that there were so many requests; exit code 1 and a report where not."""
+    match = {"api": api, "brokerId": broker_id, "where": assignments(where or (), "--where") or None}
+    body: dict[str, Any] = {"count": count, "atLeast": at_least, "atMost": at_most, "withinMs": within_ms}
+    body["match"] = {name: value for name, value in match.items() if value is not None}
+    found = to.api.send(
+        "POST", "/v1/requests/verify", {name: given for name, given in body.items() if given is not None}
+    )
+    to.show(found, f"{found['count']} requests" if found["verified"] else found["report"])
+    if not found["verified"]:
+        raise typer.Exit(REFUSED)
+
+
+def save(to: Remote, file: Annotated[Path, typer.Argument(help="FILE.pcapng or FILE.jsonl; overwritten.")]) -> None:
+    """Write the journal into a file: a capture that Wireshark opens, or a JSON text a line."""
+    if file.suffix not in (".pcapng", ".jsonl"):
+        raise typer.BadParameter(f"{file}: its name ends in .pcapng or .jsonl")
+    data = to.api.read("GET", f"/v1/requests{file.suffix}")
+    file.write_bytes(data)
+    to.show({"file": str(file), "bytes": len(data)}, f"{file}: {len(data):,} bytes")
+
+
+def clear(to: Remote) -> None:
+    """Forget all requests, and the counts of them."""
+    to.api.send("DELETE", "/v1/requests")
+    to.show(None, "the journal is empty")
+
+
+def _follow(to: Remote, wanted: dict[str, Any], limit: int | None) -> None:
+    left = limit
+    for exchange in _live(to, wanted):
+        print(json.dumps(exchange) if to.as_json else _line(exchange), flush=True)
+        left = None if left is None else left - 1
+        if left == 0:
+            return
+
+
+def _live(to: Remote, wanted: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for event in to.api.events("/v1/requests/stream", **wanted):
+        yield from event["requests"]
+
+
+def _line(exchange: dict[str, Any]) -> str:
+    """One line of fixed columns, as a table cannot be made of what is still to come."""
+    number, time, broker, client, connection, request, answer, ms = map(str, _row(exchange))
+    return f"{number:>6}  {time}  {broker:>6}  {client:<16}  {connection:>4}  {request:<28}  {answer}  {ms} ms"
+
+
+def _row(exchange: dict[str, Any]) -> tuple[Any, ...]:
+    broker_id = exchange.get("brokerId")
+    answer = exchange.get("reason") or exchange.get("error") or "ok"
+    if exchange["servedBy"] != "controller":
+        answer += f" by {exchange['servedBy']}"
+    if exchange.get("unmatched"):
+        answer += " UNEXPECTED"
+    if exchange.get("failure"):
+        answer += " BROKE"
+    time = datetime.fromtimestamp(exchange["receivedMs"] / 1000)
+    return (
+        exchange["id"],
+        f"{time:%H:%M:%S}.{time.microsecond // 1000:03}",
+        "-" if broker_id is None else broker_id,
+        exchange.get("clientId") or "-",
+        exchange["connection"],
+        f"{exchange['api']} v{exchange['apiVersion']}",
+        answer,
+        exchange["answeredMs"] - exchange["receivedMs"],
+    )

@@ -1,0 +1,1 @@
+"""`mockraft broker` and `mockraft broker-id`: one simulated broker as a process, and broker ids by hostname."""

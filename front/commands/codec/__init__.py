@@ -1,0 +1,1 @@
+"""`mockraft decode`, `encode` and `explain`."""

@@ -1,0 +1,1 @@
+"""`mockraft conformance`: the suite and the fuzzer."""

@@ -1,0 +1,258 @@
+"""`mockraft conformance`, the suite against any controller, and `mockraft differences`, what is known to differ."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from mockraft.commands.conformance import fuzz
+
+if TYPE_CHECKING:
+    from mockraft.commands.conformance.screen import Screen
+    from mockraft.conformance import Run
+    from mockraft.conformance.case import Case
+
+FAILED = 1
+BAD_OPTION = 2
+NO_CONTROLLER = 3
+
+ABOUT = """Run the conformance cases against any KRaft controller and say where it is not as Kafka 4.3.1's.
+
+Each case has brokers and topics of its own, asks something, and expects an answer and the records that Fetch then
+reads. It leaves nothing behind; cases that make Kafka's own controller resign run only with --disruptive. Do not run it
+against a cluster that matters to you: it registers brokers, creates topics and changes dynamic configs for moments.
+
+\b
+  mockraft serve --port 9093 &
+  mockraft conformance --bootstrap 127.0.0.1:9093
+  mockraft conformance --bootstrap 127.0.0.1:9093 --area topics --only 'exists'
+  mockraft conformance --bootstrap kafka:9093 --json kafka.json
+  mockraft conformance --bootstrap mine:9093 --against kafka.json --html report.html
+  mockraft conformance --bootstrap mine:9093 --against kafka-4.3.1
+
+Exit codes: 0 every case passed (or its difference is known), 1 a case failed, 2 a bad option, 3 no controller answered.
+"""
+DIFFERENCES_ABOUT = """Print where mockraft is knowingly not as Kafka's controller, and why."""
+
+Bootstrap = Annotated[
+    str | None, typer.Option(help="host:port of the CONTROLLER listener; several separated by commas.")
+]
+ClusterId = Annotated[str | None, typer.Option(help="The cluster's id. Default: the controller is asked.")]
+Areas = Annotated[list[str] | None, typer.Option("--area", help="Only this area; may be repeated. --list has them.")]
+Only = Annotated[list[str] | None, typer.Option(help="Only cases whose name has this text; may be repeated.")]
+ListCases = Annotated[bool, typer.Option("--list", help="List the cases that would run, and stop.")]
+Disruptive = Annotated[bool, typer.Option("--disruptive", help="Also what makes Kafka's controller resign.")]
+Parallel = Annotated[int, typer.Option(min=1, max=200, help="How many cases run side by side.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of names and ids, for runs that repeat.")]
+Strict = Annotated[bool, typer.Option("--strict", help="A failure that is a known difference of mockraft fails too.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Keep the run in this file, as --against reads it.")]
+JunitFile = Annotated[Path | None, typer.Option("--junit", help="Write the verdicts as JUnit XML.")]
+HtmlFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        help="Write a report to look at (mockraft[conformance]).",
+    ),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RUN",
+        help="Compare with a file that --json wrote, with the controller at host:port, or with a run that comes with "
+        "mockraft: kafka-4.3.1, Kafka's own controller at metadata.version 30.",
+    ),
+]
+Table = Annotated[Path | None, typer.Option("--write-docs", help="Write conformance.md in this folder anew.")]
+Baseline = Annotated[Path, typer.Argument(help="The file; --against knows it by its name without .json.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+DocsFolder = Annotated[Path | None, typer.Option("--write-docs", help="Write differences.md in this folder anew.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    conformance_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
+    conformance_app.callback(help=ABOUT)(conformance)
+    conformance_app.command("table", short_help="All cases on mockraft and Kafka, at each level.")(table)
+    conformance_app.command("baseline", short_help="Keep a run on Kafka's own controller, for --against.")(baseline)
+    fuzz.register(conformance_app)
+    app.add_typer(conformance_app, name="conformance", short_help="Say where a controller is not as Kafka 4.3.1's.")
+    app.command("differences", help=DIFFERENCES_ABOUT, short_help="Print where mockraft differs from Kafka.")(
+        differences
+    )
+
+
+def conformance(
+    context: typer.Context,
+    bootstrap: Bootstrap = None,
+    cluster_id: ClusterId = None,
+    area: Areas = None,
+    only: Only = None,
+    list_cases: ListCases = False,
+    disruptive: Disruptive = False,
+    strict: Strict = False,
+    parallel: Parallel = 16,
+    seed: Seed = None,
+    junit_file: JunitFile = None,
+    json_file: JsonFile = None,
+    html_file: HtmlFile = None,
+    against: Against = None,
+) -> None:
+    """Run the cases; see ABOUT."""
+    from mockraft.commands.conformance.screen import Screen
+    from mockraft.conformance import CannotConnectError
+
+    if context.invoked_subcommand is not None:
+        return
+    cases = _chosen(area or [], only or [], disruptive)
+    if list_cases:
+        Screen().list_cases(cases)
+        return
+    if bootstrap is None:
+        raise typer.BadParameter("say which controller: --bootstrap host:port", param_hint="--bootstrap")
+    screen = Screen()
+    other = _kept(against)
+    ask = partial(_run, screen, cases, disruptive=disruptive, parallel=parallel, seed=seed)
+    try:
+        found = asyncio.run(ask(bootstrap, cluster_id))
+        if against is not None and other is None:
+            other = asyncio.run(ask(against, None))
+    except CannotConnectError as error:
+        typer.echo(f"mockraft conformance: {error}", err=True)
+        raise typer.Exit(NO_CONTROLLER) from None
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--bootstrap") from None
+    screen.summary(found)
+    if other is not None:
+        screen.comparison(found, other)
+    _write(found, other, junit_file, json_file, html_file)
+    if found.failures if strict else found.unexplained:
+        raise typer.Exit(FAILED)
+
+
+def table(docs: Table = None) -> None:
+    """Run all cases on mockraft and on Kafka's own controller at each level, and print the table of the documents.
+
+    Kafka's jars are fetched once by Maven; Java 17 or newer is needed. It takes a minute or two.
+    """
+    import tempfile
+
+    from mockraft.commands.conformance.levels import runs_on_kafka, runs_on_mockraft
+    from mockraft.conformance.marked_text import replace_marked
+    from mockraft.conformance.parity_table import as_markdown
+
+    with tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
+        sides = {"mockraft": asyncio.run(runs_on_mockraft()), "Kafka": runs_on_kafka(Path(folder))}
+    for who, runs in sides.items():
+        for level, found in runs.items():
+            for verdict in found.failures:
+                typer.echo(f"{who} at {level}: {verdict.name}: {verdict.reason}", err=True)
+    text = as_markdown(sides["mockraft"], sides["Kafka"])
+    if docs is None:
+        typer.echo(text)
+        return
+    path = docs / "conformance.md"
+    path.write_text(replace_marked(path.read_text(encoding="utf-8"), text), encoding="utf-8")
+
+
+def baseline(file: Baseline) -> None:
+    """Run all cases on Kafka's own controller at its newest level, and keep what came of them in FILE.
+
+    Made so: conformance/baselines/kafka-4.3.1.json. Kafka's jars are fetched once by Maven; Java 17 or newer is needed.
+    """
+    import tempfile
+
+    from mockraft.commands.conformance.levels import run_on_kafka
+    from mockraft.conformance.baseline import write
+    from mockraft.conformance.parity_table import LEVELS
+
+    with tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
+        found = run_on_kafka(Path(folder), max(LEVELS))
+    for verdict in found.failures:
+        typer.echo(f"Kafka: {verdict.name}: {verdict.reason}", err=True)
+    if found.failures:
+        raise typer.Exit(FAILED)
+    write(found, file)
+
+
+def differences(as_json: AsJson = False, docs: DocsFolder = None) -> None:
+    """Print the list; see DIFFERENCES_ABOUT."""
+    import dataclasses
+    import json
+
+    from mockraft.conformance.known_differences import as_markdown, known_differences
+    from mockraft.conformance.marked_text import replace_marked
+
+    entries = known_differences()
+    if docs is not None:
+        path = docs / "differences.md"
+        path.write_text(replace_marked(path.read_text(encoding="utf-8"), as_markdown(entries)), encoding="utf-8")
+    elif as_json:
+        typer.echo(json.dumps([dataclasses.asdict(each) for each in entries], indent=1, ensure_ascii=False))
+    else:
+        for each in entries:
+            typer.echo(f"{each.id}  ({each.area}, {each.kind})")
+            typer.echo(f"  Kafka     {each.kafka}\n  mockraft  {each.mockraft}\n  why       {each.why}\n")
+
+
+def _chosen(areas: list[str], only: list[str], disruptive: bool) -> list[Case]:
+    from mockraft.conformance.suite import AREAS, all_cases
+
+    if unknown := [each for each in areas if each not in AREAS]:
+        raise typer.BadParameter(f"there is no area {unknown[0]!r}; there are: {', '.join(AREAS)}", param_hint="--area")
+    chosen = [
+        case
+        for case in all_cases()
+        if (not areas or case.area in areas)
+        and (not only or any(text.lower() in case.name.lower() for text in only))
+        and (disruptive or not case.disruptive)
+    ]
+    if not chosen:
+        raise typer.BadParameter("no case is called so; --list has the names", param_hint="--only")
+    return chosen
+
+
+def _kept(against: str | None) -> Run | None:
+    """The run in that file or of that name; None where there is neither, so that it must be an address."""
+    from mockraft.conformance import Run, baseline
+
+    if against is None:
+        return None
+    path = Path(against)
+    try:
+        if path.exists():
+            return Run.read_json(path)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--against") from None
+    names = baseline.names()
+    if against in names:
+        return baseline.read(against)
+    if not against.rpartition(":")[2].isdigit():
+        told = f"{against!r} is neither a file nor host:port nor one of: {', '.join(names)}"
+        raise typer.BadParameter(told, param_hint="--against")
+    return None
+
+
+def _write(found: Run, other: Run | None, junit: Path | None, kept: Path | None, html: Path | None) -> None:
+    from mockraft.conformance.html_report import NoTemplatesError, write_html
+    from mockraft.conformance.junit import write_junit
+
+    try:
+        if junit is not None:
+            write_junit(found, junit)
+        if kept is not None:
+            found.write_json(kept)
+        if html is not None:
+            write_html(found, html, other)
+    except (NoTemplatesError, OSError) as error:
+        typer.echo(f"mockraft conformance: {error}", err=True)
+        raise typer.Exit(BAD_OPTION) from None
+
+
+async def _run(screen: Screen, cases: list[Case], bootstrap: str, cluster_id: str | None, **options: Any) -> Run:
+    from mockraft.conformance import run
+
+    with screen.progress(len(cases)) as on_verdict:
+        return await run(bootstrap, cluster_id, cases=cases, on_verdict=on_verdict, **options)

@@ -1,0 +1,50 @@
+"""All conformance cases at each level of metadata.version, on mockraft and on Kafka's own controller."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from mockraft.conformance import Run, run
+from mockraft.conformance.parity_table import LEVELS
+from mockraft.double.controller import Controller
+from mockraft.kafka.processes import KafkaController, random_uuid
+
+AT_ONCE = 2
+TOKEN_KEY = "a secret of these tests"
+
+
+async def runs_on_mockraft() -> dict[int, Run]:
+    """By level; every controller is new."""
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def at(level: int) -> Run:
+        async with places, Controller(metadata_version=level, delegation_token_secret_key=TOKEN_KEY) as controller:
+            return await run(controller.bootstrap)
+
+    return dict(zip(LEVELS, await asyncio.gather(*map(at, LEVELS)), strict=True))
+
+
+def runs_on_kafka(directory: Path) -> dict[int, Run]:
+    """By level; every controller has a folder of its own below `directory`.
+
+    Raises KafkaProcessError when one does not start, CannotConnectError when it does not answer.
+    """
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = pool.map(lambda level: run_on_kafka(directory / str(level), level), LEVELS)
+        return dict(zip(LEVELS, found, strict=True))
+
+
+def run_on_kafka(directory: Path, level: int) -> Run:
+    """All cases on a new process with its folder in `directory`; it is ended. Raises as `runs_on_kafka`."""
+    properties = {"delegation.token.secret.key": TOKEN_KEY}
+    controller = KafkaController(directory, random_uuid(), release_version=LEVELS[level], properties=properties)
+    controller.format()
+    controller.start()
+    try:
+        controller.wait_until_running()
+        return asyncio.run(run(controller.bootstrap, controller.cluster_id))
+    finally:
+        controller.kill()

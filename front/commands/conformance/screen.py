@@ -1,0 +1,115 @@
+"""Output of `mockraft conformance`: progress, a table by area, and each failure with the command that repeats it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from mockraft.conformance.case import Case
+from mockraft.conformance.comparison import outcome_text, partings
+from mockraft.conformance.failure_text import lines
+from mockraft.conformance.verdicts import Outcome, Run, Verdict
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+_TOLD_IN_FULL = 8
+_BRIEF_LINES = 40
+
+
+class Screen:
+    """A terminal, or whatever stdout is."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False, soft_wrap=True)
+
+    def list_cases(self, cases: Sequence[Case]) -> None:
+        """One line a case."""
+        area = ""
+        for case in cases:
+            if case.area != area:
+                area = case.area
+                self.console.print(Text(area, "bold"))
+            levels = "" if case.since == 7 else f", from metadata.version {case.since}"
+            self.console.print(Text.assemble("  ", case.name, (f"  [{case.rank}, {case.source}{levels}]", "dim")))
+        self.console.print(f"{len(cases)} cases")
+
+    @contextmanager
+    def progress(self, count: int) -> Iterator[Callable[[Verdict], None]]:
+        """A bar while cases run, in a terminal; gives what is to be called with each verdict."""
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("[red]{task.fields[failed]}"),
+        )
+        with Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as bar:
+            task = bar.add_task("cases", total=count, failed="")
+            failed = 0
+
+            def on_verdict(verdict: Verdict) -> None:
+                nonlocal failed
+                failed += verdict.outcome is Outcome.FAILED
+                bar.update(task, advance=1, failed=f"{failed} failed" if failed else "")
+
+            yield on_verdict
+
+    def summary(self, found: Run) -> None:
+        """Print the table by area, the failures, and a line with the totals."""
+        self.console.print(self._table(found))
+        for index, verdict in enumerate(found.failures):
+            self._failure(found, verdict, in_full=index < _TOLD_IN_FULL)
+        count = found.count()
+        known = len(found.failures) - len(found.unexplained)
+        parts = [f"{count[Outcome.PASSED]} passed", f"{len(found.unexplained)} failed"]
+        parts += [f"{known} known differences"] if known else []
+        parts += [f"{count[Outcome.NOT_APPLICABLE]} not applicable"]
+        style = "bold red" if found.unexplained else "bold green"
+        self.console.print(Text.assemble((", ".join(parts), style), (f" in {found.seconds:.1f} s", "dim")))
+
+    def comparison(self, mine: Run, theirs: Run) -> None:
+        """The cases that came out otherwise there."""
+        parted = partings(mine, theirs)
+        title = f"other on {theirs.target} (metadata.version {theirs.metadata_version})"
+        table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+        for heading in ("area", "case", mine.target, theirs.target):
+            table.add_column(heading)
+        for each in parted:
+            table.add_row(each.area, each.name, outcome_text(each.mine), outcome_text(each.theirs))
+        if parted:
+            self.console.print(table)
+        self.console.print(f"{len(parted)} of {len(mine.verdicts)} cases came out otherwise on {theirs.target}")
+
+    def _table(self, found: Run) -> Table:
+        title = f"{found.target}, cluster {found.cluster_id}, metadata.version {found.metadata_version}"
+        table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+        table.add_column("area")
+        for heading in ("passed", "failed", "known", "not applicable"):
+            table.add_column(heading, justify="right")
+        for area in found.areas:
+            count = found.count(area)
+            unexplained = sum(each.area == area for each in found.unexplained)
+            known = count[Outcome.FAILED] - unexplained
+            cells = (count[Outcome.PASSED], unexplained, known, count[Outcome.NOT_APPLICABLE])
+            styles = ("green", "bold red", "yellow", "dim")
+            table.add_row(
+                area, *(Text(str(n) if n else "·", s if n else "dim") for n, s in zip(cells, styles, strict=True))
+            )
+        return table
+
+    def _failure(self, found: Run, verdict: Verdict, *, in_full: bool) -> None:
+        mark = ("~ ", "yellow") if verdict.known_difference else ("✗ ", "red")
+        self.console.print(
+            Text.assemble(mark, (f"{verdict.area}: {verdict.name}", "bold"), (f"  [{verdict.source}]", "dim"))
+        )
+        if verdict.known_difference:
+            self.console.print(f"    known difference: {verdict.known_difference} (mockraft differences)")
+        told = list(lines(verdict))
+        shown = told[:_BRIEF_LINES] if in_full else told[:1]
+        for line in shown:
+            self.console.print(Text(f"    {line}"))
+        again = f"mockraft conformance --bootstrap {found.target} --only {shlex.quote(verdict.name)}"
+        self.console.print(Text(f"    again: {again}\n", "dim"))

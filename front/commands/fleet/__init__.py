@@ -1,0 +1,1 @@
+"""`mockraft fleet`: many simulated brokers in a few processes."""

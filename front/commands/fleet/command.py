@@ -1,0 +1,182 @@
+"""`mockraft fleet`: many simulated brokers in a few processes, on any controller."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+from mockraft.commands.broker.command import NO_CONTROLLER, client_security, host_and_port
+from mockraft.commands.broker.options import Bootstrap, ClusterId, CommandConfig, For
+from mockraft.commands.run.command import Plain
+
+if TYPE_CHECKING:
+    from mockraft.brokers.fleet.plan import Action
+
+GONE_WRONG = 1
+BROKERS_A_PROCESS = 2_500
+STARTS_PER_S = 500
+PLOT_SUFFIXES = (".svg", ".png", ".pdf")
+
+ABOUT = """Run many simulated brokers on any KRaft controller, mockraft's or Kafka's, in a few processes.
+
+They register, heartbeat and leave as Kafka's brokers do. Up to 100 each replicate the metadata log for themselves; more
+share one replica of it in each process (--replication). A line a second, or a live table in a terminal, says how many
+are registered, fenced and unfenced, how many heartbeats are answered and how fast. Ctrl-C has all of them leave by
+controlled shutdown, a second one stops them at once.
+
+\b
+  mockraft fleet --brokers 1000 --bootstrap-controller 127.0.0.1:9093
+  mockraft fleet --brokers 10000 --ramp 30 --for 120 --json run.json --plot run.svg --bootstrap-controller …
+  mockraft fleet --brokers 300 --racks a,b,c --script trouble.json --seed 7 --bootstrap-controller …
+
+A script is a JSON or TOML file of steps, each with when, what and to whom:
+
+\b
+  {"steps": [
+    {"at_s": 20, "do": "kill", "percent": 5, "back_after_s": 30},
+    {"at_s": 40, "do": "rolling-restart", "racks": ["a"], "at_once": 5, "every_s": 2},
+    {"at_s": 60, "do": "freeze", "count": 3, "back_after_s": 15},
+    {"at_s": 80, "do": "disconnect", "over_s": 10},
+    {"at_s": 90, "do": "fail-log-dir", "brokers": [1, 2]}
+  ]}
+
+Exit codes: 1 brokers were fenced by mistake, died or never registered, 2 a bad option or script, 5 no controller
+answered.
+"""
+
+Brokers = Annotated[int, typer.Option(min=1, max=1_000_000, help="How many simulated brokers.")]
+FirstId = Annotated[int, typer.Option(min=0, max=2**31 - 1_000_001, help="The id of the first; the others follow.")]
+Processes = Annotated[
+    int | None, typer.Option(min=1, max=256, help=f"Default: one for each {BROKERS_A_PROCESS:,}, no more than cores.")
+]
+Ramp = Annotated[
+    float | None, typer.Option(min=0, help=f"Spread the starts over so many seconds. Default: {STARTS_PER_S} a second.")
+]
+Racks = Annotated[str | None, typer.Option(help="Names of racks with commas between, dealt out in turn.")]
+HeartbeatIntervalMs = Annotated[int, typer.Option(min=1, max=2**31 - 1, help="broker.heartbeat.interval.ms")]
+SessionTimeoutMs = Annotated[
+    int, typer.Option(min=2, max=2**31 - 1, help="broker.session.timeout.ms of the controller.")
+]
+LogDirs = Annotated[int, typer.Option(min=1, max=1000, help="Log directories of each broker, in memory only.")]
+ReplicationMode = Annotated[
+    str | None, typer.Option("--replication", help="own or shared. Default: own for up to 100 brokers.")
+]
+Script = Annotated[Path | None, typer.Option(help="What shall happen to them and when; JSON, or TOML in *.toml.")]
+Seed = Annotated[
+    int | None, typer.Option(help="Seed of ids and of whom a script draws. Default: a new one, told in the summary.")
+]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the summary with a sample a second to this file.")]
+PlotFile = Annotated[Path | None, typer.Option("--plot", help="Draw the run: .svg, .png or .pdf (needs matplotlib).")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("fleet", help=ABOUT, short_help="Run many simulated brokers on any controller.")(fleet)
+
+
+def fleet(
+    bootstrap_controller: Bootstrap,
+    brokers: Brokers = 100,
+    first_id: FirstId = 1,
+    cluster_id: ClusterId = None,
+    processes: Processes = None,
+    ramp: Ramp = None,
+    racks: Racks = None,
+    log_dirs: LogDirs = 1,
+    heartbeat_interval_ms: HeartbeatIntervalMs = 2_000,
+    session_timeout_ms: SessionTimeoutMs = 9_000,
+    replication: ReplicationMode = None,
+    script: Script = None,
+    for_s: For = None,
+    seed: Seed = None,
+    command_config: CommandConfig = None,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+    plain: Plain = False,
+) -> None:
+    """Run a fleet until a signal or the end of its time."""
+    from mockraft.brokers.fleet.shard import OWN_REPLICATION_BROKERS_MAX
+    from mockraft.commands.fleet.processes import FleetOrder, run_fleet, to_json
+
+    if replication not in (None, "own", "shared"):
+        raise typer.BadParameter(f"{replication!r} is neither own nor shared", param_hint="--replication")
+    names: list[str | None] = [name.strip() or None for name in racks.split(",")] if racks else [None]
+    of_broker = {first_id + number: names[number % len(names)] for number in range(brokers)}
+    bootstrap = tuple(host_and_port(part, "--bootstrap-controller") for part in bootstrap_controller.split(","))
+    seed = random.randrange(1 << 31) if seed is None else seed
+    order = FleetOrder(
+        bootstrap=bootstrap,
+        cluster_id=cluster_id,
+        security=client_security(command_config),
+        racks=of_broker,
+        actions=_actions(of_broker, brokers / STARTS_PER_S if ramp is None else ramp, script, seed),
+        processes=processes or min(os.cpu_count() or 1, -(-brokers // BROKERS_A_PROCESS)),
+        told={
+            "seed": seed,
+            "shares_replication": (replication or ("own", "shared")[brokers > OWN_REPLICATION_BROKERS_MAX]) == "shared",
+            "log_dirs_per_broker": log_dirs,
+            "heartbeat_interval_ms": heartbeat_interval_ms,
+            "session_timeout_ms": session_timeout_ms,
+            "command_config": None if command_config is None else str(command_config.absolute()),
+        },
+        for_s=for_s,
+        live=sys.stdout.isatty() and not plain and os.environ.get("TERM") != "dumb",
+    )
+    draw = _plotter(plot_file)
+    with _open_for_writing(json_file, "--json") as out:
+        summary = run_fleet(order)
+        if summary is None:
+            raise typer.Exit(NO_CONTROLLER)
+        if out is not None:
+            out.write(to_json(summary))
+    if draw is not None:
+        draw(summary)
+    if summary["went_wrong"]:
+        raise typer.Exit(GONE_WRONG)
+
+
+def _actions(racks: dict[int, str | None], ramp_s: float, script: Path | None, seed: int) -> list[Action]:
+    from mockraft.brokers.fleet.plan import plan
+    from mockraft.brokers.fleet.script import ScriptError, read_script
+
+    try:
+        return plan(racks, round(1000 * ramp_s), read_script(script) if script is not None else (), seed)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {script}: {error.strerror}", param_hint="--script") from None
+    except ScriptError as error:
+        raise typer.BadParameter(str(error), param_hint="--script") from None
+
+
+@contextlib.contextmanager
+def _open_for_writing(path: Path | None, option: str) -> Iterator[TextIO | None]:
+    """The file, tried before the run: an hour of measuring shall not end with a bad path."""
+    if path is None:
+        yield None
+        return
+    try:
+        out = path.open("w")
+    except OSError as error:
+        raise typer.BadParameter(f"cannot write {path}: {error.strerror}", param_hint=option) from None
+    with out:
+        yield out
+
+
+def _plotter(path: Path | None) -> Callable[[dict[str, Any]], None] | None:
+    """Return the function that draws a summary; called before the run too, to find out early whether it works."""
+    if path is None:
+        return None
+    if path.suffix not in PLOT_SUFFIXES:
+        raise typer.BadParameter(f"{path} ends in none of {', '.join(PLOT_SUFFIXES)}", param_hint="--plot")
+    try:
+        from mockraft.commands.fleet.plot import draw
+    except ModuleNotFoundError as error:
+        about = f"needs {error.name}, which is not installed: pip install 'mockraft[bench]'"
+        raise typer.BadParameter(about, param_hint="--plot") from None
+    with _open_for_writing(path, "--plot"):
+        return lambda summary: draw(summary, path)

@@ -1,0 +1,1 @@
+"""`mockraft run`: a controller with simulated brokers, live in the terminal."""

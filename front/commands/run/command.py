@@ -1,0 +1,178 @@
+"""`mockraft run`: the controller with simulated brokers to look at."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import os
+import random
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from mockraft.commands.signals import end_tasks, stop_on_signals
+
+if TYPE_CHECKING:
+    from mockraft.brokers.fleet import Fleet
+    from mockraft.commands.run.picture import Picture, Watch
+    from mockraft.server.running import RunningController
+
+DEFAULT_PORT = 9093
+PORT_TAKEN = 3
+REDRAW_S = 0.5
+PLAIN_EVERY_S = 5
+PLAIN_POLL_S = 0.05
+SHUTDOWN_MS = 5_000
+
+RUN_ABOUT = """Run a controller with simulated brokers and show them live.
+
+The brokers register, replicate the metadata log, heartbeat and are unfenced as Kafka's are, and serve clients.
+More of them, and real ones, can join while it runs. Without a terminal it prints plain lines. Ctrl-C ends it.
+"""
+
+Brokers = Annotated[int, typer.Option(min=0, help="How many simulated brokers.")]
+LogDirs = Annotated[int, typer.Option(min=1, help="Log directories of each simulated broker.")]
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on. Default: 9093, or a free one.")]
+For = Annotated[float | None, typer.Option("--for", min=0, help="Stop after so many seconds.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Plain lines, as without a terminal.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything random, for runs that repeat.")]
+SessionTimeoutMs = Annotated[int, typer.Option(min=1, help="broker.session.timeout.ms")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("run", help=RUN_ABOUT, short_help="Show a controller with simulated brokers, live.")(run)
+
+
+def run(
+    brokers: Brokers = 3,
+    log_dirs: LogDirs = 2,
+    host: Host = "127.0.0.1",
+    port: Port = None,
+    for_s: For = None,
+    plain: Plain = False,
+    session_timeout_ms: SessionTimeoutMs = 9_000,
+    seed: Seed = None,
+) -> None:
+    """Run a controller and brokers until Ctrl-C."""
+    from mockraft.server.running import event_loop
+
+    chance = random.Random(seed)
+    live = sys.stdout.isatty() and not plain and os.environ.get("TERM") != "dumb"
+    logging.getLogger().addHandler(logging.NullHandler())
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        code = runner.run(_run(brokers, log_dirs, host, port, for_s, live, session_timeout_ms, chance))
+    if code:
+        raise typer.Exit(code)
+
+
+async def _run(
+    brokers: int,
+    log_dirs: int,
+    host: str,
+    port: int | None,
+    for_s: float | None,
+    live: bool,
+    session_timeout_ms: int,
+    chance: random.Random,
+) -> int:
+    """Run until a signal or the time is over; gives the exit code."""
+    from mockraft.brokers.fleet import start_brokers
+    from mockraft.commands.run.picture import Watch
+
+    try:
+        running = await _start_controller(host, port, session_timeout_ms, chance)
+    except OSError as error:
+        where = f"{host}:{port}" if port is not None else f"any port of {host}"
+        print(f"mockraft run: cannot listen on {where}: {error.strerror}", file=sys.stderr)
+        return PORT_TAKEN
+    watch = Watch(running)
+    address = (running.config.voter_host, running.config.voter_port)
+    with stop_on_signals() as stopped:
+        cluster_id = running.config.cluster_id
+        fleet = await start_brokers(
+            [address], cluster_id, brokers, log_dirs_per_broker=log_dirs, chance=chance, client_port=0
+        )
+        show = asyncio.ensure_future(_show_live(watch) if live else _show_plain(watch))
+        waiting = asyncio.ensure_future(stopped.wait())
+        await asyncio.wait((show, waiting), timeout=for_s, return_when=asyncio.FIRST_COMPLETED)
+        await end_tasks(show, waiting)
+        await fleet.shut_down(SHUTDOWN_MS)
+    await running.stop()
+    print(f"stopped after {watch.picture().up_ms / 1000:.1f} s; {_shutdown_summary(fleet)}", flush=True)
+    return 0
+
+
+async def _start_controller(
+    host: str, port: int | None, session_timeout_ms: int, chance: random.Random
+) -> RunningController:
+    """On the port that was asked for; on Kafka's usual one, or any free one, when none was. Raises OSError."""
+    from mockraft.server.config import ControllerConfig
+    from mockraft.server.running import RunningController, random_cluster_id
+
+    config = ControllerConfig(
+        host=host,
+        port=DEFAULT_PORT if port is None else port,
+        cluster_id=random_cluster_id(chance),
+        session_timeout_ms=session_timeout_ms,
+    )
+    try:
+        return await RunningController.start(config, rng=chance)
+    except OSError:
+        if port is not None:
+            raise
+        return await RunningController.start(dataclasses.replace(config, port=0), rng=chance)
+
+
+async def _show_live(watch: Watch) -> None:
+    from mockraft.commands.run.screen import Screen
+    from rich.console import Console
+    from rich.live import Live
+
+    # The alternate screen is redrawn in place: nothing scrolls and nothing flickers.
+    with Live(console=Console(), screen=True, auto_refresh=False, vertical_overflow="crop") as shown:
+        while True:
+            shown.update(Screen(watch.picture()), refresh=True)
+            await asyncio.sleep(REDRAW_S)
+
+
+async def _show_plain(watch: Watch) -> None:
+    """One line for each change of a broker's state, and one with the figures now and then."""
+    picture = watch.picture()
+    print(
+        f"mockraft running bootstrap={picture.bootstrap} cluster_id={picture.cluster_id} "
+        f"metadata.version={picture.metadata_version}",
+        flush=True,
+    )
+    states: dict[int, str] = {}
+    told_ms = 0
+    while True:
+        picture = watch.picture()
+        for row in picture.brokers:
+            if states.get(row.broker_id) != row.state:
+                states[row.broker_id] = row.state
+                fenced = "fenced" if row.fenced else "unfenced"
+                print(
+                    f"{picture.up_ms / 1000:6.1f} s  broker {row.broker_id}: {row.state}, {fenced}, "
+                    f"epoch {row.broker_epoch}, clients at {row.clients}",
+                    flush=True,
+                )
+        if picture.up_ms - told_ms >= PLAIN_EVERY_S * 1000:
+            told_ms = picture.up_ms
+            print(f"{picture.up_ms / 1000:6.1f} s  {_figures(picture)}", flush=True)
+        await asyncio.sleep(PLAIN_POLL_S)
+
+
+def _figures(picture: Picture) -> str:
+    fenced = sum(row.fenced for row in picture.brokers)
+    rates = ", ".join(f"{name} {rate:.1f}/s" for name, rate in picture.rates.items() if rate)
+    return f"high watermark {picture.high_watermark}, {len(picture.brokers)} brokers, {fenced} fenced; {rates}"
+
+
+def _shutdown_summary(fleet: Fleet) -> str:
+    from mockraft.brokers.lifecycle import End
+
+    left = sum(broker.end is End.GRANTED for broker in fleet.brokers)
+    return f"{left} of {len(fleet.brokers)} brokers left by controlled shutdown"

@@ -1,0 +1,51 @@
+"""The admin API of `mockraft serve`: its options checked, its server started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from mockraft.commands.serve.options import ADMIN_OFF, OptionError
+
+if TYPE_CHECKING:
+    from mockraft.server.admin.serving import AdminServer
+    from mockraft.server.admin.settings import AdminSettings
+    from mockraft.server.double import Double
+
+
+def checked(options: Mapping[str, Any]) -> AdminSettings | None:
+    """Return the settings of the admin API; None where it is off. OptionError."""
+    port = options["admin_port"]
+    if options["virtual_clock"] and (port == ADMIN_OFF or options["controllers"] > 1 or options["brokers"]):
+        about = "moving the clock needs --admin-port; elections and simulated brokers need a clock that runs by itself"
+        raise OptionError(about, "--virtual-clock")
+    if port == ADMIN_OFF:
+        return None
+    if not port.isdecimal() or int(port) > 65_535:
+        raise OptionError(f"{port} is neither a port nor {ADMIN_OFF}", "--admin-port")
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        about = "the admin API needs two more packages: pip install 'mockraft[admin]'"
+        raise OptionError(about, "--admin-port")
+    from mockraft.server.admin.settings import AdminSettings
+
+    token_file = options["admin_token_file"]
+    try:
+        token = None if token_file is None else token_file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(str(error), "--admin-token-file") from error
+    try:
+        return AdminSettings(options["admin_host"], int(port), token, options["admin_insecure"])
+    except ValueError as error:
+        if token_file is not None:
+            raise OptionError(str(error), "--admin-token-file") from error
+        about = f"{options['admin_host']} can be reached by others: add --admin-token-file, or --admin-insecure"
+        raise OptionError(about, "--admin-host") from error
+
+
+async def start(double: Double, settings: AdminSettings) -> AdminServer:
+    """Open the admin API. OSError when the address cannot be listened on."""
+    from mockraft.commands.traffic.recorder import LocalRecorder
+    from mockraft.server.admin.serving import AdminServer
+
+    return await AdminServer.start(double, settings, LocalRecorder())

@@ -1,0 +1,68 @@
+"""`mockraft serve-capture`: a controller made of a capture, for brokers that live."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from mockraft.commands.traffic.capture import listen_address
+from mockraft.commands.traffic.replay import Capture, Ports, exchanges_of
+
+if TYPE_CHECKING:
+    from mockraft.spark_replay.regression.capture_controller import CaptureController
+
+NO_PORT = 3
+
+ABOUT = """Answer brokers as the controller in a capture answered: a replay the other way round.
+
+A request gets the captured answer to the same request: same API, version, client, and the fields that would be the
+same in another run. Several answers to one request come in their order, and the last one stays. Epochs and topic ids
+are the captured ones; the broker's own ids (cluster, incarnation, directories) and this address are put into answers.
+A request that the capture has no answer to ends its connection and is told.
+
+\b
+  mockraft serve-capture --capture night.pcap --port 9093 --listen 127.0.0.1:19093
+
+Ctrl-C ends it and tells what was answered. Exit codes: 2 a bad option or capture, 3 the port cannot be had.
+"""
+
+Listen = Annotated[str, typer.Option(metavar="HOST:PORT", help="Where brokers connect; port 0 is any free one.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("serve-capture", help=ABOUT, short_help="Answer brokers with a capture's answers.")(serve_capture)
+
+
+def serve_capture(capture: Capture, listen: Listen = "127.0.0.1:19093", port: Ports = None) -> None:
+    """Serve; see ABOUT."""
+    from mockraft.spark_replay.regression.capture_controller import CaptureController
+    from mockraft.spark_replay.regression.captured_answers import CapturedAnswers
+
+    host, to_port = listen_address(listen)
+    answers = CapturedAnswers(exchanges_of("serve-capture", capture, port), host, to_port)
+    for (api, why), count in answers.left_out.items():
+        typer.echo(f"left out: {count:,} {api}, {why}", err=True)
+    try:
+        asyncio.run(_serve(CaptureController(answers, on_event=_print_event)))
+    except OSError as error:
+        typer.echo(f"mockraft serve-capture: {error}", err=True)
+        raise typer.Exit(NO_PORT) from None
+    for api, count in answers.answered.most_common():
+        typer.echo(f"{api}: {count:,} answered", err=True)
+    for (api, why), count in answers.unanswered.items():
+        typer.echo(f"{api}: {count:,} not, {why}", err=True)
+
+
+async def _serve(controller: CaptureController) -> None:
+    from mockraft.commands.signals import stop_on_signals
+
+    with stop_on_signals() as stopped:
+        async with controller:
+            typer.echo(f"mockraft serve-capture ready bootstrap={controller.bootstrap}")
+            await stopped.wait()
+
+
+def _print_event(text: str) -> None:
+    typer.echo(f"mockraft serve-capture: {text}", err=True)

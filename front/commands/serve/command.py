@@ -1,0 +1,263 @@
+"""`mockraft serve`: one controller as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import gc
+import logging
+import random
+import re
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mockraft.commands.serve import admin, quorum, release, security
+from mockraft.commands.serve.options import ADMIN_OFF, OPTIONS, OptionError
+from mockraft.commands.serve.stubs import cluster_id_in, load, log_unused, stub_file
+from mockraft.double.proposals import overlay_of, rules_of
+
+if TYPE_CHECKING:
+    from mockraft.server.config import ControllerConfig
+    from mockraft.server.journal import Entry
+    from mockraft.server.running import RunningController
+
+DESCRIPTORS_KEPT = 64
+"""File descriptors that are not for connections: the log's files, the loop, standard streams."""
+
+GC_THRESHOLDS = (20_000, 5, 100)
+PORT_TAKEN = 3
+DATA_DIR_UNUSABLE = 4
+
+_log = logging.getLogger("mockraft.serve")
+
+_FIELDS_FROM_FILES = {
+    "plain_users": "plain_users_file",
+    "scram_users": "scram_users_file",
+    "client_security": "client_config_file",
+}
+
+
+def _cluster_id(text: str) -> str:
+    if not text or any(character.isspace() for character in text):
+        about = "a cluster id is a text without spaces (kafka-storage random-uuid)"
+        raise OptionError(about, "--cluster-id")
+    return text
+
+
+def _cluster_id_of(data_dir: Path | None) -> str | None:
+    if data_dir is None:
+        return None
+    from mockraft.server.controller.log.data_dir import DataDirError, cluster_id_of
+
+    try:
+        return cluster_id_of(data_dir)
+    except DataDirError as error:
+        raise SystemExit(_fail(DATA_DIR_UNUSABLE, str(error))) from error
+
+
+def run(options: dict[str, Any]) -> int:
+    """Run a controller until a signal and return the exit code. OptionError for options that cannot be."""
+    from mockraft.commands.logs import configure
+    from mockraft.server.running import event_loop, random_cluster_id
+
+    if options["log_level"].upper() not in logging.getLevelNamesMapping():
+        raise OptionError(f"{options['log_level']} is not a log level", "--log-level")
+    configure(options["log_level"], options["log_json"])
+    chance = random.Random(options["seed"])
+    descriptors = _raise_descriptor_limit()
+    first_data_dir = quorum.first_data_dir(options)
+    known = _cluster_id_of(first_data_dir) or cluster_id_in(options["initial_state"])
+    cluster_id = options["cluster_id"] or known or random_cluster_id(chance)
+    options |= (
+        quorum.checked(options)
+        | release.checked(options)
+        | _proposals(options)
+        | {
+            "cluster_id": _cluster_id(cluster_id),
+            "connections_max": max(1, min(options["connections_max"], descriptors - DESCRIPTORS_KEPT)),
+        }
+    )
+    config = _config(options)
+    if options["brokers"] and config.security_protocol != "PLAINTEXT" and config.own_client_security is None:
+        about = "the simulated brokers must log in: give their credentials with --client-config-file"
+        raise OptionError(about, "--brokers")
+    options["admin"] = admin.checked(options)
+    options["stub_file"] = stub_file(options["stubs"])
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        return runner.run(_run(config, chance, options))
+
+
+def _proposals(options: Mapping[str, Any]) -> dict[str, Any]:
+    profiles = options["profile"] or ()
+    try:
+        rules = rules_of(profiles)
+    except ValueError as error:
+        raise OptionError(str(error), "--profile") from error
+    try:
+        return {"rules": rules, "overlay": overlay_of(profiles, options["schemas"] or ())}
+    except ValueError as error:
+        raise OptionError(str(error), "--schemas") from error
+
+
+def _config(options: Mapping[str, Any]) -> ControllerConfig:
+    """Return the config: options by the names of its fields, and users from their files. OptionError."""
+    from mockraft.server.config import ControllerConfig
+    from mockraft.server.security_options import uses_tls
+    from mockraft.server.tls import server_context
+
+    try:
+        options = {**options, **security.users_of(options)}
+        config = ControllerConfig(**{f.name: options[f.name] for f in fields(ControllerConfig) if f.name in options})
+        if uses_tls(config.security_protocol):
+            server_context(config)
+    except ValueError as error:
+        raise OptionError(_in_options(str(error))) from error
+    except OSError as error:
+        raise OptionError(f"{error.filename}: {error.strerror}") from error
+    return config
+
+
+def _in_options(text: str) -> str:
+    """Return an error about fields of ControllerConfig with the options in place of the fields."""
+
+    def option(found: re.Match[str]) -> str:
+        row = OPTIONS.get(_FIELDS_FROM_FILES.get(found[0], found[0]))
+        return found[0] if row is None else row.flag
+
+    return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", option, text)
+
+
+async def _run(config: ControllerConfig, chance: random.Random, options: Mapping[str, Any]) -> int:
+    """Serve until a signal; return the exit code."""
+    from mockraft.server.clock import VirtualClock
+    from mockraft.server.controller.log.data_dir import DataDirError
+    from mockraft.server.double import Double
+    from mockraft.server.stubs.script import Script
+
+    controllers: int = options["controllers"]
+    script = Script()
+    try:
+        running, nodes = await quorum.start(
+            config, controllers, chance, script, VirtualClock() if options["virtual_clock"] else None
+        )
+    except DataDirError as error:
+        return _fail(DATA_DIR_UNUSABLE, str(error))
+    except OSError as error:
+        if _is_about_address(error):
+            return _fail(PORT_TAKEN, _cannot_listen(config, controllers, error))
+        raise
+    double = Double(lambda: nodes, script)
+    if options["stub_file"] is not None:
+        try:
+            load(script, options["stub_file"], options["stubs"])
+        except OptionError:
+            await running.stop()
+            raise
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    for each in nodes.values():
+        each.node.journal.subscribe(_log_entry, every_exchange=_log.isEnabledFor(logging.DEBUG))
+    async with contextlib.AsyncExitStack() as undo:
+        undo.push_async_callback(running.stop)
+        admin_url = ADMIN_OFF
+        if (settings := options["admin"]) is not None:
+            try:
+                server = await admin.start(double, settings)
+            except OSError as error:
+                if _is_about_address(error):
+                    return _fail(PORT_TAKEN, f"cannot listen on {settings.host}:{settings.port}: {error.strerror}")
+                raise
+            undo.push_async_callback(server.stop)
+            admin_url = server.url
+        print(
+            f"mockraft ready bootstrap={running.bootstrap} cluster_id={config.cluster_id} "
+            f"node_id={','.join(map(str, nodes))} admin={admin_url}",
+            flush=True,
+        )
+        if options["brokers"] and (code := await _start_brokers(nodes, config, chance, options, undo)):
+            return code
+        gc.freeze()
+        # A full collection of ten thousand brokers' objects, all of which stay, takes half a second.
+        gc.set_threshold(*GC_THRESHOLDS)
+        gc.enable()
+        await stopped.wait()
+        _log.info("stopping")
+        log_unused(script)
+    return 0
+
+
+async def _start_brokers(
+    nodes: Mapping[int, RunningController],
+    config: ControllerConfig,
+    chance: random.Random,
+    options: Mapping[str, Any],
+    undo: contextlib.AsyncExitStack,
+) -> int:
+    """Start simulated brokers that `undo` shuts down; return the exit code, 0 while they run."""
+    from mockraft.brokers.fleet import start_brokers
+    from mockraft.brokers.listener.client_listener import ListenerError
+
+    addresses = [(each.config.voter_host, each.config.voter_port) for each in nodes.values()]
+    own = {"security": config.own_client_security, "messages": next(iter(nodes.values())).node.messages}
+    count, port = options["brokers"], options["brokers_port"]
+    try:
+        fleet = await start_brokers(addresses, config.cluster_id, count, chance=chance, client_port=port, **own)
+    except ListenerError as error:
+        return _fail(PORT_TAKEN, str(error))
+    undo.push_async_callback(fleet.shut_down)
+    print(f"mockraft brokers bootstrap_servers={fleet.bootstrap_servers}", flush=True)
+    for broker in fleet.brokers:
+        _log.info("broker %d serves clients at %s", broker.config.broker_id, broker.bootstrap_servers)
+    return 0
+
+
+def _is_about_address(error: OSError) -> bool:
+    return error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES) or isinstance(error, socket.gaierror)
+
+
+def _cannot_listen(config: ControllerConfig, controllers: int, error: OSError) -> str:
+    where = f"{config.host}:{config.port}"
+    if controllers > 1 and config.port:
+        where = f"{where} to {config.port + controllers - 1}, a port for each controller"
+    hint = "; --port 0 takes any that is free" if error.errno == errno.EADDRINUSE else ""
+    return f"cannot listen on {where}: {error.strerror}{hint}"
+
+
+def _log_entry(entry: Entry) -> None:
+    """Log what matters of the journal: refused connections and failures."""
+    from mockraft.server.journal import ClosedConnection
+
+    if isinstance(entry, ClosedConnection):
+        level = logging.WARNING if entry.refused else logging.DEBUG
+        _log.log(level, "connection %d of %s: %s", entry.connection_id, entry.peer_address, entry.reason)
+    elif entry.failure is not None:
+        _log.error("%r failed:\n%s", entry, entry.failure)
+    else:
+        _log.debug("%r", entry)
+
+
+def _raise_descriptor_limit() -> int:
+    """Raise the limit of open files as far as allowed; return the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 1 << 20 if hard == resource.RLIM_INFINITY else hard
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return 1 << 20 if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (ValueError, OSError):
+        return soft
+    return wanted
+
+
+def _fail(code: int, message: str) -> int:
+    print(f"mockraft serve: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,79 @@
+"""The Typer command of `mockraft serve`, made from the table of options; imported when plain reading is not enough."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from mockraft.commands.grouped_help import GroupedCommand
+from mockraft.commands.serve.options import GROUPS, OPTIONS, OptionError
+from mockraft.server.options import Option
+
+ABOUT = """Run a Kafka KRaft controller, or a quorum of several, that brokers can use as their only one.
+
+Prints one line on stdout once it accepts connections:
+
+\b
+  mockraft ready bootstrap=127.0.0.1:9093 cluster_id=… node_id=3000 admin=off
+
+A broker joins it with that cluster id and three properties:
+
+\b
+  controller.quorum.bootstrap.servers=127.0.0.1:9093
+  controller.listener.names=CONTROLLER
+  process.roles=broker
+  (kafka-storage.sh format -t CLUSTER_ID -c broker.properties; kafka-server-start.sh broker.properties)
+
+Without --data-dir the log is in memory, and brokers must not outlive the controller: a broker stops when its
+controller comes back with a shorter log. SIGTERM and SIGINT end the controller with exit code 0.
+
+\b
+  mockraft serve --port 0 --brokers 3              any free port, three simulated brokers that serve clients
+  mockraft serve --data-dir controller-data        the log stays, in Kafka's own format
+  mockraft serve --controllers 3                   a quorum in one process
+  mockraft serve --metadata-version 3.9            for older brokers
+  mockraft serve --stubs stubs.yaml                errors, delays, missing answers and other faults
+  mockraft serve --as-version 3.9                  offers what a controller of Kafka 3.9 offers
+  mockraft serve --admin-port 8080                 the admin API and the live page at 127.0.0.1:8080
+
+Exit codes: 2 a bad option, 3 the address cannot be listened on, 4 the data directory cannot be used.
+"""
+
+
+class ServeCommand(GroupedCommand):
+    """`serve`, whose help has a list of options for each of `GROUPS`."""
+
+    groups = GROUPS
+
+
+def typer_function(run: Callable[[dict[str, Any]], int]) -> Callable[..., None]:
+    """Return a function with a parameter for each option, as Typer reads them; it exits with the code of `run`."""
+
+    def serve(**options: Any) -> None:
+        try:
+            code = run(options)
+        except OptionError as error:
+            raise typer.BadParameter(str(error), param_hint=error.flag or None) from error
+        if code:
+            raise typer.Exit(code)
+
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=_annotation(option))
+        for name, option in OPTIONS.items()
+    ]
+    serve.__dict__["__signature__"] = inspect.Signature(parameters)
+    serve.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return serve
+
+
+def _annotation(option: Option) -> Any:
+    kind: Any = list[option.kind] if option.is_list else option.kind  # type: ignore[name-defined]  # made at run time
+    settings: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
+    if option.shown_default is not None:
+        settings["show_default"] = option.shown_default
+    if option.kind is int:
+        settings |= {"min": option.lowest, "max": option.shown_highest}
+    declared = [option.flag] if option.kind is bool else []
+    return Annotated[kind | None if option.default is None else kind, typer.Option(*declared, **settings)]

@@ -1,0 +1,172 @@
+"""Options of `mockraft serve`: the fields of `ControllerConfig` that have a help group, and those of the process alone.
+
+`OPTIONS` is the only table. arguments.py reads plain command lines by it, help.py makes the Typer command of it,
+docs/serve-options.md is printed from it (`python -m mockraft.commands.serve.options_page`), and `to_arguments` turns
+keywords into a command line for child processes and containers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mockraft.double.proposals import NAMES
+from mockraft.server.config import ROWS
+from mockraft.server.options import PORT_MAX, Option
+from mockraft.wire.names import did_you_mean
+
+ADMIN_OFF = "off"
+
+
+class OptionError(Exception):
+    """A value that an option cannot have; `flag` names the option, empty where the message does."""
+
+    def __init__(self, message: str, flag: str = "") -> None:
+        super().__init__(message)
+        self.flag = flag
+
+
+_OTHERWISE: Mapping[str, Mapping[str, Any]] = {
+    "cluster_id": {"default": None},
+    "metadata_version": {
+        "kind": str,
+        "default": None,
+        "lowest": None,
+        "highest": None,
+        "shown_default": "the newest",
+    },
+    "api_versions": {"default": None, "is_list": True, "metavar": "API=MIN-MAX"},
+    "sasl_enabled_mechanisms": {"default": None},
+}
+"""Differences between an option on the command line, where it is text, and the field of ControllerConfig."""
+
+_OF_THE_PROCESS = (
+    Option("stubs", Path, None, "Test setup", "File of stubs, faults and a plan that begin at once, as JSON or YAML."),
+    Option(
+        "admin_port",
+        str,
+        ADMIN_OFF,
+        "Admin API",
+        "Port of the admin API and the live page, off for none; 0 takes any free one.",
+        metavar="PORT",
+    ),
+    Option("admin_host", str, "127.0.0.1", "Admin API", "Address that the admin API listens on."),
+    Option(
+        "admin_token_file",
+        Path,
+        None,
+        "Admin API",
+        "File with the token that users of the admin API must send (Bearer).",
+    ),
+    Option("admin_insecure", bool, False, "Admin API", "Open the admin API to other machines without a token."),
+    Option("virtual_clock", bool, False, "Admin API", "Stop time until POST /v1/clock/advance; one controller only."),
+    Option("brokers", int, 0, "Cluster", "Also run so many simulated brokers in this process, which serve clients.", 0),
+    Option(
+        "brokers_port",
+        int,
+        0,
+        "Cluster",
+        "Port of the first simulated broker; the others take the next ones. 0 takes free ones.",
+        0,
+        PORT_MAX,
+    ),
+    Option(
+        "controllers",
+        int,
+        1,
+        "Quorum",
+        "Run a quorum of so many controllers in one process; node ids and ports count up from the given ones.",
+        1,
+    ),
+    Option(
+        "plain_users_file",
+        Path,
+        None,
+        "Security",
+        "File of users for PLAIN, a line each: name=password. Default: no users.",
+    ),
+    Option(
+        "scram_users_file",
+        Path,
+        None,
+        "Security",
+        "File of users that a new log begins with, a line each, as kafka-storage format --add-scram takes them: "
+        "SCRAM-SHA-256=[name=broker,password=…].",
+    ),
+    Option(
+        "client_config_file",
+        Path,
+        None,
+        "Security",
+        "Client properties, as Kafka's tools take them, with which this process itself connects to controllers: for "
+        "its simulated brokers and for the other controllers of its quorum.",
+    ),
+    Option(
+        "profile",
+        str,
+        None,
+        "Proposals",
+        f"Implement this proposal as its text words it: {', '.join(NAMES)}.",
+        is_list=True,
+        metavar="KIP",
+    ),
+    Option(
+        "schemas",
+        Path,
+        None,
+        "Proposals",
+        "Add the messages whose Kafka-style JSON specs are in DIR.",
+        is_list=True,
+        metavar="DIR",
+    ),
+    Option("log_level", str, "info", "Logs", "debug, info, warning or error."),
+    Option("log_json", bool, False, "Logs", "Write logs on stderr as JSON lines."),
+)
+
+HEADINGS = (
+    "Listening",
+    "Test setup",
+    "Admin API",
+    "Cluster",
+    "Log",
+    "Quorum",
+    "Security",
+    "Authorisation",
+    "Delegation tokens",
+    "Proposals",
+    "Limits",
+    "Logs",
+)
+
+OPTIONS = {
+    row.name: row
+    for row in (*(replace(row, **_OTHERWISE.get(row.name, {})) for row in ROWS if row.group), *_OF_THE_PROCESS)
+}
+"""Every option by its name."""
+
+GROUPS = {
+    heading: tuple(option.name for option in OPTIONS.values() if option.group == heading) for heading in HEADINGS
+} | {"Logs": ("log_level", "log_json", "help")}
+"""Names of the options by heading, in the order in which --help lists them."""
+
+
+def defaults() -> dict[str, Any]:
+    """Return every option with its default."""
+    return {option.name: option.default for option in OPTIONS.values()}
+
+
+def to_arguments(options: Mapping[str, Any]) -> list[str]:
+    """Return the arguments of `mockraft serve` for options by name; None and False leave an option out."""
+    arguments: list[str] = []
+    for name, value in options.items():
+        option = OPTIONS.get(name)
+        if option is None:
+            raise TypeError(f"{name}: mockraft serve has no such option; {did_you_mean(name, OPTIONS)}")
+        if value is True:
+            arguments.append(option.flag)
+        elif value is not None and value is not False:
+            for each in value if option.is_list else [value]:
+                arguments += [option.flag, str(each)]
+    return arguments

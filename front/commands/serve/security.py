@@ -1,0 +1,69 @@
+"""Users of `mockraft serve`. Passwords come from files, because every user of the machine can see a command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mockraft.wire.client_security import read_properties
+from mockraft.wire.scram import ScramUser
+
+_ADD_SCRAM = re.compile(r"(?P<mechanism>[^=]+)=\[(?P<components>.*)\]")
+
+
+def users_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of ControllerConfig from files and lists. ValueError for bad text, OSError for no file."""
+    client_config = options["client_config_file"]
+    mechanisms = options["sasl_enabled_mechanisms"] or ""
+    return {
+        "sasl_enabled_mechanisms": tuple(name.strip() for name in mechanisms.split(",") if name.strip()),
+        "plain_users": plain_users(options["plain_users_file"]),
+        "scram_users": scram_users(options["scram_users_file"]),
+        "client_security": client_config and read_properties(client_config),
+    }
+
+
+def plain_users(path: Path | None) -> dict[str, str]:
+    """Read passwords by name from lines `name=password`. ValueError for another line, OSError without a file."""
+    users: dict[str, str] = {}
+    for where, line in _lines(path):
+        name, equals, password = line.partition("=")
+        if not (name and equals and password):
+            raise ValueError(f"{where}: it must be name=password")
+        users[name] = password
+    return users
+
+
+def scram_users(path: Path | None) -> tuple[ScramUser, ...]:
+    """Read users from lines in the form of `kafka-storage format --add-scram`; errors as `plain_users`.
+
+    `SCRAM-SHA-256=[name=alice,iterations=8192,password=alice-secret]`; Kafka's salt and saltedpassword are refused.
+    """
+    return tuple(_scram_user(where, line) for where, line in _lines(path))
+
+
+def _scram_user(where: str, line: str) -> ScramUser:
+    form = "SCRAM-SHA-256=[name=…,password=…] or with iterations=… too"
+    found = _ADD_SCRAM.fullmatch(line)
+    if found is None:
+        raise ValueError(f"{where}: it must be {form}")
+    components: dict[str, str] = {}
+    for component in found["components"].split(","):
+        key, _, value = component.partition("=")
+        components[key] = value[1:-1] if len(value) >= 2 and value[0] == value[-1] == '"' else value
+    name, password = components.pop("name", ""), components.pop("password", "")
+    iterations = components.pop("iterations", "4096")
+    if components or not name or not password or not iterations.isdecimal():
+        raise ValueError(f"{where}: it must be {form}")
+    return ScramUser(name, password, found["mechanism"], int(iterations))
+
+
+def _lines(path: Path | None) -> Iterator[tuple[str, str]]:
+    """Yield place and text of each line with content. Errors name the place only: the text is secret."""
+    if path is None:
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            yield f"{path}, line {number}", line

@@ -1,0 +1,1 @@
+"""`mockraft spark`: captured traffic on Spark."""

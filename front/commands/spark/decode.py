@@ -1,0 +1,232 @@
+"""`mockraft spark decode` and `mockraft spark roundtrip`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from mockraft.commands.spark.options import (
+    FAILED,
+    Apis,
+    Captures,
+    Clients,
+    Conf,
+    Master,
+    More,
+    OnError,
+    Partitions,
+    Ports,
+    TimeFrom,
+    TimeTo,
+    existing_captures,
+    need_spark,
+    no_kafka,
+    result_console,
+    source_options,
+    spark_session,
+    writable_folder,
+)
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from mockraft.spark_replay.spark.coverage import Coverage
+
+DECODE = """Captures as tables: frames, messages, exchanges and what happened to connections and files.
+
+Each table is a folder of Parquet (or JSON) files under --out: Spark, pandas, DuckDB and Polars read them, and mockraft
+spark report makes a page of them. docs/captured-tables.md says what each column holds. A file is cut into splits that
+are read side by side; connections are followed through splits and from file to file.
+
+\b
+  mockraft spark decode --captures 'ring/*.pcapng' --ports 9093 --out tables
+  mockraft spark decode --captures run.pcap.gz --apis BrokerHeartbeat,63 --tables frames,messages --out tables
+  mockraft spark decode --captures /mnt/captures --master spark://host:7077 --out /mnt/tables
+
+Exit codes: 0 written, 1 a capture could not be read (--on-error quarantine goes on) or a table not be written, 2 a bad
+option, 3 no PySpark or no Java, 130 interrupted.
+"""
+
+ROUNDTRIP = """Prove that the codec reads every byte: read each message, write it again, compare.
+
+Tells by API, version and direction how many messages were read, and were written again as they had been; for those
+that were not, the first one and where it differs. Unknown APIs and versions, opaque (TLS, SASL) and cut messages are
+counted; with --strict they fail too.
+
+\b
+  mockraft spark roundtrip --captures 'ring/*.pcapng' --ports 9093
+  mockraft spark roundtrip --captures run.pcap --json
+
+Exit codes: 0 every message came back as it was, 1 one did not (or a capture could not be read), 2 a bad option, or
+there is no message, 3 no PySpark or no Java, 130 interrupted.
+"""
+
+Out = Annotated[Path, typer.Option(help="The folder for the tables.")]
+Format = Annotated[str, typer.Option("--format", metavar="parquet|json", help="How tables are written.")]
+Tables = Annotated[str | None, typer.Option(metavar="TABLE[,TABLE]", help="Only these tables. Default: all five.")]
+Body = Annotated[str, typer.Option(metavar="json|none", help="Bodies of messages as JSON text, or left out (faster).")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace tables that are there.")]
+AsJson = Annotated[bool, typer.Option("--json", help="The summary as JSON.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail for what is unknown, opaque or cut short, too.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `mockraft spark`."""
+    app.command("decode", help=DECODE, short_help="Captures as tables in Parquet or JSON.")(decode)
+    app.command("roundtrip", help=ROUNDTRIP, short_help="Prove that the codec reads every byte.")(roundtrip)
+
+
+def decode(
+    captures: Captures,
+    out: Out,
+    file_format: Format = "parquet",
+    tables: Tables = None,
+    body: Body = "json",
+    ports: Ports = None,
+    apis: Apis = None,
+    clients: Clients = None,
+    time_from: TimeFrom = None,
+    time_to: TimeTo = None,
+    on_error: OnError = "fail",
+    option: More = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+    master: Master = "local[*]",
+    partitions: Partitions = None,
+    conf: Conf = None,
+) -> None:
+    """Write the tables and print a summary."""
+    need_spark()
+    from mockraft.commands.spark.progress import TaskProgress
+    from mockraft.spark_replay.spark import decode_job
+    from mockraft.spark_replay.spark.coverage import coverage
+
+    only = _chosen(tables, decode_job.TABLES, "--tables")
+    _chosen(file_format, decode_job.FORMATS, "--format")
+    _chosen(body, ("json", "none"), "--body")
+    given = source_options(
+        ports=ports,
+        apis=apis,
+        clients=clients,
+        time_from=time_from,
+        time_to=time_to,
+        on_error=on_error,
+        more=option,
+    )
+    files = existing_captures(captures)
+    there = [name for name in only if (out / name).exists()]
+    if there and not overwrite:
+        raise typer.BadParameter(f"{out / there[0]} is there: --overwrite replaces it", param_hint="--out")
+    writable_folder(str(out))
+    screen = TaskProgress(Console(stderr=True))
+    with screen.shown() as progress, spark_session(master, conf) as spark, progress.watching(spark):
+        counts = decode_job.write_tables(
+            spark,
+            files,
+            out,
+            only=only,
+            file_format=file_format,
+            with_bodies=body == "json",
+            partitions=partitions,
+            options=given,
+            on_table=lambda name: progress.step(f"writing {name} ({only.index(name) + 1} of {len(only)})"),
+        )
+        found = []
+        if "messages" in only:
+            progress.step("counting messages")
+            found = coverage(decode_job.read_table(spark, out / "messages", file_format))
+    if not any(counts.values()):
+        typer.echo(f"mockraft spark decode: {no_kafka(files, ports)}", err=True)
+    if as_json:
+        typer.echo(json.dumps({"captures": files, "out": str(out), "rows": counts, "coverage": _objects(found)}))
+        return
+    console = result_console()
+    _print_coverage(console, found)
+    console.print(", ".join(f"{count:,} {name}" for name, count in counts.items()) + f" in {out}", soft_wrap=True)
+
+
+def roundtrip(
+    captures: Captures,
+    ports: Ports = None,
+    apis: Apis = None,
+    clients: Clients = None,
+    time_from: TimeFrom = None,
+    time_to: TimeTo = None,
+    on_error: OnError = "fail",
+    option: More = None,
+    strict: Strict = False,
+    as_json: AsJson = False,
+    master: Master = "local[*]",
+    partitions: Partitions = None,
+    conf: Conf = None,
+) -> None:
+    """Read and write every message; exit code 1 where one is not as it was."""
+    need_spark()
+    from mockraft.commands.spark.progress import TaskProgress
+    from mockraft.spark_replay.spark import tables
+    from mockraft.spark_replay.spark.coverage import coverage, fails
+
+    given = source_options(
+        ports=ports,
+        apis=apis,
+        clients=clients,
+        time_from=time_from,
+        time_to=time_to,
+        on_error=on_error,
+        more=option,
+    )
+    files = existing_captures(captures)
+    screen = TaskProgress(Console(stderr=True))
+    with screen.shown() as progress, spark_session(master, conf) as spark, progress.watching(spark):
+        progress.step("reading and writing each message")
+        frames = tables.frames_table(spark, files, partitions=partitions, **given)
+        found = coverage(tables.messages_table(frames, with_bodies=False))
+    failed = [row for row in found if fails(row) or (strict and row.decode_status != "ok")]
+    total, back = sum(row.frames for row in found), sum(row.equal for row in found)
+    if not found:
+        raise typer.BadParameter(f"nothing is proven: {no_kafka(files, ports)}", param_hint="--captures")
+    if as_json:
+        typer.echo(json.dumps({"captures": files, "messages": total, "equal": back, "coverage": _objects(found)}))
+    else:
+        console = result_console()
+        _print_coverage(console, found)
+        console.print(f"{back:,} of {total:,} messages came back as they were", soft_wrap=True)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _chosen(text: str | None, allowed: tuple[str, ...], option: str) -> tuple[str, ...]:
+    chosen = allowed if text is None else tuple(each.strip() for each in text.split(","))
+    if wrong := [each for each in chosen if each not in allowed]:
+        raise typer.BadParameter(f"{wrong[0]!r} is not {', '.join(allowed)}", param_hint=option)
+    return chosen
+
+
+def _objects(rows: list[Coverage]) -> list[dict[str, object]]:
+    return [row._asdict() for row in rows]
+
+
+def _print_coverage(console: Console, rows: list[Coverage]) -> None:
+    if not rows:
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("API", "version", "", "status"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("messages", "not equal"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    if any(row.example for row in rows):
+        table.add_column("first of them", overflow="fold")
+    for row in rows:
+        cells = (
+            row.api_name or "?",
+            "" if row.api_version is None else f"v{row.api_version}",
+            "response" if row.is_response else "request",
+            row.decode_status if row.decode_status == "ok" else f"[red]{row.decode_status}[/]",
+            f"{row.frames:,}",
+            f"[red]{row.not_roundtrip:,}[/]" if row.not_roundtrip else "",
+            row.example,
+        )
+        table.add_row(*cells[: len(table.columns)])
+    console.print(table)

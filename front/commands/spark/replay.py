@@ -1,0 +1,316 @@
+"""`mockraft spark replay`: captures replayed session by session, and a regression test of that."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import uuid
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from mockraft.commands.broker.command import host_and_port
+from mockraft.commands.spark.options import (
+    Captures,
+    Conf,
+    Master,
+    More,
+    OnError,
+    Ports,
+    existing_captures,
+    need_spark,
+    no_kafka,
+    result_console,
+    source_options,
+    spark_session,
+    writable_folder,
+)
+
+if TYPE_CHECKING:
+    from mockraft.commands.spark.progress import TaskProgress
+    from mockraft.spark_replay.regression.rules import Rules
+    from mockraft.spark_replay.regression.session_replay import Run
+    from mockraft.spark_replay.regression.targets import Target
+
+DIFFERENT = 1
+BAD_OPTION = 2
+NO_CONTROLLER = 3
+FINDINGS_SHOWN = 40
+
+ABOUT = """Send the requests of captures to a controller again, on Spark, and compare its answers.
+
+Captures are split into cluster sessions: all requests to one cluster's controllers. The target is one controller
+that runs (HOST:PORT; sessions go there one after the other, each request once) or mockraft: a new one for each
+session, side by side. With --baseline, an earlier run's --out or a second target, only differences that the baseline
+has not count: a regression test.
+
+\b
+  mockraft spark replay --captures 'night/*.pcap' --target mockraft --out replayed
+  mockraft spark replay --captures night.pcap --target mockraft==1.2 --baseline replayed --json report.json
+  mockraft spark replay --captures night.pcap --target mine:9093 --order connection --rules rules.toml
+  mockraft spark replay --print-rules
+
+Exit codes: 0 every answer is as captured (or as the baseline's), 1 some are not, 2 a bad option or capture, 3 no
+controller answered or could be started, 130 interrupted.
+"""
+
+
+def _print_rules(wanted: bool) -> None:
+    if wanted:
+        from mockraft.spark_replay.regression.rules import Rules
+        from mockraft.spark_replay.regression.rules_file import write_rules
+
+        for line in write_rules(Rules()):
+            typer.echo(line)
+        raise typer.Exit
+
+
+Target_ = Annotated[str, typer.Option("--target", metavar="HOST:PORT|mockraft[==V]", help="Where to send.")]
+Baseline = Annotated[
+    str | None, typer.Option(metavar="DIR|TARGET", help="Differences that this run has too do not count.")
+]
+Order = Annotated[str, typer.Option(help="connection, causal or paced (see docs/spark-replay.md).")]
+Speed = Annotated[float, typer.Option(min=1e-6, help="With --order paced: 1 is the capture's own pace.")]
+RulesFile = Annotated[Path | None, typer.Option("--rules", help="A TOML file of rules that go before the generated.")]
+PrintRules = Annotated[
+    bool,
+    typer.Option("--print-rules", callback=_print_rules, is_eager=True, help="Show the generated rules and end."),
+]
+Filters = Annotated[
+    list[str] | None, typer.Option("--filter", metavar="API[,API]", help="Send only these; with ! in front all but.")
+]
+TargetPython = Annotated[
+    str | None, typer.Option(metavar="PATH", help="The Python whose mockraft is started, where the tasks run.")
+]
+Out = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Keep the tables there, as Parquet, in place of an earlier run's.")
+]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the report to this file; - for stdout.")]
+HtmlFile = Annotated[Path | None, typer.Option("--html", help="Write the report as a page.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `mockraft spark`."""
+    app.command("replay", help=ABOUT, short_help="Replay captures and compare the answers.")(replay)
+
+
+def replay(
+    captures: Captures,
+    target: Target_ = "mockraft",
+    baseline: Baseline = None,
+    order: Order = "causal",
+    speed: Speed = 1.0,
+    rules: RulesFile = None,
+    print_rules: PrintRules = False,
+    ports: Ports = None,
+    filters: Filters = None,
+    target_python: TargetPython = None,
+    out: Out = None,
+    json_file: JsonFile = None,
+    html: HtmlFile = None,
+    on_error: OnError = "fail",
+    option: More = None,
+    master: Master = "local[2]",
+    conf: Conf = None,
+) -> None:
+    """Replay; see ABOUT."""
+    from mockraft.spark_replay.recording import Filter
+    from mockraft.spark_replay.regression.replay import Options
+    from mockraft.spark_replay.regression.send_order import ORDERS
+    from mockraft.spark_replay.regression.session_replay import Run
+
+    if order not in ORDERS:
+        raise typer.BadParameter(f"{order!r} is none of {', '.join(ORDERS)}", param_hint="--order")
+    try:
+        kept = Filter.parse(filters or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--filter") from None
+    options = Options(order=order, speed=speed, rules=rules_of(rules), kept=kept)
+    run = Run(uuid.uuid4().hex[:12], target_of(target, target_python), options)
+    earlier: Run | str | None = baseline
+    if baseline is not None and not _is_folder(baseline):
+        earlier = run._replace(run_id=f"{run.run_id}-baseline", target=target_of(baseline, None, "--baseline"))
+    need_spark()
+    from mockraft.commands.spark.progress import TaskProgress
+    from rich.console import Console
+
+    given = source_options(ports=ports, on_error=on_error, more=option)
+    files = existing_captures(captures)
+    if out is not None:
+        if baseline is not None and Path(out).resolve() == Path(baseline).resolve():
+            raise typer.BadParameter(f"{out} is the baseline, which this run would replace", param_hint="--out")
+        writable_folder(out)
+    with ExitStack() as stack:
+        folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="mockraft-spark-replay-"))
+        settings = ["spark.task.maxFailures=1", "spark.speculation=false", *(conf or ())]
+        progress = stack.enter_context(TaskProgress(Console(stderr=True)).shown())
+        spark = stack.enter_context(spark_session(master, settings))
+        stack.enter_context(progress.watching(spark))
+        found = _on_spark(spark, files, given, run, earlier, folder, progress)
+        if html is not None:
+            progress.step(f"writing {html}")
+            _write_html(html, files, ports, folder)
+    if not found["apis"] and not found["leftOut"]:
+        raise typer.BadParameter(no_kafka(files, ports), param_hint="--captures")
+    if json_file is not None:
+        _write(json_file, json.dumps(found, indent=1, ensure_ascii=False))
+    if json_file != Path("-"):
+        _show(found)
+    if found["different"]:
+        raise typer.Exit(DIFFERENT)
+
+
+def rules_of(path: Path | None) -> Rules:
+    """Return the rules with the overrides of a file; BadParameter for an override without effect."""
+    from mockraft.spark_replay.regression.rules import RuleError, Rules
+    from mockraft.spark_replay.regression.rules_file import read_rules
+
+    if path is None:
+        return Rules()
+    try:
+        return read_rules(path)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {path}: {error.strerror}", param_hint="--rules") from None
+    except RuleError as error:
+        raise typer.BadParameter(f"{path}: {error}", param_hint="--rules") from None
+
+
+def target_of(text: str, python: str | None, option: str = "--target") -> Target:
+    """`HOST:PORT`, `mockraft` or `mockraft==VERSION`, which is installed now if it is not there yet."""
+    from mockraft.spark_replay.regression.targets import Endpoint, FreshProcess, TargetError, install
+
+    name, equals, version = text.partition("==")
+    if name != "mockraft":
+        return Endpoint(*host_and_port(text, option))
+    if equals and python is None:
+        try:
+            install(version)
+        except TargetError as error:
+            raise typer.BadParameter(str(error), param_hint=option) from None
+    command = [python or sys.executable, "-m", "mockraft", "serve", "--host", "127.0.0.1", "--port", "0"]
+    return FreshProcess(command, version=version if equals and python is None else None)
+
+
+def _is_folder(text: str) -> bool:
+    """Return True if a baseline is a folder of tables: an existing path, or one on another file system."""
+    return "://" in text or Path(text).is_dir()
+
+
+def _on_spark(
+    spark: Any,
+    files: list[str],
+    options: dict[str, Any],
+    run: Run,
+    earlier: Run | str | None,
+    out: str,
+    progress: TaskProgress,
+) -> dict[str, Any]:
+    from mockraft.spark_replay.spark.replay_summary import summarise, write_rules_fired
+    from mockraft.spark_replay.spark.replaying import read_replay, write_replay
+    from mockraft.spark_replay.spark.tables import exchanges, frames
+
+    def replayed(to: Run, folder: str) -> Any:
+        progress.step(f"replaying to {to.target.name}")
+        return write_replay(spark, captured, to, folder, on_progress=on_progress)
+
+    def on_progress(sent: int, different: int) -> None:
+        progress.say(f"{sent:,} sent, {different:,} different")
+
+    captured = exchanges(frames(spark, files, **options), unanswered=True)
+    before = None
+    try:
+        if isinstance(earlier, str):
+            before = read_replay(spark, earlier).diffs
+        elif earlier is not None:
+            before = replayed(earlier, f"{out}/baseline").diffs
+        tables = replayed(run, out)
+    except Exception as error:
+        raise _said(error) from None
+    progress.step("comparing")
+    found = summarise(tables, run.options.rules or rules_of(None), before)
+    write_rules_fired(spark, out, found["rules"])
+    return {"runId": run.run_id, "target": run.target.name, "order": run.options.order, **found}
+
+
+def _said(error: Exception) -> Exception:
+    """Return the message of a failed job, the last line of the task's own error, and its exit code."""
+    text = str(error)
+    for name, code in (
+        ("TargetError", NO_CONTROLLER),
+        ("DisconnectedError", NO_CONTROLLER),
+        ("AlreadySentError", NO_CONTROLLER),
+        ("CaptureError", BAD_OPTION),
+        ("PATH_NOT_FOUND", BAD_OPTION),
+    ):
+        if name in text:
+            line = next(line for line in text.splitlines() if name in line)
+            print(f"mockraft spark replay: {line.partition(f'{name}: ')[2] or line}", file=sys.stderr)
+            return typer.Exit(code)
+    return error
+
+
+def _write_html(path: Path, files: list[str], ports: str | None, out: str) -> None:
+    from mockraft.spark_replay.report.page import write_report
+
+    servers = [int(each) for each in (ports or "").split(",") if each.strip()]
+    try:
+        write_report(path, captures=[Path(each) for each in files], ports=servers, replay=Path(out))
+    except OSError as error:
+        typer.echo(f"mockraft spark replay: cannot write {path}: {error}", err=True)
+        raise typer.Exit(BAD_OPTION) from None
+
+
+def _write(path: Path, text: str) -> None:
+    if path == Path("-"):
+        typer.echo(text)
+        return
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        typer.echo(f"mockraft spark replay: cannot write {path}: {error.strerror}", err=True)
+        raise typer.Exit(BAD_OPTION) from None
+
+
+def _show(found: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    console = result_console()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("API", header_style="dim", no_wrap=True)
+    for name in ("sent", "equal", "byte for byte", "no answer", "median ms", "captured ms"):
+        table.add_column(name, justify="right", header_style="dim")
+    for each in found["apis"]:
+        numbers = [f"{each[name]:,}" for name in ("sent", "equal", "rawEqual", "failed")]
+        table.add_row(each["api"], *numbers, f"{each['medianMs']:.1f}", f"{each['capturedMedianMs']:.1f}")
+    console.print(table)
+    for each in found["leftOut"]:
+        console.print(f"left out: {each['count']:,} {each['api']}, {each['why']}", style="dim")
+    for each in found["differences"][:FINDINGS_SHOWN]:
+        first = each["first"]
+        console.print(
+            f"\n{each['api']} {each['path']}  {each['kind']}  {each['count']:,}x  "
+            f"(first #{first['exchange']} of {first['session']})",
+            style="bold",
+            markup=False,
+            soft_wrap=True,
+        )
+        console.print(f"  captured  {_named(each, 'expected')}", style="green", markup=False, soft_wrap=True)
+        console.print(f"  live      {_named(each, 'actual')}", style="red", markup=False, soft_wrap=True)
+    for each in found["rules"]:
+        if each["override"] and not each["fired"]:
+            console.print(f"\nthe rule {each['rule']} ({each['class']}) was never needed", style="yellow", markup=False)
+    if found["known"] or found["gone"]:
+        console.print(f"\nof the baseline's differences {found['known']:,} are there and {found['gone']:,} are gone")
+    sessions = f"{found['sessions']:,} session{'' if found['sessions'] == 1 else 's'}"
+    console.print(f"\n{found['same']:,} of {found['sent']:,} answers as captured, in {sessions}")
+
+
+def _named(finding: dict[str, Any], which: str) -> str:
+    """A value as it is, and an error code with its name."""
+    from mockraft.wire import error_codes
+
+    value = finding[which]
+    is_code = isinstance(value, int) and str(finding["path"]).endswith("errorCode")
+    return f"{value} {error_codes.name(value)}" if is_code else str(value)

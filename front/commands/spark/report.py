@@ -1,0 +1,211 @@
+"""`mockraft spark report`: a capture, and what a replay of it found, as one HTML file."""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from mockraft.commands.spark.options import INTERRUPTED, result_console
+
+if TYPE_CHECKING:
+    from mockraft.spark_replay.report.sources import OnRows
+
+GO_ON = "; --on-error skip goes on behind what is damaged"
+NOT_CLEAN, BAD_OPTION, MISSING = 1, 2, 3
+ABOUT = """One HTML file that says what is in captured traffic: it needs no server and fetches nothing.
+
+Which APIs in which versions, whether every frame was read and is written again the same, how fast they are answered,
+requests a second with gaps, failovers and fenced brokers, how regularly each broker's heartbeats come, and what could
+not be read. With --replay also where answers differ from the captured ones, by API and path, with the first examples
+decoded side by side and the commands that show the same without Spark. PySpark is not needed.
+
+\b
+  mockraft spark report --captures run.pcap --ports 9093 --html run.html
+  mockraft spark report --captures 'ring/*.pcapng.zst' --html week.html --json -
+  mockraft spark report --tables tables/ --html run.html            tables of mockraft spark decode --out tables/
+  mockraft spark report --tables tables/ --replay replayed/ --html diff.html --strict
+
+The tables are folders of Parquet files: messages, and where they are there conn_events, file_events and frames (for the
+commands that decode requests); of a replay replay_results, diffs and rules.json. They are added up batch by batch, so
+that memory does not grow with them.
+
+Exit codes: 0 the report is written, 1 with --strict and a frame is not read or written again the same, or an answer
+differs, 2 a bad option, table or capture, 3 a package is missing, 130 interrupted.
+"""
+
+TablesFolder = Annotated[Path | None, typer.Option("--tables", metavar="DIR", help="Tables of mockraft spark decode.")]
+Captures = Annotated[
+    list[str] | None, typer.Option(metavar="GLOB", help="Capture files, read here instead; may be repeated.")
+]
+Ports = Annotated[
+    list[str] | None,
+    typer.Option("--ports", "--port", metavar="PORT[,PORT]", help="The servers' ports. Repeat for more. Default: all."),
+]
+ReplayFolder = Annotated[Path | None, typer.Option("--replay", metavar="DIR", help="Tables of mockraft spark replay.")]
+HtmlFile = Annotated[Path, typer.Option("--html", metavar="FILE", help="The file to write.")]
+Title = Annotated[str | None, typer.Option(help="The page's heading.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file too; - for stdout.")]
+OnDamage = Annotated[
+    str,
+    typer.Option("--on-error", metavar="WHAT", help="A damaged capture: fail, or skip (count it and go on behind)."),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="End with exit code 1 where not all is well.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `mockraft spark`."""
+    app.command("report", help=ABOUT, short_help="Captured traffic, and a replay of it, as one HTML file.")(report)
+
+
+def report(
+    html: HtmlFile,
+    tables: TablesFolder = None,
+    captures: Captures = None,
+    ports: Ports = None,
+    replay: ReplayFolder = None,
+    title: Title = None,
+    on_error: OnDamage = "fail",
+    json_file: JsonFile = None,
+    strict: Strict = False,
+) -> None:
+    """Write a report; see ABOUT."""
+    if on_error not in ("fail", "skip"):
+        _misuse(f"--on-error {on_error} is neither fail nor skip")
+    if tables and captures:
+        _misuse("--tables and --captures cannot both be")
+    if not (tables or captures or replay):
+        _misuse("a report of what? --tables, --captures or --replay")
+    for option, folder in (("--tables", tables), ("--replay", replay)):
+        if folder is not None and not folder.is_dir():
+            _misuse(f"{option} {folder} is no folder")
+    try:
+        from mockraft.spark_replay.report.page import NoTemplatesError, write_report
+        from mockraft.spark_replay.report.sources import SourceError
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("mockraft"):
+            raise
+        _end(f"the package {error.name} is missing: pip install 'mockraft[spark]'", MISSING)
+    servers = _ports(ports or ())
+    files = [path for pattern in captures or () for path in _files(pattern)]
+    try:
+        with _progress() as on_rows:
+            found = write_report(
+                html,
+                tables=tables,
+                captures=files,
+                ports=servers,
+                replay=replay,
+                title=title,
+                on_error="skip" if on_error == "skip" else "fail",
+                on_rows=on_rows,
+            )
+    except SourceError as error:
+        _misuse(f"{error}{GO_ON if files and on_error == 'fail' else ''}")
+    except NoTemplatesError as error:
+        _end(str(error), MISSING)
+    except KeyboardInterrupt:
+        _end("interrupted", INTERRUPTED)
+    except OSError as error:
+        _misuse(f"cannot write {html}: {error.strerror or error}")
+    if json_file is not None:
+        _write_json(json_file, found)
+    if json_file != Path("-"):
+        _show(found, html)
+    if strict and not _is_clean(found):
+        raise typer.Exit(NOT_CLEAN)
+
+
+def _ports(given: Sequence[str]) -> list[int]:
+    texts = [text.strip() for each in given for text in each.split(",")]
+    if wrong := [text for text in texts if not (text.isdecimal() and 0 < int(text) < 1 << 16)]:
+        _misuse(f"--ports: {wrong[0]!r} is no port")
+    return [int(text) for text in texts]
+
+
+def _files(pattern: str) -> list[Path]:
+    paths = [Path(pattern)] if Path(pattern).is_file() else sorted(map(Path, glob.glob(pattern, recursive=True)))
+    files = [path for path in paths if path.is_file()]
+    if not files:
+        _misuse(f"no file is {pattern}")
+    return files
+
+
+@contextmanager
+def _progress() -> Iterator[OnRows]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,} rows"),
+        TimeElapsedColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        tasks: dict[str, Any] = {}
+
+        def on_rows(name: str, done: int, total: int | None) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(name, total=total)
+            bar.update(tasks[name], completed=done)
+
+        yield on_rows
+
+
+def _is_clean(found: dict[str, Any]) -> bool:
+    total, replay = found.get("total"), found.get("replay")
+    is_read = total is None or total["roundtrip"].get("same", 0) == total["frames"]
+    return is_read and (replay is None or replay["same"] == replay["sent"])
+
+
+def _write_json(path: Path, found: dict[str, Any]) -> None:
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    if path == Path("-"):
+        typer.echo(text)
+        return
+    try:
+        path.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        _misuse(f"cannot write {path}: {error.strerror}")
+
+
+def _show(found: dict[str, Any], html: Path) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console = result_console()
+    total, replay = found.get("total"), found.get("replay")
+    if total is not None:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column("API", header_style="dim", no_wrap=True)
+        for name in ("requests", "answers", "not decoded", "not the same", "p50 ms", "p99 ms"):
+            table.add_column(name, justify="right", header_style="dim")
+        for row in found["apis"]:
+            times = [f"{row['ms'][name]:.1f}" if row["ms"] else "" for name in ("p50", "p99")]
+            bad = [Text(f"{row[name]:,}", style="red" if row[name] else "dim") for name in ("notDecoded", "different")]
+            table.add_row(row["api"], f"{row['requests']:,}", f"{row['responses']:,}", *bad, *times)
+        console.print(table)
+        same = total["roundtrip"].get("same", 0)
+        style = "green" if same == total["frames"] else "red"
+        read = f"{same:,} of {total['frames']:,} frames on {total['connections']:,} connections"
+        console.print(f"\n{read} are read and written again the same", style=style)
+    if replay is not None:
+        style = "green" if replay["same"] == replay["sent"] else "red"
+        places = f", {len(found['differences']):,} kinds of difference" if found["differences"] else ""
+        console.print(f"{replay['same']:,} of {replay['sent']:,} answers as captured{places}", style=style)
+    console.print(f"report: {html}", style="dim", soft_wrap=True, markup=False)
+
+
+def _misuse(what: str) -> NoReturn:
+    _end(what, BAD_OPTION)
+
+
+def _end(what: str, code: int) -> NoReturn:
+    typer.echo(f"mockraft spark report: {what}", err=True)
+    raise typer.Exit(code)

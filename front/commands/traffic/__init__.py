@@ -1,0 +1,1 @@
+"""`mockraft capture`, `record` and `replay`."""

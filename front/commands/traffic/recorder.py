@@ -1,0 +1,189 @@
+"""Recordings of the admin API: proxies in its event loop that keep the traffic in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mockraft.brokers.config import endpoint_of
+from mockraft.server.admin.recorder import LeftOut, RecordedStubs, RecordingView, StubChoice
+from mockraft.server.journal import Exchange as Entry
+from mockraft.spark_replay.endpoints import Endpoint
+from mockraft.spark_replay.recorded_exchanges import RecordedExchanges
+from mockraft.spark_replay.recorded_stubs import stubs_of
+from mockraft.spark_replay.recording import Filter
+from mockraft.spark_replay.recording_proxy import RecordingProxy
+from mockraft.spark_replay.regression.captured import Captured
+from mockraft.wire import api_keys
+
+RECORDINGS_MAX = 4
+UPSTREAMS_MAX = 16
+RECORDING_BYTES_MAX = 16_777_216
+"""Largest number of bytes that a recording keeps; traffic goes on after it."""
+
+EXCHANGES_MAX = 10_000
+"""Stubs are made of so many exchanges of a recording, the first."""
+
+EVENTS_HELD = 20
+
+
+@dataclass(slots=True)
+class _Held:
+    """One recording."""
+
+    id: str
+    upstream: str
+    choice: StubChoice
+    heard: RecordedExchanges
+    proxy: RecordingProxy
+    events: deque[str]
+    running: bool = True
+
+    def view(self) -> RecordingView:
+        heard = self.heard
+        return RecordingView(
+            id=self.id,
+            upstream=self.upstream,
+            bootstrap=self.proxy.bootstrap,
+            running=self.running,
+            connections=heard.connections,
+            requests=heard.requests,
+            answers=heard.responses,
+            by_api={api_keys.name(key): count for key, count in heard.by_api.items()},
+            bytes=heard.bytes_kept,
+            ended=heard.ended,
+            events=list(self.events),
+        )
+
+
+class LocalRecorder:
+    """Recordings of controllers, at most RECORDINGS_MAX at once; see `server.admin.recorder.Recorder`."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, _Held] = {}
+        self._made = 0
+        self._starting = 0
+
+    async def start(self, upstream: str, listen: str, choice: StubChoice) -> RecordingView:
+        """Begin one. ValueError whose text begins with the field; RuntimeError, OSError when it cannot be had."""
+        upstreams = [_endpoint(text.strip(), "upstream") for text in upstream.split(",")]
+        if len(upstreams) > UPSTREAMS_MAX or len(set(upstreams)) < len(upstreams):
+            raise ValueError(f"upstream: up to {UPSTREAMS_MAX} controllers, each once")
+        host, port = _listen_address(listen)
+        kept = _filter(choice)
+        if len(self._held) + self._starting >= RECORDINGS_MAX:
+            raise RuntimeError(f"there are {RECORDINGS_MAX} recordings, which is all there can be: DELETE one")
+        self._made += 1
+        recording_id = f"recording-{self._made}"
+        events: deque[str] = deque(maxlen=EVENTS_HELD)
+        heard = RecordedExchanges(bytes_max=RECORDING_BYTES_MAX, exchanges_max=EXCHANGES_MAX, kept=kept)
+        proxy = RecordingProxy(heard, upstreams, host=host, port=port, on_event=events.append)
+        self._starting += 1
+        try:
+            await proxy.start()
+        except (OSError, OverflowError, ValueError) as error:
+            await proxy.close()
+            raise OSError(f"cannot listen on {listen}: {error}") from error
+        finally:
+            self._starting -= 1
+        held = self._held[recording_id] = _Held(recording_id, upstream, choice, heard, proxy, events)
+        return held.view()
+
+    def recordings(self) -> list[RecordingView]:
+        """All of them, the oldest first."""
+        return [held.view() for held in self._held.values()]
+
+    def recording(self, recording_id: str) -> RecordingView:
+        """One of them. KeyError."""
+        return self._get(recording_id).view()
+
+    async def stubs(self, recording_id: str) -> RecordedStubs:
+        """Return the stubs of the traffic so far. KeyError."""
+        held = self._get(recording_id)
+        not_kept = Counter(held.heard.not_kept)
+        found = await asyncio.to_thread(_stubs_of, list(held.heard.exchanges), held.choice)
+        why = f"after the first {EXCHANGES_MAX} exchanges"
+        found.left_out.extend(LeftOut(api_keys.name(key), why, count) for key, count in not_kept.items())
+        return found
+
+    async def stop(self, recording_id: str) -> None:
+        """Close the listeners and connections of a recording; its traffic stays. KeyError."""
+        held = self._get(recording_id)
+        if held.running:
+            held.running = False
+            await held.proxy.close()
+
+    async def remove(self, recording_id: str) -> None:
+        """Stop it, and forget it. KeyError."""
+        await self.stop(recording_id)
+        self._held.pop(recording_id, None)
+
+    async def stubs_of(self, exchanges: Sequence[Entry], choice: StubChoice) -> RecordedStubs:
+        """The stubs of exchanges of a journal. ValueError whose text begins with the field."""
+        _filter(choice)
+        entries = sorted(exchanges, key=lambda entry: entry.id)
+        return await asyncio.to_thread(_stubs_of, [_as_captured(each) for each in entries], choice)
+
+    async def close(self) -> None:
+        """Remove all recordings."""
+        for recording_id in list(self._held):
+            await self.remove(recording_id)
+
+    def _get(self, recording_id: str) -> _Held:
+        held = self._held.get(recording_id)
+        if held is None:
+            there = ", ".join(self._held) or "none"
+            raise KeyError(f"there is no recording {recording_id!r}; there are: {there}")
+        return held
+
+
+def _endpoint(text: str, field: str) -> Endpoint:
+    try:
+        return Endpoint(*endpoint_of(text))
+    except ValueError as error:
+        raise ValueError(f"{field}: {error}") from None
+
+
+def _listen_address(text: str) -> Endpoint:
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        raise ValueError(f"listen: {text!r} is no ADDRESS:PORT, as 127.0.0.1:0 is") from None
+    if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65_536):
+        raise ValueError(f"listen: {port!r} is no port; 0 takes any free one")
+    if address.is_unspecified:
+        raise ValueError(f"listen: brokers cannot be told {host}: say the address that they connect to")
+    return Endpoint(host, int(port))
+
+
+def _filter(choice: StubChoice) -> Filter:
+    try:
+        return Filter.parse(choice.filters)
+    except ValueError as error:
+        raise ValueError(f"filters: {error}") from None
+
+
+def _stubs_of(exchanges: Sequence[Captured], choice: StubChoice) -> RecordedStubs:
+    found = stubs_of(
+        exchanges,
+        kept=_filter(choice),
+        scopes=[name for name, left in (("version", choice.any_version), ("clientId", choice.any_client)) if not left],
+        only_fields=choice.only,
+        ignored_fields=choice.ignore,
+        repeats_as_scenarios=choice.repeats_as_scenarios,
+    )
+    return RecordedStubs(found.stubs, [LeftOut(api, why, count) for (api, why), count in found.left_out.items()])
+
+
+def _as_captured(entry: Entry) -> Captured:
+    """An entry of the journal as an exchange of a capture; its number stands for the times, which order it."""
+    ends = (entry.peer_address, 0, "", entry.node_id)
+    header = (entry.api_key, entry.api_version, entry.correlation_id, None)
+    response = entry.response_frame[4:] if entry.response_frame else None
+    numbers = (entry.id, None if response is None else entry.id)
+    return Captured(entry.id, entry.connection_id, 1, *ends, *header, *numbers, *numbers, entry.request_frame, response)

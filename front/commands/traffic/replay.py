@@ -1,0 +1,219 @@
+"""`mockraft replay`: a capture's requests to a live controller, its answers compared with the captured ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from mockraft.commands.broker.command import client_security, host_and_port
+from mockraft.commands.broker.options import CommandConfig
+
+if TYPE_CHECKING:
+    from mockraft.spark_replay.regression.captured import Captured
+    from mockraft.spark_replay.regression.replay import Options, Outcome, Replayed
+    from mockraft.spark_replay.regression.summary import Report
+
+DIFFERENT = 1
+BAD_OPTION = 2
+NO_CONTROLLER = 3
+FINDINGS_SHOWN = 40
+
+ABOUT = """Send the requests of a capture to a controller again and compare its answers, field by field.
+
+Each captured connection gets a live one. A request is sent when every answer is there that had come before it was sent
+in the capture; what ran side by side runs side by side again. Ids and epochs that a controller hands out (cluster,
+broker epochs, topic ids, quorum epochs, producer ids) are paired as they show up in answers and put into later
+requests; offsets follow what the live reader has read. Times, texts and offsets in answers are not compared.
+
+\b
+  mockraft replay --capture run.pcapng --bootstrap 127.0.0.1:9093
+  mockraft replay --capture run.pcapng --bootstrap 127.0.0.1:9093 --speed 1        at the pace of the capture
+  mockraft replay --capture old.pcap --port 19093 --bootstrap mine:9093 --ignore finalizedFeatures --json report.json
+
+The controller must be new: brokers register with it, topics are created. At full speed the capture's pace is kept
+where a broker was away for a while, so that its session ends as it did.
+
+Captures are read with pip install 'mockraft[captures]'.
+
+Exit codes: 0 every answer is as captured, 1 some are not, 2 a bad option or capture, 3 no controller answered.
+"""
+
+Capture = Annotated[Path, typer.Option(help="A pcap or pcapng file, of mockraft capture or of tcpdump.")]
+Bootstrap = Annotated[str, typer.Option(metavar="HOST:PORT", help="The controller to send to.")]
+Ports = Annotated[
+    list[int] | None,
+    typer.Option("--port", help="The captured controller's port; may be repeated. Default: every server in the file."),
+]
+Speed = Annotated[
+    str, typer.Option(help="max, or a number: 1 is the capture's own pace, 10 ten times as fast.", metavar="max|N")
+]
+Filters = Annotated[
+    list[str] | None, typer.Option("--filter", metavar="API[,API]", help="Send only these; with ! in front all but.")
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FIELD", help="Do not compare this field (isFenced, or Fetch:nodeEndpoints[0].host)."),
+]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the report to this file; - for stdout.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("replay", help=ABOUT, short_help="Send a capture's requests again and compare the answers.")(replay)
+
+
+def replay(
+    capture: Capture,
+    bootstrap: Bootstrap,
+    port: Ports = None,
+    speed: Speed = "max",
+    filters: Filters = None,
+    ignore: Ignore = None,
+    command_config: CommandConfig = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Replay; see ABOUT."""
+    from mockraft.spark_replay.recording import Filter
+    from mockraft.spark_replay.regression.replay import Options
+    from mockraft.spark_replay.regression.send_order import CAUSAL, PACED
+    from mockraft.spark_replay.regression.summary import report
+    from mockraft.wire.client import DisconnectedError, UnsupportedVersionError
+    from mockraft.wire.errors import WireError
+
+    host, to_port = host_and_port(bootstrap, "--bootstrap")
+    try:
+        kept = Filter.parse(filters or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--filter") from None
+    exchanges = exchanges_of("replay", capture, port)
+    pace = _speed(speed)
+    options = Options(
+        order=CAUSAL if pace is None else PACED,
+        speed=pace or 1.0,
+        kept=kept,
+        ignored=ignore or (),
+        security=client_security(command_config),
+    )
+    try:
+        replayed = asyncio.run(_with_progress(exchanges, host, to_port, options))
+    except (DisconnectedError, UnsupportedVersionError, WireError) as error:
+        typer.echo(f"mockraft replay: {error}", err=True)
+        raise typer.Exit(NO_CONTROLLER) from None
+    found = report(replayed)
+    if json_file is not None:
+        _write(json_file, found)
+    if json_file != Path("-"):
+        _show(found)
+    if found.same < found.sent:
+        raise typer.Exit(DIFFERENT)
+
+
+def exchanges_of(command: str, capture: Path, ports: list[int] | None) -> list[Captured]:
+    """The exchanges of a capture file; a bad option when there are none or it cannot be read, here or at all."""
+    try:
+        from mockraft.spark_replay.exchanges import read_exchanges
+    except ModuleNotFoundError as error:
+        about = f"a capture is read with {error.name}, which is not installed: pip install 'mockraft[captures]'"
+        typer.echo(f"mockraft {command}: {about}", err=True)
+        raise typer.Exit(BAD_OPTION) from None
+    from mockraft.spark_replay.formats import CaptureError
+
+    try:
+        exchanges = read_exchanges(capture, ports or ())
+    except CaptureError as error:
+        raise typer.BadParameter(str(error), param_hint="--capture") from None
+    if not exchanges:
+        where = f" to port {', '.join(map(str, ports))}" if ports else ""
+        raise typer.BadParameter(f"{capture} has no Kafka exchanges{where}", param_hint="--capture")
+    return exchanges
+
+
+def _speed(text: str) -> float | None:
+    try:
+        speed = None if text == "max" else float(text)
+        if speed is not None and not 0 < speed < 1e9:
+            raise ValueError
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither max nor a number over 0", param_hint="--speed") from None
+    return speed
+
+
+async def _with_progress(exchanges: list[Captured], host: str, port: int, options: Options) -> Replayed:
+    from mockraft.spark_replay.regression.replay import LEFT_OUT
+    from mockraft.spark_replay.regression.replay import replay as replay_exchanges
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(f"to {host}:{port}", total=len(exchanges))
+        different = 0
+
+        def on_outcome(outcome: Outcome) -> None:
+            nonlocal different
+            different += not outcome.is_same and outcome.status != LEFT_OUT
+            progress.update(task, advance=1, description=f"to {host}:{port}, {different} different")
+
+        return await replay_exchanges(exchanges, host, port, options, on_outcome=on_outcome)
+
+
+def _write(path: Path, found: Report) -> None:
+    text = json.dumps(found.to_json(), indent=1, ensure_ascii=False)
+    if path == Path("-"):
+        typer.echo(text)
+        return
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        typer.echo(f"mockraft replay: cannot write {path}: {error.strerror}", err=True)
+        raise typer.Exit(BAD_OPTION) from None
+
+
+def _show(found: Report) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("API", header_style="dim")
+    for name in ("sent", "same", "different", "no answer", "median ms"):
+        table.add_column(name, justify="right", header_style="dim")
+    for each in found.apis:
+        table.add_row(
+            each.api,
+            f"{each.sent:,}",
+            Text(f"{each.same:,}", style="green" if each.same == each.sent else ""),
+            Text(f"{each.different:,}", style="red" if each.different else "dim"),
+            Text(f"{each.failed:,}", style="red" if each.failed else "dim"),
+            f"{each.median_ms:.1f}",
+        )
+    console.print(table)
+    for (api, why), count in found.left_out.items():
+        console.print(f"left out: {count:,} {api}, {why}", style="dim")
+    for finding in found.findings[:FINDINGS_SHOWN]:
+        numbers = ", ".join(f"#{number}" for number in finding.examples)
+        more = ", …" if finding.occurrences > len(finding.examples) else ""
+        console.print()
+        console.print(
+            Text.assemble((f"{finding.api} {finding.path}", "bold"), f"  {finding.occurrences:,}x  ({numbers}{more})")
+        )
+        console.print(Text(f"  captured  {_brief(finding.path, finding.captured)}", style="green"))
+        console.print(Text(f"  live      {_brief(finding.path, finding.live)}", style="red"))
+    if len(found.findings) > FINDINGS_SHOWN:
+        console.print(f"\n… and {len(found.findings) - FINDINGS_SHOWN:,} more kinds of difference; --json has them all")
+    console.print(
+        f"\n{found.same:,} of {found.sent:,} answers as captured", style="green" if found.same == found.sent else "red"
+    )
+
+
+def _brief(path: str, value: Any) -> str:
+    from mockraft.wire import error_codes
+
+    if path.endswith("errorCode") and isinstance(value, int):
+        return f"{value} {error_codes.name(value)}"
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."

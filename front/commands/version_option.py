@@ -1,0 +1,25 @@
+"""The options of `mockraft` itself: --version."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        from mockraft.wire.client import SOFTWARE_VERSION
+
+        typer.echo(f"mockraft {version('mockraft')}, speaking as Kafka {SOFTWARE_VERSION}")
+        raise typer.Exit
+
+
+def mockraft(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """A Kafka KRaft controller for tests: unmodified brokers run on it."""

@@ -1,0 +1,100 @@
+"""A simulated broker inside the test's own process, with asyncio or without."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from typing import Self, Unpack
+
+from mockraft import brokers
+from mockraft.brokers.config import endpoint_of
+from mockraft.brokers.config_on_disk import draw_config_on_disk
+from mockraft.double.blocking import InLoopThread, LoopThread, blocking, in_thread, reads
+from mockraft.double.options import BrokerConfigOptions, BrokerOptions
+
+
+class SimulatedBroker(brokers.SimulatedBroker):
+    """A broker that registers, replicates the metadata log, heartbeats and shuts down; see `joining`.
+
+    async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+    """
+
+    @classmethod
+    def joining(  # type: ignore[override]  # the keywords of BrokerOptions only, so that wrong ones are refused
+        cls,
+        bootstrap: str,
+        cluster_id: str,
+        broker_id: int,
+        *,
+        seed: int | None = None,
+        log_dirs: Sequence[str | os.PathLike[str]] = (),
+        metadata_log_dir: str | os.PathLike[str] | None = None,
+        format_missing: bool = True,
+        **options: Unpack[BrokerConfigOptions],
+    ) -> Self:
+        """A broker for the controllers at `bootstrap`: host:port, or several with commas between, else ValueError.
+
+        `log_dirs` are directories on the file system, each formatted unless it is already; with `format_missing` off
+        they must be, as Kafka wants it. LogDirsError when they cannot be used. Without any it is all in memory.
+        `metadata_log_dir` is the one without which it cannot live, the first unless given. Clients are served on
+        `host` and `port`, any free one unless given; `serve_clients=False` for a broker that only its controller
+        sees. Other options are those of `BrokerConfig` by name: `rack`, `session_timeout_ms`, …
+        """
+        options.setdefault("serve_clients", True)
+        if not log_dirs:
+            return super().joining(bootstrap, cluster_id, broker_id, seed=seed, **options)
+        addresses = tuple(map(endpoint_of, bootstrap.split(",")))
+        config = draw_config_on_disk(
+            broker_id,
+            cluster_id,
+            addresses,
+            random.Random(seed),
+            [os.fspath(path) for path in log_dirs],
+            metadata_log_dir=None if metadata_log_dir is None else os.fspath(metadata_log_dir),
+            format_missing=format_missing,
+            **options,
+        )
+        return cls(config)
+
+    @classmethod
+    def sync(
+        cls, bootstrap: str, cluster_id: str, broker_id: int, **options: Unpack[BrokerOptions]
+    ) -> SyncSimulatedBroker:
+        """The same for a test without asyncio: `with SimulatedBroker.sync(…) as broker`; options as of `joining`."""
+        return SyncSimulatedBroker(cls.joining(bootstrap, cluster_id, broker_id, **options))
+
+
+class SyncSimulatedBroker(InLoopThread):
+    """A simulated broker in a thread of its own, as long as the `with` block lasts; made by `SimulatedBroker.sync`.
+
+    With a `thread` it is in that one, which runs already (the controller's, of `SyncController.start_broker`).
+    """
+
+    def __init__(self, broker: brokers.SimulatedBroker, thread: LoopThread | None = None) -> None:
+        super().__init__(f"mockraft-broker-{broker.config.broker_id}", broker, thread)
+        self.broker = broker
+        """The broker itself; touch it through `call` only."""
+
+    @property
+    def broker_id(self) -> int:
+        """Its node id."""
+        return self.broker.config.broker_id
+
+    state = reads(SimulatedBroker.state)
+    end_reason = reads(SimulatedBroker.end_reason)
+    bootstrap_servers = reads(SimulatedBroker.bootstrap_servers)
+    log_dirs = reads(SimulatedBroker.log_dirs)
+    moves = reads(SimulatedBroker.moves)
+    move_replica = blocking(SimulatedBroker.move_replica)
+    fail_log_dir = in_thread(SimulatedBroker.fail_log_dir)
+    fill_log_dir = in_thread(SimulatedBroker.fill_log_dir)
+    slow_log_dir = in_thread(SimulatedBroker.slow_log_dir)
+    flaky_log_dir = in_thread(SimulatedBroker.flaky_log_dir)
+    heal_log_dir = in_thread(SimulatedBroker.heal_log_dir)
+    corrupt = in_thread(SimulatedBroker.corrupt)
+    fail_file = in_thread(SimulatedBroker.fail_file)
+    wait_until = blocking(SimulatedBroker.wait_until)
+    shut_down = blocking(SimulatedBroker.shut_down)
+    kill = blocking(SimulatedBroker.kill)

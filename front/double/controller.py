@@ -1,0 +1,285 @@
+"""A controller inside the test's own process."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+from collections.abc import Coroutine, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+
+from mockraft.double.admin_server import AdminApi
+from mockraft.double.blocking import InLoopThread, T, constant, reads
+from mockraft.double.double import AsyncDoubleApi, BlockingDoubleApi, ControllerApi, script_of
+from mockraft.double.options import BrokerOptions, ConfigOptions, OneControllerOptions
+from mockraft.double.proposals import overlay_of, rules_of
+from mockraft.server.clock import Clock, VirtualClock
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.log.data_dir import cluster_id_of
+from mockraft.server.controller.log.state_file import read_state
+from mockraft.server.controller.settings.features import METADATA_VERSION, metadata_version_level
+from mockraft.server.controller.settings.releases import feature_ranges, read_ranges, release_of
+from mockraft.server.double import Double
+from mockraft.server.journal import Journal
+from mockraft.server.running import RunningController, random_cluster_id
+from mockraft.server.stubs.stub import Stub
+from mockraft.wire.names import did_you_mean
+
+if TYPE_CHECKING:
+    from mockraft.double.broker import SimulatedBroker, SyncSimulatedBroker
+
+
+def configured(
+    config: ControllerConfig | None,
+    chance: random.Random,
+    *,
+    profile: str | Iterable[str] = (),
+    schemas: str | Path | Iterable[str | Path] = (),
+    state: str | Path | None = None,
+    **options: Any,
+) -> ControllerConfig:
+    """Return the config of a controller in a test, from the options of `Controller`. ValueError, DataDirError."""
+    if isinstance(options.get("metadata_version"), str):
+        options["metadata_version"] = metadata_version_level(options["metadata_version"])
+    if options.get("as_version") is not None and config is None and "metadata_version" not in options:
+        options["metadata_version"] = feature_ranges(release_of(options["as_version"]))[METADATA_VERSION][1]
+    if options.get("api_versions"):
+        options["api_versions"] = read_ranges(options["api_versions"])
+    if profile or schemas:
+        profiles = (profile,) if isinstance(profile, str) else tuple(profile)
+        folders = (schemas,) if isinstance(schemas, str | Path) else tuple(schemas)
+        options |= {"rules": rules_of(profiles), "overlay": overlay_of(profiles, folders)}
+    if options.get("data_dir"):
+        options["data_dir"] = Path(options["data_dir"])
+    if state is not None:
+        options["initial_state"] = Path(state)
+    if config is None:
+        found = cluster_id_of(options["data_dir"]) if options.get("data_dir") else None
+        if state is not None:
+            found = found or read_state(Path(state)).cluster_id
+        config = ControllerConfig(port=0, cluster_id=found or random_cluster_id(chance))
+    known = [field.name for field in dataclasses.fields(ControllerConfig)]
+    for name in options.keys() - known:
+        raise TypeError(f"{name}: a controller has no such option; {did_you_mean(name, known)}")
+    return dataclasses.replace(config, **options)
+
+
+def clock_of(clock: Clock | Literal["virtual"] | None) -> Clock | None:
+    """The clock that a test named. ValueError."""
+    if isinstance(clock, str):
+        if clock != "virtual":
+            raise ValueError(f"clock={clock!r}: say 'virtual', or give a Clock")
+        return VirtualClock()
+    return clock
+
+
+class Controller(AsyncDoubleApi, ControllerApi):
+    """A KRaft controller on a free port of the loopback interface, for as long as the `async with` block lasts.
+
+    Options are the fields of `ControllerConfig`; `metadata_version` may be a name (4.1-IV1) or release (4.1) too.
+    `as_version="3.9"` offers what a controller of that Kafka release offers; `api_versions={"Fetch": "4-16"}` changes
+    single APIs. `profile` names proposals (`"kip-858"`, or several), `schemas` folders of message specs to add.
+    `state` is a file of `state.save`, or a snapshot of Kafka's, that its log begins with. The cluster id is
+    `cluster_id`, else the data directory's or the state's, else a new one each time.
+
+    `brokers=3` runs simulated brokers 1 to 3 with it; the block begins when they run. `clock="virtual"` stops time
+    until `advance`. `stubs` are stubs to begin with, or a stub file; `strict` marks requests that match no stub
+    (`assert_all_expected`). `admin_port` (0: any free one) opens the admin API and the live page at `admin_url`.
+
+    Raises ValueError for an unknown metadata version and a file that is no state, DataDirError for an unusable data
+    directory, OSError for a port in use.
+
+        async with Controller(session_timeout_ms=2000) as controller:
+            properties["controller.quorum.bootstrap.servers"] = controller.bootstrap
+    """
+
+    def __init__(
+        self,
+        config: ControllerConfig | None = None,
+        *,
+        clock: Clock | Literal["virtual"] | None = None,
+        brokers: int = 0,
+        strict: bool = False,
+        stubs: str | Path | Iterable[Stub] = (),
+        admin_port: int | None = None,
+        **options: Unpack[ConfigOptions],
+    ) -> None:
+        self.brokers: dict[int, SimulatedBroker] = {}
+        """The brokers that were started here, by id."""
+        self._broker_count = brokers
+        self._chance = random.Random(options.get("seed"))
+        self._config = configured(config, self._chance, **options)
+        self._clock = clock_of(clock)
+        self._running: RunningController | None = None
+        self._script = script_of(strict, stubs)
+        self.double = Double(lambda: {self.node_id: self.running}, self._script)
+        self._admin = AdminApi(self.double, admin_port)
+
+    @classmethod
+    def sync(cls, config: ControllerConfig | None = None, **options: Unpack[OneControllerOptions]) -> SyncController:
+        """The same for a test without asyncio: `with Controller.sync() as controller`; it runs in its own thread."""
+        return SyncController(cls(config, **options))
+
+    async def __aenter__(self) -> Self:
+        self._running = await RunningController.start(self._config, self._clock, self._chance, script=self._script)
+        try:
+            await self._admin.start()
+            await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(1, self._broker_count + 1)))
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    async def _stop(self) -> None:
+        if self.brokers:
+            # What was put in their way would keep them from leaving.
+            self._script.faults.reset()
+            self._script.stubs.reset()
+        try:
+            await asyncio.gather(*(broker.shut_down(self._patience_ms(broker)) for broker in self.brokers.values()))
+        finally:
+            self.brokers.clear()
+            await self._admin.stop()
+            await self.running.stop()
+            self._running = None
+
+    def _patience_ms(self, broker: SimulatedBroker) -> int:
+        """Return the time to wait for a broker's controlled shutdown: 0 for one that is not registered any more."""
+        registered = self.running.controller.image.cluster.brokers.get(broker.config.broker_id)
+        known = registered is not None and registered.broker_epoch == broker.life.broker_epoch
+        return self.running.config.session_timeout_ms if known else 0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Addresses of the clients' listeners of the brokers started here: host:port, separated by commas."""
+        return ",".join(broker.bootstrap_servers for broker in self.brokers.values() if not broker.stopped.is_set())
+
+    async def start_broker(self, broker_id: int, **options: Unpack[BrokerOptions]) -> SimulatedBroker:
+        """Start a simulated broker that runs until the block ends; return it once it runs.
+
+        Options are those of `SimulatedBroker.joining`. A stopped broker with this id is replaced.
+        Raises RuntimeError for one that stops at once, TimeoutError when it does not come to run.
+        """
+        from mockraft.brokers.lifecycle import BrokerState
+        from mockraft.double.broker import SimulatedBroker
+
+        options.setdefault("seed", self._chance.getrandbits(32))
+        options.setdefault("security", self._config.own_client_security)
+        options.setdefault("messages", self.messages)
+        broker = SimulatedBroker.joining(self.bootstrap, self.cluster_id, broker_id, **options)
+        before = self.brokers.get(broker_id)
+        if before is not None and not before.stopped.is_set():
+            raise RuntimeError(f"broker {broker_id} runs already")
+        self.brokers[broker_id] = broker
+        broker.start()
+        await broker.wait_until(BrokerState.RUNNING)
+        return broker
+
+    @property
+    def admin_url(self) -> str:
+        """URL of the admin API and the live page. RuntimeError without `admin_port`."""
+        return self._admin.url
+
+    @property
+    def running(self) -> RunningController:
+        """The running node, with its controller, listener and clock. RuntimeError outside the `with` block."""
+        if self._running is None:
+            raise RuntimeError("the controller does not run: use it inside its `with` block")
+        return self._running
+
+    @property
+    def bootstrap(self) -> str:
+        """Value of `controller.quorum.bootstrap.servers` for brokers: host:port."""
+        return self.running.bootstrap
+
+    @property
+    def host(self) -> str:
+        """Host that brokers connect to."""
+        return self.running.config.voter_host
+
+    @property
+    def port(self) -> int:
+        """Port that brokers connect to."""
+        return self.running.config.voter_port
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id; brokers are formatted with it."""
+        return self._config.cluster_id
+
+    @property
+    def node_id(self) -> int:
+        """The controller's node id."""
+        return self._config.node_id
+
+    @property
+    def journal(self) -> Journal:
+        """Every exchange and every closed connection so far."""
+        return self.running.node.journal
+
+    @property
+    def messages(self) -> Any:
+        """The message classes in use, by name and key: `mockraft.wire.messages`, or those of an Overlay."""
+        return self.running.node.messages
+
+
+class ThreadedController(InLoopThread, ControllerApi):
+    """A controller in a thread of its own, as long as the `with` block lasts."""
+
+    def __init__(self, controller: Controller) -> None:
+        super().__init__("mockraft-controller", controller)
+        self._controller = controller
+        self.double = controller.double
+        """All that a test may ask of it; touch it through `call` only."""
+
+    @property
+    def brokers(self) -> dict[int, SyncSimulatedBroker]:
+        """The brokers that were started here, by id."""
+        from mockraft.double.broker import SyncSimulatedBroker
+
+        return {n: SyncSimulatedBroker(broker, self._thread) for n, broker in self._controller.brokers.items()}
+
+    bootstrap_servers = reads(Controller.bootstrap_servers)
+    admin_url = constant(Controller.admin_url)
+    running = constant(Controller.running)
+    bootstrap = constant(Controller.bootstrap)
+    host = constant(Controller.host)
+    port = constant(Controller.port)
+    cluster_id = constant(Controller.cluster_id)
+    node_id = constant(Controller.node_id)
+    journal = constant(Controller.journal)
+    messages = constant(Controller.messages)
+
+
+class SyncController(ThreadedController, BlockingDoubleApi):
+    """A controller in a thread of its own, for tests without asyncio; made by `Controller.sync`."""
+
+    def start_broker(self, broker_id: int, **options: Unpack[BrokerOptions]) -> SyncSimulatedBroker:
+        """Start a simulated broker that runs until the block ends; see `Controller`."""
+        from mockraft.double.broker import SyncSimulatedBroker
+
+        return SyncSimulatedBroker(self._thread.run(self._controller.start_broker(broker_id, **options)), self._thread)
+
+
+class AwaitedController(ThreadedController, AsyncDoubleApi):
+    """A controller in a thread of its own, for asyncio tests that keep their event loop to themselves.
+
+    Its `with` block and plain methods are those of `SyncController`; methods that wait are coroutines.
+    """
+
+    async def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return await self._thread.soon(coroutine)
+
+    async def start_broker(self, broker_id: int, **options: Unpack[BrokerOptions]) -> SyncSimulatedBroker:
+        """Start a simulated broker that runs until the block ends; see `Controller`."""
+        from mockraft.double.broker import SyncSimulatedBroker
+
+        started = self._thread.soon(self._controller.start_broker(broker_id, **options))
+        return SyncSimulatedBroker(await started, self._thread)

@@ -1,0 +1,76 @@
+"""``mockraft serve`` as a child process, with the same handles that Kafka's own processes have."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from mockraft.commands.serve.options import to_arguments
+from mockraft.kafka.child_process import ChildProcess, KafkaProcessError, free_port
+
+
+class MockraftController(ChildProcess):
+    """A mockraft controller, or a quorum of several, in a process of its own.
+
+    Args:
+        directory: where its log (and, with ``keep_data``, its data folder ``data``) lives; made when it is not there.
+        cluster_id: the cluster's id.
+        metadata_version: the release to start with, for instance ``4.1-IV1``; None for mockraft's default.
+        session_timeout_ms: after how long without a heartbeat a broker is fenced; None for mockraft's default.
+        controllers: how many nodes the quorum in the process has, with ports in a row.
+        keep_data: whether the metadata log is kept on disk, so that a restart carries on.
+        options: more options of ``mockraft serve``.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        cluster_id: str,
+        *,
+        metadata_version: str | None = None,
+        session_timeout_ms: int | None = None,
+        controllers: int = 1,
+        keep_data: bool = True,
+        options: Sequence[str] = (),
+    ) -> None:
+        super().__init__("mockraft controller", directory / "server.log")
+        self.cluster_id = cluster_id
+        self.data_dir = directory / "data" if keep_data else None
+        self.host = "127.0.0.1"
+        self.port = free_port(controllers)
+        self.controllers = controllers
+        own = {
+            "host": self.host,
+            "port": self.port,
+            "cluster_id": cluster_id,
+            "metadata_version": metadata_version,
+            "session_timeout_ms": session_timeout_ms,
+            "data_dir": self.data_dir,
+            "controllers": controllers,
+        }
+        self.options = [*to_arguments(own), *options]
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` of every node's listener, with commas between."""
+        return ",".join(f"{self.host}:{port}" for port in range(self.port, self.port + self.controllers))
+
+    def start(self) -> None:
+        """Start ``mockraft serve``; it accepts connections once `wait_until_running` returns."""
+        if self.data_dir is not None:
+            self.data_dir.mkdir(parents=True, exist_ok=True)
+        self.launch([sys.executable, "-m", "mockraft", "serve", *self.options])
+
+    def wait_until_running(self, timeout_s: float = 20) -> float:
+        """Wait for the ready line and return the seconds that this took.
+
+        Raises:
+            KafkaProcessError: the process ended, the time is over, or it is ready under another address or cluster.
+        """
+        began = time.monotonic()
+        ready = self.wait_for_log(r"mockraft ready bootstrap=(\S+) cluster_id=(\S+)", timeout_s, "its ready line")
+        if ready.groups() != (self.bootstrap, self.cluster_id):
+            raise KafkaProcessError(f"{self.name} came up as {ready[0]!r}, not as {self.bootstrap} {self.cluster_id}")
+        return time.monotonic() - began

@@ -1,0 +1,97 @@
+"""Selection of requests in a test, and the errors for requests that are missing or late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from mockraft.server.double import Double
+from mockraft.server.journal import Exchange, VerificationError, merged, verify, when
+from mockraft.server.journal.lines import began_ms
+from mockraft.server.stubs.match import Match
+from mockraft.server.stubs.stub import Stub, stub
+
+_SHOWN_MAX = 10
+
+T = TypeVar("T")
+
+PATIENCE_S = 10.0
+"""Default time to wait for requests."""
+
+Requests = Stub | Match | str | int | Callable[[Exchange], bool] | None
+"""Requests to select: those of a stub or match, an API by name or number, a function of an exchange; None is all."""
+
+
+class WaitTimeoutError(VerificationError, TimeoutError):
+    """The awaited requests did not come in time; the text lists what came instead."""
+
+
+def complain(about: Sequence[T], describe: Callable[[T], str]) -> None:
+    """AssertionError that describes these things, the first of them at any rate, if there are any."""
+    __tracebackhide__ = True
+    if about:
+        more = [f"… and {len(about) - _SHOWN_MAX} more"] if len(about) > _SHOWN_MAX else []
+        raise AssertionError("\n\n".join([*map(describe, about[:_SHOWN_MAX]), *more]))
+
+
+def match_of(match: Requests, fields: Mapping[str, Any]) -> Callable[[Exchange], bool] | None:
+    """Return the test for requests, None for all of them. StubError, a ValueError, names the field."""
+    wanted: Any = getattr(match, "match", match)
+    if isinstance(wanted, Match):
+        return wanted.and_where(**fields) if fields else wanted
+    if wanted is None or isinstance(wanted, str | int):
+        api = () if wanted is None else (wanted,)
+        return stub(*api, **fields).match if api or fields else None
+    if fields:
+        raise ValueError(f"a function selects the requests, so {', '.join(fields)} cannot be given too")
+    selects: Callable[[Exchange], bool] = wanted
+    return selects
+
+
+def verified(
+    double: Double,
+    wanted: Callable[[Exchange], bool] | None,
+    since: int,
+    n: int | None = None,
+    at_least: int | None = None,
+    at_most: int | None = None,
+) -> list[Exchange]:
+    """The requests since a mark, when there are as many as wanted; in the event loop's thread. VerificationError."""
+
+    def near(exchanges: Sequence[Exchange]) -> list[str]:
+        stubs = double.script.stubs
+        return [miss.describe() for miss in stubs.near_misses(wanted, exchanges)] if isinstance(wanted, Match) else []
+
+    entries = merged(double.journals.values(), since)
+    since_ms = began_ms(entries)
+    return verify(entries, wanted, n, at_least=at_least, at_most=at_most, near=near, since_ms=since_ms)
+
+
+async def wait_for(
+    double: Double, match: Requests, n: int, timeout_s: float, since: int, fields: Mapping[str, Any]
+) -> list[Exchange]:
+    """The requests, once there are `n`; in the event loop's thread. WaitTimeoutError."""
+    wanted = match_of(match, fields)
+    met: asyncio.Future[list[Exchange]] = asyncio.get_running_loop().create_future()
+
+    def then(found: list[Exchange], wrong: Exception | None) -> None:
+        # A wait that was given up hears of one more request before it ends.
+        if met.done():
+            return
+        if wrong is None:
+            met.set_result(found)
+        else:
+            met.set_exception(wrong)
+
+    stop = when(double.journals.values(), wanted, n, then, since)
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await met
+    except TimeoutError:
+        try:
+            return verified(double, wanted, since, at_least=n)
+        except VerificationError as error:
+            raise WaitTimeoutError(f"waited {timeout_s:g} s: {error}") from None
+    finally:
+        stop()

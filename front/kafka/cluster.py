@@ -1,0 +1,147 @@
+"""A cluster on this machine: real Kafka brokers with mockraft, or Kafka's own controller, as their only controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from mockraft.double.process import MockraftController
+from mockraft.kafka.processes import ChildProcess, KafkaBroker, KafkaController, random_uuid
+from mockraft.kafka.security import ListenerSecurity
+
+ControllerKind = Literal["mockraft", "kafka"]
+
+
+class KafkaCluster:
+    """Brokers 1, 2, … and one controller, each in a folder of its own below ``directory``.
+
+    As a context manager it starts on entry and has no process left on exit, however the block ended.
+
+    Args:
+        directory: an empty folder.
+        controller: whose controller it runs on.
+        versions: the Kafka release of each broker: ``("4.3.1",) * 3`` is three brokers.
+        metadata_version: the release the cluster starts with, for instance ``4.1-IV1``; None for the default.
+        session_timeout_ms: after how long without a heartbeat the controller fences a broker.
+        log_dir_count: data folders of each broker.
+        broker_properties: more of every broker's ``server.properties``.
+        controller_properties: more of the controller's ``server.properties``; mockraft gets them as the options of
+            the same name: ``num.partitions`` is ``--num-partitions``.
+        security: how brokers and controller speak to each other; None for PLAINTEXT.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        controller: ControllerKind = "mockraft",
+        versions: Sequence[str] = ("4.3.1",) * 3,
+        metadata_version: str | None = None,
+        session_timeout_ms: int = 9_000,
+        log_dir_count: int = 2,
+        broker_properties: Mapping[str, str] | None = None,
+        controller_properties: Mapping[str, str] | None = None,
+        security: ListenerSecurity | None = None,
+    ) -> None:
+        self.cluster_id = random_uuid()
+        self.security = security
+        properties = dict(controller_properties or {})
+        self.controller: KafkaController | MockraftController
+        if controller == "kafka":
+            self.controller = KafkaController(
+                directory / "controller",
+                self.cluster_id,
+                release_version=metadata_version,
+                properties={
+                    "broker.session.timeout.ms": str(session_timeout_ms),
+                    **(security.controller_properties if security else {}),
+                    **properties,
+                },
+            )
+        else:
+            self.controller = MockraftController(
+                directory / "controller",
+                self.cluster_id,
+                metadata_version=metadata_version,
+                session_timeout_ms=session_timeout_ms,
+                options=[
+                    *(security.serve_options if security else ()),
+                    *(text for key, value in properties.items() for text in (f"--{key.replace('.', '-')}", value)),
+                ],
+            )
+        self.brokers = {
+            node_id: KafkaBroker(
+                node_id,
+                directory / f"broker-{node_id}",
+                self.cluster_id,
+                self.controller.bootstrap,
+                version=version,
+                log_dir_count=log_dir_count,
+                properties={**(security.broker_properties if security else {}), **(broker_properties or {})},
+            )
+            for node_id, version in enumerate(versions, start=1)
+        }
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Bootstrap servers for clients: every broker's ``host:port``."""
+        return ",".join(broker.bootstrap for broker in self.brokers.values())
+
+    @property
+    def processes(self) -> Iterator[ChildProcess]:
+        """The controller, then the brokers."""
+        yield self.controller
+        yield from self.brokers.values()
+
+    def format(self) -> None:
+        """Format the folders of every process that has any."""
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            if isinstance(self.controller, KafkaController):
+                pool.submit(self.controller.format, *(self.security.format_options if self.security else ())).result()
+            for done in [pool.submit(broker.format) for broker in self.brokers.values()]:
+                done.result()
+
+    def start(self, timeout_s: float = 60) -> None:
+        """Start the formatted cluster and wait until all brokers are RUNNING.
+
+        Raises:
+            KafkaProcessError: one of them did not get there; with the end of its log.
+        """
+        self.controller.start()
+        self.controller.wait_until_running(timeout_s)
+        for broker in self.brokers.values():
+            broker.start()
+        for broker in self.brokers.values():
+            broker.wait_until_running(timeout_s)
+
+    def stop(self, timeout_s: float = 30) -> None:
+        """Close the brokers in parallel and then the controller, each with SIGTERM.
+
+        Raises:
+            KafkaProcessError: one of them still runs after ``timeout_s``.
+        """
+        for broker in self.brokers.values():
+            broker.terminate()
+        for process in (*self.brokers.values(), self.controller):
+            if process.running:
+                process.stop(timeout_s)
+
+    def kill(self) -> None:
+        """End whatever still runs, at once."""
+        for process in self.processes:
+            process.kill()
+
+    def __enter__(self) -> KafkaCluster:
+        try:
+            self.format()
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.kill()

@@ -1,0 +1,144 @@
+"""Kafka's own jars, fetched once by Maven into a cache outside the source tree."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+JAVA_VERSION_MIN = 17
+
+# slf4j-simple must be 1.7.36: with a 2.x binding next to Kafka's slf4j-api 1.7.36 nothing is logged at all.
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>mockraft</groupId><artifactId>kafka-jars</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>{dependencies}
+  </dependencies>
+</project>
+"""
+_DEPENDENCY = """
+    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"""
+_LOGGING_JARS = ("slf4j-simple-1.7.36.jar", "slf4j-api-1.7.36.jar")
+
+
+class KafkaUnavailableError(RuntimeError):
+    """Real Kafka cannot be run here; the message is one line that names what is missing."""
+
+
+def cache_directory() -> Path:
+    """The folder that keeps the jars: ``MOCKRAFT_CACHE``, or ``mockraft`` below the user's cache folder."""
+    chosen = os.environ.get("MOCKRAFT_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mockraft"
+
+
+def java() -> str:
+    """The path of a Java 17+ launcher (``JAVA_HOME`` first, then ``PATH``).
+
+    Raises:
+        KafkaUnavailableError: there is none, or it is too old.
+    """
+    return _launcher()[0]
+
+
+def java_release() -> str:
+    """The release of that Java, as in ``17.0.15``; errors are those of `java`."""
+    return _launcher()[1]
+
+
+@lru_cache(maxsize=1)
+def _launcher() -> tuple[str, str]:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if found is None:
+        raise KafkaUnavailableError(f"java was not found: real Kafka needs Java {JAVA_VERSION_MIN} or newer")
+    banner = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "((\d+)[^"]*)"', banner)
+    if version is None or int(version[2]) < JAVA_VERSION_MIN:
+        version_line = banner.splitlines()[0] if banner else "java -version printed nothing"
+        raise KafkaUnavailableError(f"real Kafka needs Java {JAVA_VERSION_MIN} or newer, but: {version_line}")
+    return found, version[1]
+
+
+def maven() -> str:
+    """The path of ``mvn``.
+
+    Raises:
+        KafkaUnavailableError: it is not on ``PATH``.
+    """
+    found = shutil.which("mvn")
+    if found is None:
+        raise KafkaUnavailableError("mvn was not found: Kafka's jars are fetched by Maven")
+    return found
+
+
+def jars_directory(version: str, progress: Callable[[str], None] | None = None) -> Path:
+    """The folder with every jar of one Kafka release; fetched by Maven when it is not in the cache yet.
+
+    Args:
+        version: a Kafka release, for instance ``4.3.1``.
+        progress: gets one line for each file that arrives.
+
+    Raises:
+        KafkaUnavailableError: Maven is missing or could not fetch the jars.
+    """
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        raise KafkaUnavailableError(f"{version!r} is not a Kafka release: give it as in 4.3.1")
+    target = cache_directory() / f"kafka-{version}"
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with only_one(target.parent / f"{target.name}.lock"):
+        if not target.is_dir():
+            _fetch(version, target, progress or (lambda line: None))
+    return target
+
+
+def classpath(version: str, progress: Callable[[str], None] | None = None) -> str:
+    """The Java class path of one Kafka release: its server, its tools and a logger that writes to stderr.
+
+    Args and errors are those of `jars_directory`.
+    """
+    jars = jars_directory(version, progress)
+    # slf4j takes the first binding it meets; releases before 4.0 bring one of their own.
+    return os.pathsep.join([*(str(jars / name) for name in _LOGGING_JARS), str(jars / "*")])
+
+
+def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
+    wanted = [
+        ("org.slf4j", "slf4j-simple", "1.7.36"),
+        ("org.slf4j", "slf4j-api", "1.7.36"),
+        *(("org.apache.kafka", name, version) for name in ("kafka_2.13", "kafka-tools", "kafka-shell")),
+    ]
+    with TemporaryDirectory(prefix=f"kafka-{version}-", dir=target.parent) as folder:
+        pom, jars = Path(folder, "pom.xml"), Path(folder, "jars")
+        pom.write_text(_POM.format(dependencies="".join(_DEPENDENCY.format(*each) for each in wanted)))
+        command = [maven(), "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime"]
+        command.append(f"-DoutputDirectory={jars}")
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            assert process.stdout is not None
+            printed = []
+            for line in process.stdout:
+                printed.append(line.strip())
+                if arrived := re.search(r"Downloaded from .*/([^/ ]+\.jar) \(([^)]*)\)", line):
+                    progress(f"{arrived[1]} ({arrived[2]})")
+        if process.returncode != 0 or not all((jars / name).is_file() for name in _LOGGING_JARS):
+            errors = [line for line in printed if "ERROR" in line] or printed[-1:] or ["it printed nothing"]
+            raise KafkaUnavailableError(f"Maven could not fetch Kafka {version}: {errors[0]}")
+        jars.rename(target)
+
+
+@contextmanager
+def only_one(lock: Path) -> Iterator[None]:
+    """One process at a time in here, by a lock on this file."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,104 @@
+"""Kafka's command line tools, run from its jars."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+
+from mockraft.kafka.child_process import KafkaProcessError
+from mockraft.kafka.class_archive import class_archive_options
+from mockraft.kafka.jars import classpath, java
+
+JVM_OPTIONS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+)
+"""For a quick start in little memory, with times in the log."""
+
+_TOOL_HEAP = ("-Xmx96m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
+
+# The names of the scripts in a Kafka distribution's bin folder, and the classes behind them.
+_TOOL_CLASSES = {
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-metadata-shell": "org.apache.kafka.shell.MetadataShell",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+}
+_TOOL_CLASSES_3_9 = {"kafka-console-producer": "kafka.tools.ConsoleProducer"}
+
+
+def java_command(version: str, options: Sequence[str], main_class: str, *arguments: str) -> list[str]:
+    """The command that runs a class of a Kafka release with these JVM options.
+
+    Raises:
+        KafkaUnavailableError: there is no Java, or Kafka's jars could not be fetched.
+    """
+    classes = classpath(version)
+    archive = class_archive_options(version, JVM_OPTIONS)
+    return [java(), *options, *JVM_OPTIONS, *archive, "-cp", classes, main_class, *arguments]
+
+
+class KafkaTool:
+    """One of Kafka's command line tools, by the name of its script: ``KafkaTool("kafka-topics").run("--list", …)``.
+
+    Args:
+        name: a script of Kafka's ``bin`` folder without ``.sh``, or the full name of a Java class.
+        version: the Kafka release it comes from.
+    """
+
+    def __init__(self, name: str, version: str = "4.3.1") -> None:
+        self.name = name
+        self.version = version
+        classes = {**_TOOL_CLASSES, **(_TOOL_CLASSES_3_9 if version.startswith("3.") else {})}
+        self.main_class = classes.get(name, name)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start the tool with pipes for all that it reads and prints; the caller ends it."""
+        return subprocess.Popen(
+            java_command(self.version, _TOOL_HEAP, self.main_class, *arguments),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str, stdin: str = "", timeout_s: float = 60) -> str:
+        """Run the tool to its end and return its standard output.
+
+        Raises:
+            KafkaProcessError: it failed or ran longer than ``timeout_s``; with all it printed.
+        """
+        with self.start(*arguments) as process:
+            try:
+                output, errors = process.communicate(stdin, timeout_s)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                output, errors = process.communicate()
+                message = f"{self._told(arguments)} ran over {timeout_s:g} s:\n{output}{errors}"
+                raise KafkaProcessError(message) from None
+        if process.returncode != 0:
+            raise KafkaProcessError(f"{self._told(arguments)} exit {process.returncode}:\n{output}{errors}")
+        return output
+
+    def _told(self, arguments: Sequence[str]) -> str:
+        return " ".join([self.name, *arguments])

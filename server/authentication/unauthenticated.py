@@ -1,0 +1,141 @@
+"""Limits on unauthenticated connections, and delayed closing of refused ones.
+
+Neither kind may exhaust the process: unauthenticated connections are counted and have a time limit, and a client whose
+login failed waits for the answer (`connection.failed.authentication.delay.ms`, KIP-306) while nothing is read from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from mockraft.server.apis.api import AnyApi
+from mockraft.server.authentication.credentials import Credentials
+from mockraft.server.authentication.sasl_exchange import SaslExchange
+from mockraft.server.connection_state import Connection
+from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.periodic import NEVER_MS
+from mockraft.server.distinguished_name import PrincipalMapper, subject_of
+from mockraft.server.effects import Close, Effect, PauseReading
+from mockraft.server.security_options import uses_sasl, uses_tls
+
+if TYPE_CHECKING:
+    import random
+
+UNAUTHENTICATED_SHARE: Final = 8
+"""Share of `received_bytes_max` for unfinished frames of unauthenticated clients, so the others can go on."""
+
+
+class _Refusal(NamedTuple):
+    """Action of a refusal that is due."""
+
+    due_ms: int
+    effects: Sequence[Effect]
+
+
+class UnauthenticatedConnections:
+    """Unauthenticated connections by id, each with the deadline of its login, and refusals.
+
+    `rng` makes the nonces of SASL, which must not be predictable. On a PLAINTEXT listener all connections are
+    admitted.
+    """
+
+    def __init__(self, controller: Controller, apis: Mapping[int, AnyApi], rng: random.Random | None) -> None:
+        self._config = controller.config
+        self._apis = apis
+        self._rng = rng
+        self._credentials = Credentials(controller)
+        self._principals = PrincipalMapper(self._config.ssl_principal_mapping_rules)
+        self._uses_sasl = uses_sasl(self._config.security_protocol)
+        self._requires_authentication = self._uses_sasl or uses_tls(self._config.security_protocol)
+        self._login_deadlines_ms: dict[int, int] = {}
+        self._refusals: dict[int, _Refusal] = {}
+
+    @property
+    def count(self) -> int:
+        """Number of unauthenticated connections."""
+        return len(self._login_deadlines_ms)
+
+    def refusal(self, connections: int) -> tuple[str, str] | None:
+        """Return kind and reason if the connection limit is reached, else None."""
+        counts = {
+            "unauthenticated_connections_max": len(self._login_deadlines_ms),
+            "connections_max": connections + len(self._refusals),
+        }
+        for limit, count in counts.items():
+            if count >= getattr(self._config, limit):
+                return limit, f"refused: {count} connections are open, {limit}={getattr(self._config, limit)}"
+        return None
+
+    def arrived(self, connection: Connection, now_ms: int) -> None:
+        """Register an accepted connection: unauthenticated until `secured` or `admit`."""
+        if not self._requires_authentication:
+            return
+        self._login_deadlines_ms[connection.connection_id] = now_ms + self._config.authentication_timeout_ms
+        if self._uses_sasl:
+            assert self._rng is not None, "a SASL listener needs rng"
+            connection.authentication = SaslExchange(self._config, self._apis, self._credentials, self._rng)
+            connection.reader.frame_bytes_max = self._config.sasl_server_max_receive_size
+
+    def secured(self, connection: Connection, certificate: bytes | None) -> str | None:
+        """Complete TLS with this certificate; without SASL that authenticates the client. Return the error, if any."""
+        if connection.authentication is not None:
+            return None
+        if certificate is not None:
+            try:
+                connection.principal = f"User:{self._principals.name_of(subject_of(certificate))}"
+            except (LookupError, ValueError) as unnamed:
+                return f"refused: {unnamed}"
+        self.forget(connection.connection_id)
+        return None
+
+    def admit(self, connection: Connection, exchange: SaslExchange) -> None:
+        """Mark a connection as authenticated."""
+        self.forget(connection.connection_id)
+        connection.principal = exchange.principal
+        connection.token_authenticated = exchange.token_authenticated
+        connection.reader.frame_bytes_max = self._config.frame_bytes_max
+        if exchange.session_ends_ms is None:
+            connection.authentication = None
+
+    def refuse(self, connection_id: int, response: Sequence[Effect], reason: str, now_ms: int) -> list[Effect]:
+        """Send this response after the delay, then close; nothing more is read from the connection."""
+        due_ms = now_ms + self._config.connection_failed_authentication_delay_ms
+        self._refusals[connection_id] = _Refusal(due_ms, [*response, Close(connection_id, reason)])
+        return [PauseReading(connection_id)]
+
+    def forget(self, connection_id: int) -> None:
+        """Remove an unauthenticated connection: it authenticated or ended."""
+        self._login_deadlines_ms.pop(connection_id, None)
+
+    def left(self, connection_id: int) -> None:
+        """Remove an ended connection."""
+        self._refusals.pop(connection_id, None)
+
+    def received_bytes_max(self, connection_id: int) -> int:
+        """Return the limit on all unfinished frames above which this connection's may not grow."""
+        bytes_max = self._config.received_bytes_max
+        return bytes_max // UNAUTHENTICATED_SHARE if connection_id in self._login_deadlines_ms else bytes_max
+
+    def overdue(self, now_ms: int) -> list[tuple[int, str]]:
+        """Return connections whose login deadline has passed, each with the response to send."""
+        reason = f"refused: not authenticated within {self._config.authentication_timeout_ms} ms"
+        due = takewhile(lambda item: item[1] <= now_ms, self._login_deadlines_ms.items())
+        return [(connection_id, reason) for connection_id, _ in due]
+
+    def due(self, now_ms: int) -> list[Effect]:
+        """Return due refusals, each once."""
+        due = list(takewhile(lambda item: item[1].due_ms <= now_ms, self._refusals.items()))
+        for connection_id, _ in due:
+            del self._refusals[connection_id]
+        return [effect for _, refusal in due for effect in refusal.effects]
+
+    def next_due_ms(self) -> int:
+        """Return the earliest deadline of a login or refusal."""
+        if not self._login_deadlines_ms and not self._refusals:
+            return NEVER_MS
+        # Limit and delay are the same for all, so the oldest entry is due first.
+        login_ms = next(iter(self._login_deadlines_ms.values()), NEVER_MS)
+        refusal = next(iter(self._refusals.values()), None)
+        return login_ms if refusal is None else min(login_ms, refusal.due_ms)

@@ -1,0 +1,108 @@
+"""Records for brokers that join, leave or shut down: partition and registration changes, in Kafka's order.
+
+ReplicationControlManager's handleBroker… and generateLeaderAndIsrUpdates; KIP-631, KIP-841, KIP-966.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from mockraft.server.controller.image import TopicPartition
+from mockraft.server.controller.image.cluster import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE
+from mockraft.server.controller.topics.partition_rules import partition_rules
+from mockraft.server.controller.topics.partitions import PartitionChange
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.context import ControllerContext
+
+NO_BROKER: Final = -1
+
+_FENCING_VERSION = 0
+_CONTROLLED_SHUTDOWN_VERSION = 1
+
+
+def fence(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
+    """Remove the broker from every ISR; fence it last."""
+    broker_epoch = controller.image.cluster.brokers[broker_id].broker_epoch
+    change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=FENCE)
+    changes = leader_and_isr_updates(controller, controller.image.topics.index.in_isr(broker_id), removed=broker_id)
+    return [*changes, RecordAt(change, _FENCING_VERSION)]
+
+
+def unfence(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
+    """Unfence the broker first; then elect it for leaderless partitions."""
+    broker_epoch = controller.image.cluster.brokers[broker_id].broker_epoch
+    change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=UNFENCE)
+    changes = leader_and_isr_updates(controller, controller.image.topics.index.leaderless(), added=broker_id)
+    return [RecordAt(change, _FENCING_VERSION), *changes]
+
+
+def enter_controlled_shutdown(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
+    """Mark the broker (once) first; then remove it from every ISR."""
+    registration = controller.image.cluster.brokers[broker_id]
+    changes = leader_and_isr_updates(controller, controller.image.topics.index.in_isr(broker_id), removed=broker_id)
+    if registration.in_controlled_shutdown:
+        return changes
+    change = BrokerRegistrationChangeRecord(
+        broker_id=broker_id,
+        broker_epoch=registration.broker_epoch,
+        in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
+    )
+    return [RecordAt(change, _CONTROLLED_SHUTDOWN_VERSION), *changes]
+
+
+def unregister(controller: "ControllerContext", broker_id: int) -> list[RecordAt]:
+    """Remove the broker from every ISR and ELR; unregister it last."""
+    index = controller.image.topics.index
+    record = UnregisterBrokerRecord(
+        broker_id=broker_id, broker_epoch=controller.image.cluster.brokers[broker_id].broker_epoch
+    )
+    return [
+        *leader_and_isr_updates(controller, index.in_isr(broker_id), removed=broker_id),
+        *leader_and_isr_updates(controller, index.in_elr(broker_id), removed=broker_id),
+        RecordAt(record, 0),
+    ]
+
+
+def replace_incarnation(controller: "ControllerContext", broker_id: int, *, was_clean: bool) -> list[RecordAt]:
+    """Handle a new incarnation. With ELR a broker that crashed is no eligible leader: it may have lost records."""
+    index = controller.image.topics.index
+    if controller.image.elr_enabled and not was_clean:
+        return [
+            *leader_and_isr_updates(controller, index.in_isr(broker_id), unclean=broker_id),
+            *leader_and_isr_updates(controller, index.in_elr(broker_id), unclean=broker_id),
+        ]
+    return leader_and_isr_updates(controller, index.in_isr(broker_id), removed=broker_id)
+
+
+def leader_and_isr_updates(
+    controller: "ControllerContext",
+    places: Iterable[TopicPartition],
+    *,
+    removed: int = NO_BROKER,
+    added: int = NO_BROKER,
+    unclean: int = NO_BROKER,
+) -> list[RecordAt]:
+    """Generate changes of these partitions, each from its current state, when brokers join or leave.
+
+    `removed` is removed from ISR and leadership; `unclean` also from the ELR; `added` may lead although the image
+    still has it fenced.
+    """
+
+    def may_lead(broker_id: int) -> bool:
+        return broker_id not in (removed, unclean) and (broker_id == added or controller.is_active(broker_id))
+
+    changes = []
+    for topic_id, partition_id in places:
+        topic = controller.image.topics.by_id[topic_id]
+        partition = topic.partitions[partition_id]
+        rules = partition_rules(controller, topic, partition, may_lead=may_lead)
+        change = PartitionChange(topic_id, partition_id, partition, rules)
+        change.isr = [replica for replica in partition.isr if replica not in (removed, unclean)]
+        change.unclean_shutdown_replicas = () if unclean == NO_BROKER else (unclean,)
+        record = change.build()
+        if record is not None:
+            changes.append(record)
+    return changes

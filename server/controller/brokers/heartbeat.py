@@ -1,0 +1,99 @@
+"""Processing of one heartbeat (ReplicationControlManager.processBrokerHeartbeat; KIP-631, KIP-858, KIP-1066).
+
+Three steps: the contact is recorded before anything else, the records are generated from the current state, and after
+they are written the offset of a controlled shutdown is recorded. `receive_heartbeat` keeps this order.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from mockraft.server.controller.brokers import fencing
+from mockraft.server.controller.brokers.broker_state import BrokerState, next_state
+from mockraft.server.controller.brokers.log_dirs import (
+    check_registered,
+    directories_cordoned,
+    directories_offline,
+    waits_for_assignments,
+)
+from mockraft.server.controller.result import ControllerResult
+from mockraft.server.rules import Rule
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.metadata_log_frame import RecordAt
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.context import ControllerContext
+
+
+class HeartbeatReply(NamedTuple):
+    """The broker's new state, and whether it has read its own registration."""
+
+    state: BrokerState
+    is_caught_up: bool
+
+
+def receive_heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest, now_ms: int) -> HeartbeatReply:
+    """Process one heartbeat. ApiError STALE_BROKER_EPOCH for a broker or an epoch that is not registered."""
+    controller.sessions.touch(request.broker_id, request.broker_epoch, now_ms)
+    reply = controller.commit(heartbeat(controller, request), now_ms)
+    if reply.state is BrokerState.CONTROLLED_SHUTDOWN:
+        controller.heartbeats.enter_controlled_shutdown(request.broker_id, controller.log.end_offset - 1)
+    return reply
+
+
+def heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest) -> ControllerResult[HeartbeatReply]:
+    """Generate the records and the response: state changes first, then failed directories, then cordoned ones."""
+    broker_id = request.broker_id
+    controller.check_broker_epoch(broker_id, request.broker_epoch)
+    registration = controller.image.cluster.brokers[broker_id]
+    heartbeats = controller.heartbeats
+    current = heartbeats.brokers[broker_id].current
+    is_caught_up = request.current_metadata_offset >= registration.registration_offset
+    want_fence = request.want_fence
+    rules = controller.config.rules
+    if rules:
+        if Rule.UNKNOWN_OFFLINE_DIR_FAILS_THE_HEARTBEAT in rules:
+            check_registered(registration, request.offline_log_dirs)
+        if Rule.BROKERS_WAIT_FOR_THEIR_ASSIGNMENTS in rules and current is BrokerState.FENCED:
+            want_fence = want_fence or waits_for_assignments(controller, registration)
+    state = next_state(
+        current,
+        want_fence=want_fence,
+        want_shut_down=request.want_shut_down,
+        is_caught_up=is_caught_up,
+        leads_any=controller.image.topics.index.leads_any(broker_id),
+        others_passed_shutdown=current is BrokerState.CONTROLLED_SHUTDOWN
+        and heartbeats.others_passed_shutdown(broker_id),
+    )
+    records = [] if state is current else _state_records(controller, broker_id, state)
+    heartbeats.touch(broker_id, state.is_fenced, request.current_metadata_offset)
+    supports = controller.image.version.supports
+    if request.offline_log_dirs and "directory_assignment" in supports:
+        records += directories_offline(controller, broker_id, request.offline_log_dirs)
+    if request.cordoned_log_dirs is not None and (
+        "cordoned_log_dirs" in supports or Rule.CORDONING_NEEDS_NO_LEVEL in rules
+    ):
+        records += directories_cordoned(controller, registration, request.cordoned_log_dirs)
+    reason = f"broker {broker_id}: {current.value} to {state.value}" if records else ""
+    return ControllerResult(records, HeartbeatReply(state, is_caught_up), reason, atomic=False)
+
+
+def fence_one_stale_broker(controller: "ControllerContext", now_ms: int) -> ControllerResult[bool]:
+    """Fence the broker whose session expired first; return True if there was one (maybeFenceOneStaleBroker).
+
+    One at a time, so that the next one sees the result of the last. A session of an old epoch is only removed.
+    """
+    session = controller.sessions.pop_expired(now_ms)
+    if session is None:
+        return ControllerResult([], False)
+    registration = controller.image.cluster.brokers.get(session.broker_id)
+    if registration is None or registration.broker_epoch != session.broker_epoch:
+        return ControllerResult([], True)
+    records = fencing.fence(controller, session.broker_id)
+    return ControllerResult(records, True, f"broker {session.broker_id}: session timed out", atomic=False)
+
+
+def _state_records(controller: "ControllerContext", broker_id: int, state: BrokerState) -> list[RecordAt]:
+    if state.is_fenced:
+        return fencing.fence(controller, broker_id)
+    if state is BrokerState.UNFENCED:
+        return fencing.unfence(controller, broker_id)
+    return fencing.enter_controlled_shutdown(controller, broker_id)

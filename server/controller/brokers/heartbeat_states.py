@@ -1,0 +1,125 @@
+"""Heartbeat state that is not in the log (Kafka's BrokerHeartbeatManager)."""
+
+import heapq
+from dataclasses import dataclass
+
+from mockraft.server.controller.brokers.broker_state import BrokerState
+
+_NO_OFFSET = -1
+_STALE_ENTRIES_MAX = 64
+
+
+@dataclass(slots=True)
+class HeartbeatState:
+    """One broker: its last reported offset, and the offset of its controlled shutdown (-1: not in one)."""
+
+    fenced: bool
+    metadata_offset: int = _NO_OFFSET
+    shutdown_offset: int = _NO_OFFSET
+
+    @property
+    def is_shutting_down(self) -> bool:
+        """True if the broker is in controlled shutdown."""
+        return self.shutdown_offset >= 0
+
+    @property
+    def is_active(self) -> bool:
+        """True if controlled shutdowns of others wait for it."""
+        return not self.fenced and not self.is_shutting_down
+
+    @property
+    def current(self) -> BrokerState:
+        """State before the next heartbeat."""
+        if self.is_shutting_down:
+            return BrokerState.CONTROLLED_SHUTDOWN
+        return BrokerState.FENCED if self.fenced else BrokerState.UNFENCED
+
+
+class HeartbeatStates:
+    """Heartbeat states of all registered brokers, and the lowest offset among the active ones.
+
+    `shutdown_changes` counts begun and ended controlled shutdowns.
+    """
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, HeartbeatState] = {}
+        self.shutdown_changes = 0
+        self._active_offsets = _OffsetTally()
+
+    def register(self, broker_id: int, fenced: bool) -> None:
+        """Handle a record of the broker's registration.
+
+        Unless it changed the fencing, the broker's offset is unknown until its next heartbeat, as in Kafka.
+        """
+        state = self.brokers.get(broker_id)
+        metadata_offset = _NO_OFFSET
+        if state is None:
+            self.brokers[broker_id] = HeartbeatState(fenced=True)
+        elif state.fenced != fenced:
+            metadata_offset = state.metadata_offset
+        self.touch(broker_id, fenced, metadata_offset)
+
+    def touch(self, broker_id: int, fenced: bool, metadata_offset: int) -> None:
+        """Record a heartbeat with this offset and the broker's new fencing. Fencing ends a controlled shutdown."""
+        state = self.brokers[broker_id]
+        if state.metadata_offset == metadata_offset and state.fenced == fenced:
+            return
+        if state.is_active:
+            self._active_offsets.discard(state.metadata_offset)
+        state.fenced = fenced
+        state.metadata_offset = metadata_offset
+        if fenced:
+            self.shutdown_changes += state.is_shutting_down
+            state.shutdown_offset = _NO_OFFSET
+        elif state.is_active:
+            self._active_offsets.add(metadata_offset)
+
+    def remove(self, broker_id: int) -> None:
+        """Remove a broker that was unregistered or replaced by another incarnation."""
+        state = self.brokers.pop(broker_id, None)
+        if state is None:
+            return
+        self.shutdown_changes += state.is_shutting_down
+        if state.is_active:
+            self._active_offsets.discard(state.metadata_offset)
+
+    def enter_controlled_shutdown(self, broker_id: int, offset: int) -> None:
+        """Record that records up to `offset` move the broker's leaderships away; a second call has no effect."""
+        state = self.brokers[broker_id]
+        if state.is_active:
+            self._active_offsets.discard(state.metadata_offset)
+            state.shutdown_offset = offset
+            self.shutdown_changes += 1
+
+    def others_passed_shutdown(self, broker_id: int) -> bool:
+        """Return True if every active broker has read the records of this broker's controlled shutdown."""
+        lowest_offset = self._active_offsets.lowest()
+        return lowest_offset is None or self.brokers[broker_id].shutdown_offset <= lowest_offset
+
+
+class _OffsetTally:
+    """A multiset of offsets with its minimum: O(log n) per change, without a scan over brokers."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        self._heap: list[int] = []
+
+    def add(self, offset: int) -> None:
+        count = self._counts.get(offset, 0)
+        self._counts[offset] = count + 1
+        if count == 0:
+            heapq.heappush(self._heap, offset)
+            if len(self._heap) > 2 * len(self._counts) + _STALE_ENTRIES_MAX:
+                self._heap = sorted(self._counts)
+
+    def discard(self, offset: int) -> None:
+        count = self._counts[offset] - 1
+        if count:
+            self._counts[offset] = count
+        else:
+            del self._counts[offset]
+
+    def lowest(self) -> int | None:
+        while self._heap and self._heap[0] not in self._counts:
+            heapq.heappop(self._heap)
+        return self._heap[0] if self._heap else None

@@ -1,0 +1,87 @@
+"""Log directories that brokers report as failed or cordoned.
+
+ReplicationControlManager's handleDirectories… and handleAssignReplicasToDirs; KIP-858, KIP-1066.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mockraft.server.controller.brokers.fencing import leader_and_isr_updates
+from mockraft.server.controller.image import BrokerRegistration, directory_ids
+from mockraft.server.controller.result import ApiError
+from mockraft.server.rules import Rule
+from mockraft.wire import error_codes, uuids
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.context import ControllerContext
+
+_LOG_DIRS_VERSION = 2
+_CORDONED_VERSION = 3
+_UNKNOWN = (directory_ids.MIGRATING, directory_ids.UNASSIGNED)
+
+
+def directories_offline(
+    controller: "ControllerContext", broker_id: int, offline_dirs: Sequence[bytes]
+) -> list[RecordAt]:
+    """Handle failed directories: their replicas leave ISR and leadership; the registration changes last.
+
+    Unregistered directories are ignored, so a repeated report writes nothing.
+    """
+    registration = controller.image.cluster.brokers[broker_id]
+    reported = set(offline_dirs)
+    newly_offline = [directory for directory in registration.log_dirs if directory in reported]
+    if not newly_offline:
+        return []
+    records = []
+    for directory in newly_offline:
+        places = controller.image.topics.index.in_directory(directory)
+        records += leader_and_isr_updates(controller, places, removed=broker_id)
+    change = BrokerRegistrationChangeRecord(
+        broker_id=broker_id,
+        broker_epoch=registration.broker_epoch,
+        log_dirs=[directory for directory in registration.log_dirs if directory not in reported],
+    )
+    if Rule.CORDONED_DIRS_ARE_ALWAYS_TOLD in controller.config.rules:
+        change.cordoned_log_dirs = list(registration.cordoned_log_dirs or ())
+    return [*records, RecordAt(change, _LOG_DIRS_VERSION)]
+
+
+def directories_cordoned(
+    controller: "ControllerContext", registration: BrokerRegistration, cordoned_dirs: Sequence[bytes] | None
+) -> list[RecordAt]:
+    """Handle the list of directories that take no new replicas; None: unchanged."""
+    if cordoned_dirs is None:
+        return []
+    known = registration.cordoned_log_dirs
+    if known is None and Rule.CORDONED_DIRS_ARE_ALWAYS_TOLD in controller.config.rules:
+        known = ()
+    if known is not None and (known == (*cordoned_dirs,) or set(known) == set(cordoned_dirs)):
+        return []
+    change = BrokerRegistrationChangeRecord(
+        broker_id=registration.broker_id,
+        broker_epoch=registration.broker_epoch,
+        cordoned_log_dirs=list(cordoned_dirs),
+    )
+    return [RecordAt(change, _CORDONED_VERSION)]
+
+
+def check_registered(registration: BrokerRegistration, offline_dirs: Sequence[bytes]) -> None:
+    """Raise ApiError LOG_DIR_NOT_FOUND for a directory that this registration never had (KIP-858's text)."""
+    for directory in offline_dirs:
+        if directory not in registration.log_dirs and directory not in registration.offline_log_dirs:
+            message = f"Broker {registration.broker_id} did not register log directory {uuids.text_of(directory)}"
+            raise ApiError(error_codes.LOG_DIR_NOT_FOUND, message)
+
+
+def waits_for_assignments(controller: "ControllerContext", registration: BrokerRegistration) -> bool:
+    """Return True if a broker with several directories has replicas without a directory (KIP-858's text)."""
+    if len(registration.log_dirs) <= 1:
+        return False
+    # Reserved directory ids have no index: this scans every partition, but only at a fenced broker's heartbeats.
+    return any(
+        registration.broker_id in partition.replicas and partition.directory(registration.broker_id) in _UNKNOWN
+        for topic in controller.image.topics.by_id.values()
+        for partition in topic.partitions.values()
+    )

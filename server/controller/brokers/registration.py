@@ -1,0 +1,236 @@
+"""Registration of brokers and controllers (ClusterControlManager; KIP-631, KIP-858, KIP-919, KIP-966)."""
+
+from typing import TYPE_CHECKING, Final
+
+from mockraft.server.controller.brokers import fencing
+from mockraft.server.controller.image import BrokerRegistration, directory_ids
+from mockraft.server.controller.result import ApiError, ControllerResult
+from mockraft.server.controller.settings.features import KRAFT_VERSION, METADATA_VERSION, supported_features
+from mockraft.server.rules import Rule
+from mockraft.server.security_options import SECURITY_PROTOCOLS
+from mockraft.wire import error_codes, uuids
+from mockraft.wire.java_values import trim
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Listener
+from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
+from mockraft.wire.messages.controller_registration_request import Feature as OwnFeature
+from mockraft.wire.messages.controller_registration_request import Listener as ControllerListener
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
+from mockraft.wire.records.register_controller_record import (
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterControllerRecord,
+)
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.context import ControllerContext
+
+CLEAN_SHUTDOWN_SINCE: Final = 3
+"""Lowest version of BrokerRegistrationRequest with the previous broker epoch."""
+
+_NEVER_REGISTERED_EPOCH = -2
+_SECURITY_PROTOCOL_MAX = 3
+
+
+def register_broker(
+    controller: "ControllerContext", request: BrokerRegistrationRequest, request_version: int, now_ms: int
+) -> ControllerResult[int]:
+    """Register a broker, or replace its registration; return the broker epoch.
+
+    A new epoch is the offset at which this operation's records begin. ApiError as in KIP-631, the first that applies.
+    """
+    existing = controller.image.cluster.brokers.get(request.broker_id)
+    _check_identity(controller, request, existing, now_ms)
+    has_directories = "directory_assignment" in controller.image.version.supports
+    if has_directories:
+        _check_log_dirs(controller, request)
+    endpoints = [
+        BrokerEndpoint(name=x.name, host=x.host, port=x.port, security_protocol=x.security_protocol)
+        for x in _checked_listeners(request.listeners).values()
+    ]
+    _check_features(controller, request)
+    record = RegisterBrokerRecord(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        end_points=endpoints,
+        features=[
+            BrokerFeature(
+                name=feature.name,
+                min_supported_version=feature.min_supported_version,
+                max_supported_version=feature.max_supported_version,
+            )
+            for feature in request.features
+        ],
+        rack=request.rack,
+        log_dirs=list(request.log_dirs) if has_directories else [],
+    )
+    if Rule.REGISTRATION_TELLS_CORDONED_DIRS in controller.config.rules and has_directories:
+        record.cordoned_log_dirs = list(getattr(request, "cordoned_log_dirs", ()))
+    records: list[RecordAt] = []
+    if existing is not None and existing.incarnation_id == request.incarnation_id:
+        record.fenced = existing.fenced
+        record.in_controlled_shutdown = existing.in_controlled_shutdown
+        record.broker_epoch = existing.broker_epoch
+        reason = f"broker {request.broker_id}: registration replaced"
+    else:
+        stored_epoch = _NEVER_REGISTERED_EPOCH if existing is None else existing.broker_epoch
+        was_clean = request_version >= CLEAN_SHUTDOWN_SINCE and request.previous_broker_epoch == stored_epoch
+        records = fencing.replace_incarnation(controller, request.broker_id, was_clean=was_clean)
+        record.broker_epoch = controller.log.end_offset
+        reason = f"broker {request.broker_id}: new incarnation"
+    records.append(RecordAt(record, controller.image.version.record_versions["RegisterBrokerRecord"]))
+    return ControllerResult(records, record.broker_epoch, reason, atomic=False)
+
+
+def unregister_broker(controller: "ControllerContext", broker_id: int) -> ControllerResult[None]:
+    """Unregister a broker. ApiError BROKER_ID_NOT_REGISTERED for an unknown one."""
+    if broker_id not in controller.image.cluster.brokers:
+        raise ApiError(error_codes.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
+    return ControllerResult(fencing.unregister(controller, broker_id), None, f"broker {broker_id}: unregistered")
+
+
+def register_controller(
+    controller: "ControllerContext", request: ControllerRegistrationRequest
+) -> ControllerResult[None]:
+    """Register a controller's endpoints and features. ApiError UNSUPPORTED_VERSION below 3.7-IV0."""
+    if "controller_registration" not in controller.image.version.supports:
+        raise ApiError(
+            error_codes.UNSUPPORTED_VERSION,
+            "The current MetadataVersion is too old to support controller registrations.",
+        )
+    record = RegisterControllerRecord(
+        controller_id=request.controller_id,
+        incarnation_id=request.incarnation_id,
+        zk_migration_ready=False,
+        end_points=[
+            ControllerEndpoint(name=x.name, host=x.host, port=x.port, security_protocol=x.security_protocol)
+            for x in _checked_listeners(request.listeners).values()
+        ],
+        features=[
+            ControllerFeature(
+                name=feature.name,
+                min_supported_version=feature.min_supported_version,
+                max_supported_version=feature.max_supported_version,
+            )
+            for feature in request.features
+        ],
+    )
+    return ControllerResult([RecordAt(record, 0)], None, f"controller {request.controller_id}: registered")
+
+
+def register_itself(controller: "ControllerContext") -> ControllerResult[None]:
+    """Return the registration of a controller after its start: incarnation id, listener, features.
+
+    None below 3.7-IV0 (ControllerRegistrationManager).
+    """
+    if "controller_registration" not in controller.image.version.supports:
+        return ControllerResult([], None)
+    return register_controller(controller, registration_of(controller))
+
+
+def registration_of(controller: "ControllerContext") -> ControllerRegistrationRequest:
+    """Return this controller's registration request."""
+    config = controller.config
+    return ControllerRegistrationRequest(
+        controller_id=config.node_id,
+        incarnation_id=controller.incarnation_id,
+        listeners=[
+            ControllerListener(
+                name=config.controller_listener_name,
+                host=config.voter_host,
+                port=config.voter_port,
+                security_protocol=SECURITY_PROTOCOLS[config.security_protocol],
+            )
+        ],
+        features=[
+            OwnFeature(name=name, min_supported_version=feature.min_level, max_supported_version=feature.max_level)
+            for name, feature in supported_features(controller.release).items()
+        ],
+    )
+
+
+def _check_identity(
+    controller: "ControllerContext",
+    request: BrokerRegistrationRequest,
+    existing: BrokerRegistration | None,
+    now_ms: int,
+) -> None:
+    cluster_id = controller.config.cluster_id
+    if request.cluster_id != cluster_id:
+        raise ApiError(
+            error_codes.INCONSISTENT_CLUSTER_ID,
+            f"Expected cluster ID {cluster_id}, but got cluster ID {request.cluster_id}",
+        )
+    # The session decides, not the fencing: a broker that just shut down keeps its id until the session expires.
+    if (
+        existing is not None
+        and existing.incarnation_id != request.incarnation_id
+        and controller.sessions.is_valid(existing.broker_id, existing.broker_epoch, now_ms)
+    ):
+        raise ApiError(
+            error_codes.DUPLICATE_BROKER_REGISTRATION,
+            "Another broker is registered with that broker id. If the broker was recently restarted this should "
+            "self-resolve once the heartbeat manager expires the broker's session.",
+        )
+    if request.is_migrating_zk_broker:
+        raise ApiError(error_codes.BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
+
+
+def _check_log_dirs(controller: "ControllerContext", request: BrokerRegistrationRequest) -> None:
+    def refuse(message: str) -> ApiError:
+        return ApiError(error_codes.INVALID_REGISTRATION, message)
+
+    if not request.log_dirs:
+        raise refuse("No directories specified in request")
+    if any(directory_ids.is_reserved(directory) for directory in request.log_dirs):
+        raise refuse("Reserved directory ID in request")
+    if len(set(request.log_dirs)) != len(request.log_dirs):
+        raise refuse("Duplicate directory ID in request")
+    for directory in request.log_dirs:
+        owner = controller.image.cluster.broker_by_directory.get(directory)
+        if owner is not None and owner != request.broker_id:
+            raise refuse(f"Broker {owner} is already registered with directory {uuids.text_of(directory)}")
+
+
+def _checked_listeners(
+    listeners: list[Listener] | list[ControllerListener],
+) -> dict[str, Listener | ControllerListener]:
+    """Return the listeners by name. Kafka fails on one that it cannot write into a record (ListenerInfo)."""
+    for listener in listeners:
+        if not 0 <= listener.security_protocol <= _SECURITY_PROTOCOL_MAX:
+            raise _unwritable(f"Unknown security protocol {listener.security_protocol} in listener {listener.name}")
+        if listener.port == 0:
+            raise _unwritable("Cannot serialize ephemeral port 0 in ListenerInfo.")
+        if isinstance(listener, Listener) and not listener.name:
+            raise _unwritable("Broker listeners must be named.")
+        if not trim(listener.host):
+            raise _unwritable("Cannot serialize empty host in ListenerInfo.")
+    return {listener.name: listener for listener in listeners}
+
+
+def _unwritable(message: str) -> ApiError:
+    return ApiError(error_codes.UNKNOWN_SERVER_ERROR, message)
+
+
+def _check_features(controller: "ControllerContext", request: BrokerRegistrationRequest) -> None:
+    """Check that every finalized level is in the broker's range; a feature without a range has 0 to 0."""
+    finalized = {**controller.image.features, KRAFT_VERSION: controller.log.kraft_version}
+    named = {feature.name for feature in request.features}
+    for feature in request.features:
+        _check_range(
+            feature.name, finalized.get(feature.name, 0), feature.min_supported_version, feature.max_supported_version
+        )
+    if METADATA_VERSION not in named:
+        raise ApiError(error_codes.INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")
+    for name, level in finalized.items():
+        if name not in named:
+            _check_range(name, level, 0, 0)
+
+
+def _check_range(name: str, level: int, lowest: int, highest: int) -> None:
+    if not lowest <= level <= highest:
+        raise ApiError(
+            error_codes.UNSUPPORTED_VERSION,
+            f"Unable to register because the broker does not support finalized version {level} of {name}. "
+            f"The broker wants a version between {lowest} and {highest}, inclusive.",
+        )

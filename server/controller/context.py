@@ -1,0 +1,53 @@
+"""The parts of a controller that its operations use.
+
+Operations take a `ControllerContext`, so that no decision depends on `mockraft.server.controller.controller`, which
+depends on all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import random
+
+    from mockraft.server.config import ControllerConfig
+    from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
+    from mockraft.server.controller.brokers.sessions import Sessions
+    from mockraft.server.controller.image import Image
+    from mockraft.server.controller.log.metadata_log import MetadataLog
+    from mockraft.server.controller.result import ControllerResult
+    from mockraft.server.controller.topics.placement import UsableRacks
+
+T = TypeVar("T")
+
+
+class ControllerContext(Protocol):
+    """State that operations read, and `commit`; implemented by `Controller`."""
+
+    config: ControllerConfig
+    image: Image
+    log: MetadataLog
+    sessions: Sessions
+    heartbeats: HeartbeatStates
+    usable_racks: UsableRacks
+    rng: random.Random
+    incarnation_id: bytes
+
+    @property
+    def release(self) -> str | None:
+        """The Kafka release whose APIs and features are offered; None is the default one."""
+
+    @property
+    def static_configs(self) -> Mapping[str, str]:
+        """Configs of the own node, by broker key."""
+
+    def is_active(self, broker_id: int) -> bool:
+        """Return True if the broker is registered, unfenced and not in controlled shutdown."""
+
+    def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> None:
+        """Raise ApiError STALE_BROKER_EPOCH unless the broker is registered at this epoch."""
+
+    def commit(self, result: ControllerResult[T], now_ms: int) -> T:
+        """Append the records, apply them to the image, and then return the response."""

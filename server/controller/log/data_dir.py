@@ -1,0 +1,236 @@
+"""A controller's data directory: its lock, its identity and the small files beside the log, in Kafka's formats.
+
+`.lock`, `meta.properties` (MetaProperties version 1), `__cluster_metadata-0/{quorum-state, partition.metadata,
+leader-epoch-checkpoint}`. Each file is replaced as a whole: written beside, fsynced, renamed.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mockraft.server.controller.quorum.election_state import (
+    NO_DIRECTORY_ID,
+    PARTITION,
+    TOPIC_ID,
+    TOPIC_NAME,
+    Election,
+    ReplicaKey,
+)
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes, uuids
+
+if TYPE_CHECKING:
+    import random
+
+PARTITION_DIR = f"{TOPIC_NAME}-{PARTITION}"
+
+
+class DataDirError(ValueError):
+    """Raised at start if the data directory is unusable; the message has the reason and a remedy."""
+
+
+class StorageError(ApiError):
+    """Raised if the log could not be written (disk full, I/O error): nothing was appended, refuse the request."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(error_codes.KAFKA_STORAGE_ERROR, message)
+
+
+class DataDir:
+    """An open and locked data directory of one controller."""
+
+    def __init__(
+        self, path: Path, cluster_id: str, node_id: int, rng: random.Random, *, directory_id: bytes | None = None
+    ) -> None:
+        """Lock `path` (created if missing) and check or write its identity. DataDirError if it belongs to another.
+
+        `directory_id` is the required one, None any.
+        """
+        self.path = path
+        self.partition_path = path / PARTITION_DIR
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = _lock(path / ".lock")
+        except OSError as error:
+            raise DataDirError(f"data dir {path}: cannot be used: {error}") from error
+        try:
+            self.directory_id = self._identify(cluster_id, node_id, directory_id or random_uuid(rng))
+            if directory_id not in (None, self.directory_id):
+                raise DataDirError(
+                    f"data dir {path}: its directory.id is {uuids.text_of(self.directory_id)}, but this controller has"
+                    f" {uuids.text_of(directory_id or b'')}: not its data dir"
+                )
+        except OSError as error:
+            self.close()
+            raise DataDirError(f"data dir {path}: cannot be used: {error}") from error
+        except DataDirError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Release the lock."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def read_election(self) -> Election:
+        """Read quorum-state, data version 0 or 1; epoch 0 when there is no such file yet."""
+        path = self.partition_path / "quorum-state"
+        try:
+            state = json.loads(path.read_text(errors="replace").partition("\n")[0])
+            leader_id, voted_id = int(state["leaderId"]), int(state["votedId"])
+            voted_directory_id = uuids.read_text(state.get("votedDirectoryId", uuids.text_of(NO_DIRECTORY_ID)))
+            return Election(
+                max(int(state["leaderEpoch"]), 0),
+                leader_id if leader_id >= 0 else None,
+                ReplicaKey(voted_id, voted_directory_id) if voted_id >= 0 else None,
+            )
+        except FileNotFoundError:
+            return Election()
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise DataDirError(f"{path}: not a quorum-state file: {error}") from error
+
+    def write_election(self, election: Election, kraft_version: int, voter_ids: Sequence[int]) -> None:
+        """Replace quorum-state (FileQuorumStateStore): data version 0 at kraft.version 0, else 1."""
+        state: dict[str, Any] = {
+            "leaderId": -1 if election.leader_id is None else election.leader_id,
+            "leaderEpoch": election.epoch,
+            "votedId": -1 if election.voted is None else election.voted.id,
+        }
+        if kraft_version == 0:
+            voters = [{"voterId": voter_id} for voter_id in voter_ids]
+            state = {"clusterId": "", **state, "appliedOffset": 0, "currentVoters": voters, "data_version": 0}
+        else:
+            directory_id = NO_DIRECTORY_ID if election.voted is None else election.voted.directory_id
+            state |= {"votedDirectoryId": uuids.text_of(directory_id), "data_version": 1}
+        replace_file(self.partition_path / "quorum-state", [json.dumps(state, separators=(",", ":")).encode()])
+
+    def read_leader_epochs(self) -> list[tuple[int, int]]:
+        """Read the (epoch, start offset) pairs of leader-epoch-checkpoint, empty when there is no such file."""
+        path = self.partition_path / "leader-epoch-checkpoint"
+        try:
+            lines = path.read_text(errors="replace").split("\n")
+            pairs = [line.split() for line in lines[2:] if line]
+            return [(int(epoch), int(start)) for epoch, start in pairs]
+        except FileNotFoundError:
+            return []
+        except ValueError as error:
+            raise DataDirError(f"{path}: not a leader-epoch-checkpoint file: {error}") from error
+
+    def write_leader_epochs(self, epochs: Sequence[tuple[int, int]]) -> None:
+        """Replace leader-epoch-checkpoint (LeaderEpochCheckpointFile, version 0)."""
+        lines = ["0", str(len(epochs)), *(f"{epoch} {start}" for epoch, start in epochs), ""]
+        replace_file(self.partition_path / "leader-epoch-checkpoint", ["\n".join(lines).encode()])
+
+    def _identify(self, cluster_id: str, node_id: int, directory_id: bytes) -> bytes:
+        path = self.path / "meta.properties"
+        if not path.exists():
+            if self.partition_path.exists() and any(self.partition_path.glob("*.log")):
+                raise DataDirError(f"data dir {self.path}: has a log but no meta.properties: its owner is unknown")
+            found = {}
+        else:
+            found = _read_properties(path.read_text(errors="replace"))
+            _check_same(path, "cluster.id", found.get("cluster.id"), cluster_id)
+            _check_same(path, "node.id", found.get("node.id", found.get("broker.id")), str(node_id))
+        self.partition_path.mkdir(exist_ok=True)
+        topic = self.partition_path / "partition.metadata"
+        if not topic.exists():
+            replace_file(topic, [f"version: 0\ntopic_id: {uuids.text_of(TOPIC_ID)}".encode()])
+        if "directory.id" in found:
+            return _uuid(path, found["directory.id"])
+        found |= {"cluster.id": cluster_id, "directory.id": uuids.text_of(directory_id), "node.id": str(node_id)}
+        found["version"] = "1"
+        text = "".join(f"{key}={value}\n" for key, value in sorted(found.items()))
+        replace_file(path, [f"#\n{text}".encode()])
+        return directory_id
+
+
+def cluster_id_of(path: Path) -> str | None:
+    """Return the cluster id in a data dir's meta.properties, None if there is none. DataDirError when unreadable."""
+    try:
+        return _read_properties((path / "meta.properties").read_text(errors="replace")).get("cluster.id")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DataDirError(f"{path / 'meta.properties'}: cannot be read: {error}") from error
+
+
+def replace_file(path: Path, parts: Iterable[bytes], suffix: str = ".tmp") -> None:
+    """Write a file so that a crash leaves the old one or the new one, whole.
+
+    Until it is complete its name ends in `suffix`. OSError when it cannot be written.
+    """
+    beside = path.with_name(path.name + suffix)
+    try:
+        with beside.open("wb") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Flush a directory's entries to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def random_uuid(rng: random.Random) -> bytes:
+    """Return a random uuid as Kafka does: RFC 4122 version 4, not beginning with "-" in text."""
+    while True:
+        drawn = bytearray(rng.randbytes(16))
+        drawn[6] = drawn[6] & 0x0F | 0x40
+        drawn[8] = drawn[8] & 0x3F | 0x80
+        if not uuids.text_of(bytes(drawn)).startswith("-"):
+            return bytes(drawn)
+
+
+def _uuid(path: Path, text: str) -> bytes:
+    try:
+        return uuids.read_text(text)
+    except ValueError as error:
+        raise DataDirError(f"{path}: directory.id {text!r} is not a uuid") from error
+
+
+def _check_same(path: Path, key: str, found: str | None, expected: str) -> None:
+    if found != expected:
+        raise DataDirError(f"{path}: {key} is {found}, but this controller has {expected}: not its data dir")
+
+
+def _read_properties(text: str) -> dict[str, str]:
+    lines = (line.strip() for line in text.splitlines())
+    pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _lock(path: Path) -> int:
+    """Return an open, locked file descriptor; DataDirError if another process, or this one, holds the lock."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        if hasattr(fcntl, "F_OFD_SETLK"):
+            # Excludes Kafka's own lock on this file (FileChannel.tryLock) and, unlike a plain POSIX lock,
+            # also a second opening in the same process.
+            whole_file = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, whole_file)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            raise DataDirError(f"{path}: locked: another controller runs on this data dir") from error
+        raise
+    return descriptor

@@ -1,0 +1,146 @@
+"""All files of a metadata log on disk: data directory, segments and snapshots, opened together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.log import snapshot
+from mockraft.server.controller.log.data_dir import DataDir, DataDirError, replace_file
+from mockraft.server.controller.log.segments import LogStorage
+from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
+from mockraft.server.controller.quorum.election_state import Election
+from mockraft.server.controller.settings import features
+from mockraft.wire.errors import WireError
+from mockraft.wire.metadata_log_frame import RecordAt
+
+if TYPE_CHECKING:
+    import random
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class LogFiles:
+    """The open data directory of a controller; `path` is the partition's. `election` is read from quorum-state."""
+
+    def __init__(self, config: ControllerConfig, rng: random.Random) -> None:
+        """Open and lock `config.data_dir`. DataDirError when it cannot be used."""
+        assert config.data_dir is not None
+        self._config = config
+        self._data_dir = DataDir(
+            config.data_dir, config.cluster_id, config.node_id, rng, directory_id=config.initial_directory_id
+        )
+        self.path = self._data_dir.partition_path
+        self.directory_id = self._data_dir.directory_id
+        try:
+            self.election = self._data_dir.read_election()
+            self.storage = LogStorage(
+                self.path,
+                segment_bytes_max=config.metadata_log_segment_bytes,
+                fsync=config.metadata_log_fsync,
+            )
+        except BaseException:
+            self._data_dir.close()
+            raise
+        if self.election.epoch and not self.storage.segments and config.is_alone:
+            self._data_dir.close()
+            raise DataDirError(
+                f"{self.path}: quorum-state is at leader epoch {self.election.epoch}, but the log is gone. Brokers that"
+                " followed it would have to truncate below their high watermark and exit; restore the log, or begin"
+                " with an empty data dir and fresh brokers"
+            )
+
+    def check_not_shorter(self, start_offset: int, end_offset: int) -> None:
+        """Raise DataDirError if the log is known to have been longer than `end_offset`."""
+        for epoch, epoch_start in self._data_dir.read_leader_epochs():
+            if epoch_start > end_offset or (start_offset == end_offset == 0):
+                raise DataDirError(
+                    f"{self.path}: the log ends at offset {end_offset}, but leader-epoch-checkpoint says that epoch"
+                    f" {epoch} began at {epoch_start}: its end was lost. Brokers that have it would be told to truncate"
+                    " below their high watermark and exit; restore the log, or begin with an empty data dir and fresh"
+                    " brokers"
+                )
+
+    def read_snapshots(self, start_offset: int) -> list[Snapshot]:
+        """Return the complete snapshots, oldest first; delete unfinished ones and those below the log."""
+        kept = []
+        for path in sorted(self.path.iterdir()):
+            snapshot_id = snapshot.parse_file_name(path.name)
+            if snapshot_id is not None and snapshot_id.end_offset >= start_offset:
+                kept.append(Snapshot(snapshot_id, path))
+            elif snapshot_id is not None or path.name.endswith((snapshot.PARTIAL_SUFFIX, ".checkpoint.deleted")):
+                path.unlink()
+        return kept
+
+    def write_snapshot(self, snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Snapshot:
+        """Write a snapshot's file and begin a new segment after it. OSError when either cannot be written."""
+        found = self.store_snapshot(snapshot_id, batches)
+        try:
+            # With a new segment here, dropping the records below the snapshot frees their space.
+            self.storage.roll(snapshot_id.end_offset)
+        except OSError:
+            found.delete()
+            raise
+        return found
+
+    def store_snapshot(self, snapshot_id: SnapshotId, batches: Iterable[bytes]) -> Snapshot:
+        """Write a snapshot's file. OSError when it cannot be written."""
+        path = self.path / snapshot_id.file_name
+        try:
+            replace_file(path, batches, snapshot.PARTIAL_SUFFIX.removeprefix(snapshot.SUFFIX))
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        return Snapshot(snapshot_id, path)
+
+    def save_election(self, election: Election, kraft_version: int, voter_ids: Sequence[int]) -> None:
+        """Persist the epoch, its leader and the vote in it. OSError when it cannot be written."""
+        self._data_dir.write_election(election, kraft_version, voter_ids)
+
+    def write_leader_epochs(self, epochs: Sequence[tuple[int, int]]) -> None:
+        """Persist the first offset of each epoch. OSError when it cannot be written."""
+        self._data_dir.write_leader_epochs(epochs)
+
+    def bootstrap_records(self, more: Sequence[RecordAt] = ()) -> list[RecordAt] | None:
+        """Return the first records chosen with `kafka-storage format` (bootstrap.checkpoint), else None.
+
+        `more` is added as if it had been chosen there.
+        """
+        path = self._data_dir.path / "bootstrap.checkpoint"
+        if not path.exists():
+            return None
+        try:
+            found = list(Snapshot(snapshot.BOOTSTRAP, path).records())
+        except WireError as error:
+            raise DataDirError(f"{path}: {error}") from error
+        levels = {at.record.name: at.record.feature_level for at in found if _is_feature(at)}
+        level = levels.pop(features.METADATA_VERSION, self._config.metadata_version)
+        try:
+            return features.bootstrap_records(
+                level,
+                min_insync_replicas=self._config.min_insync_replicas,
+                feature_levels=_all_levels(level, levels),
+                others=[*(at for at in found if not _is_feature(at)), *more],
+            )
+        except ValueError as error:
+            raise DataDirError(f"{path}: {error}") from error
+
+    def close(self) -> None:
+        """Flush, close and unlock."""
+        try:
+            self.storage.close()
+        except OSError as error:
+            _LOGGER.error("%s: cannot be flushed: %s", self.path, error)
+        self._data_dir.close()
+
+
+def _is_feature(at: RecordAt) -> bool:
+    return type(at.record).__name__ == "FeatureLevelRecord"
+
+
+def _all_levels(level: int, chosen: dict[str, int]) -> dict[str, int]:
+    """Return the chosen levels, and 0 for features that are on by default but were not chosen."""
+    chosen.pop(features.KRAFT_VERSION, None)
+    return {**dict.fromkeys(features.default_feature_levels(level), 0), **chosen}

@@ -1,0 +1,400 @@
+"""The metadata log: partition 0 of `__cluster_metadata` as bytes, as kept by one controller.
+
+Mirrors Kafka's KafkaRaftLog and KafkaRaftClient. Batches are kept as sent, in memory and, with a data directory, in
+Kafka's own files. Records below the oldest kept snapshot may be dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.log import snapshot
+from mockraft.server.controller.log.batches import LogBatches
+from mockraft.server.controller.log.data_dir import DataDirError, StorageError, random_uuid
+from mockraft.server.controller.log.files import LogFiles
+from mockraft.server.controller.log.positions import EpochEndOffset, check
+from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
+from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, configured_history
+from mockraft.server.controller.security import scram
+from mockraft.server.controller.settings import features
+from mockraft.wire import metadata_log_frame, record_batch
+from mockraft.wire.errors import WireError
+from mockraft.wire.metadata_log_frame import RecordAt
+
+if TYPE_CHECKING:
+    import random
+
+_LOGGER = logging.getLogger(__name__)
+_SNAPSHOT_RETRY_MS = 60_000
+
+
+class MetadataLog:
+    """The log of one controller, from `start_offset` (the first offset still held) on.
+
+    `high_watermark` is the offset below which all is committed; raft moves it, but with `commits_alone` (the leader is
+    the only voter) every append does. `leader_epoch` is the epoch of appended batches. `snapshots` are the kept ones,
+    oldest first. `directory_id` is 16 bytes.
+    """
+
+    def __init__(self, config: ControllerConfig, files: LogFiles | None, directory_id: bytes) -> None:
+        """An empty log; use `open`."""
+        self.config, self.directory_id = config, directory_id
+        self.leader_epoch = 0
+        self.start_offset = 0
+        self.high_watermark = 0
+        self.commits_alone = False
+        self.snapshots: list[Snapshot] = []
+        self.election = Election()
+        self._files = files
+        self._frames = _frames(config)
+        self._batches = LogBatches()
+        self._voters = configured_history(config, self.local_voter)
+        self._last_timestamp_ms = 0
+        self._snapshot_bytes_mark = 0
+        self._snapshot_time_ms = 0
+
+    @classmethod
+    def open(cls, config: ControllerConfig, now_ms: int, rng: random.Random) -> MetadataLog:
+        """Recover the log from `config.data_dir`, or start an empty one in memory.
+
+        DataDirError if the data directory cannot be used: another's, in use, damaged, or shorter than it once was.
+        """
+        if config.data_dir is None:
+            log = cls(config, None, config.initial_directory_id or random_uuid(rng))
+        else:
+            try:
+                files = LogFiles(config, rng)
+                log = cls(config, files, files.directory_id)
+                try:
+                    log._recover(files)
+                except BaseException:
+                    files.close()
+                    raise
+            except (OSError, StorageError, WireError) as error:
+                raise DataDirError(f"data dir {config.data_dir}: cannot be used: {error}") from error
+        log._snapshot_time_ms = now_ms
+        return log
+
+    @property
+    def end_offset(self) -> int:
+        """Offset of the next record."""
+        return self._batches.end_offset
+
+    @property
+    def kraft_version(self) -> int:
+        """Finalized kraft.version level, from control records."""
+        return self._voters.kraft_version
+
+    @property
+    def voters(self) -> VoterSet:
+        """Newest voters in the log, committed or not, or in the configuration."""
+        return self._voters.voters
+
+    @property
+    def voters_offset(self) -> int:
+        """Offset of the newest VotersRecord, -1 when the log has none."""
+        return self._voters.voters_offset
+
+    @property
+    def local_voter(self) -> VoterNode:
+        """This controller as a voter: replica and endpoints."""
+        config = self.config
+        endpoint = Endpoint(config.controller_listener_name, config.voter_host, config.voter_port)
+        return VoterNode(ReplicaKey(config.node_id, self.directory_id), (endpoint,))
+
+    @property
+    def last_epoch(self) -> int:
+        """Epoch of the last record; that of the newest snapshot if the log is empty."""
+        if not self._batches.epochs and self.snapshots:
+            return self.snapshots[-1].id.epoch
+        return self._batches.last_epoch
+
+    def append(self, records: Sequence[RecordAt], now_ms: int) -> int:
+        """Append the records as one batch and return its base offset.
+
+        With a data dir the batch is written (page cache; disk with `metadata_log_fsync`) before this returns.
+        StorageError if it cannot be: nothing was appended. WireError if a record cannot be expressed in its version.
+        """
+        values = [self._frames.encode(record, version) for record, version in records]
+        data = record_batch.encode(
+            values, base_offset=self.end_offset, leader_epoch=self.leader_epoch, timestamp_ms=now_ms
+        )
+        return self._append(data, len(values), now_ms)
+
+    def bootstrap_records(self) -> list[RecordAt]:
+        """Return the first records of an empty log: chosen by `kafka-storage format`, or by the configuration."""
+        config = self.config
+        users = [scram.record_of(user, self.directory_id) for user in config.scram_users]
+        formatted = self._files.bootstrap_records(users) if self._files is not None else None
+        return formatted or features.bootstrap_records(
+            config.metadata_version, min_insync_replicas=config.min_insync_replicas, others=users
+        )
+
+    def append_control(self, pairs: Sequence[tuple[bytes, bytes]], now_ms: int) -> int:
+        """Append control records, (key, value) each; `commits_alone` is the caller's choice when voters change."""
+        data = record_batch.encode_control(
+            pairs, base_offset=self.end_offset, leader_epoch=self.leader_epoch, timestamp_ms=now_ms
+        )
+        (batch,) = record_batch.read_batches(data)
+        base_offset = self._append(data, len(pairs), now_ms)
+        self._voters.apply(batch)
+        return base_offset
+
+    def append_fetched(self, data: bytes, epoch_max: int) -> None:
+        """Append whole batches of a leader's response; StorageError as `append` (KafkaRaftLog.appendAsFollower).
+
+        A damaged batch, or one of an epoch above `epoch_max`, is dropped with all after it, and so fetched again.
+        """
+        try:
+            for header in record_batch.read_headers(data, allow_partial_tail=True):
+                if header.base_offset != self.end_offset or not self.last_epoch <= header.leader_epoch <= epoch_max:
+                    raise WireError(f"a batch at {header.base_offset} in epoch {header.leader_epoch} does not follow")
+                control = record_batch.read_batch(data, header) if header.is_control else None
+                batch = data[header.position : header.end]
+                self.leader_epoch = header.leader_epoch
+                self._append(batch, header.record_count, header.max_timestamp_ms)
+                if control is not None:
+                    self._voters.apply(control)
+        except WireError as error:
+            _LOGGER.error("what the leader sent after %d is left out: %s", self.end_offset, error)
+
+    def truncate(self, leaders: EpochEndOffset) -> int:
+        """Truncate to the leader's log, from which this diverges at `leaders`; return the end (truncateToEndOffset).
+
+        ValueError if that would remove committed records.
+        """
+        own = self.end_of_epoch(leaders.epoch)
+        end = min(leaders.end_offset, self.end_offset)
+        if leaders.epoch:
+            end = min(own.end_offset, leaders.end_offset) if own.epoch == leaders.epoch else own.end_offset
+        if end < self.high_watermark:
+            raise ValueError(f"the leader's log ends at {end}, and records are committed up to {self.high_watermark}")
+        if end < self.end_offset:
+            if self._files is not None:
+                segment_end = self._files.storage.segment_end(end)
+                cut = self._batches.bytes_since(end) - (self._batches.bytes_since(segment_end) if segment_end else 0)
+                self._files.storage.truncate(end, cut)
+            self._batches.truncate(end)
+            self._voters.truncate(end)
+            if self._files is not None:
+                self._files.write_leader_epochs(self._batches.epochs)
+        return end
+
+    def install_snapshot(self, snapshot_id: SnapshotId, data: bytes, now_ms: int) -> None:
+        """Restart the log after a leader's snapshot (truncateToLatestSnapshot). WireError if it is damaged."""
+        found = Snapshot(snapshot_id, data)
+        control = [batch for batch in found.batches() if batch.is_control]
+        if self._files is not None:
+            found = self._files.store_snapshot(snapshot_id, [data])
+            self._files.storage.restart_at(snapshot_id.end_offset)
+        self._batches.restart_at(snapshot_id.end_offset)
+        for older in self.snapshots:
+            older.delete()
+        self.snapshots = [found]
+        self.start_offset = self.high_watermark = snapshot_id.end_offset
+        self._voters.restart()
+        for batch in control:
+            self._voters.apply(batch, snapshot_id.end_offset - 1)
+        if self._files is not None:
+            self._files.write_leader_epochs(self._batches.epochs)
+        self._snapshot_bytes_mark = self._batches.appended_bytes
+        self._snapshot_time_ms = now_ms
+
+    def save_election(self, election: Election) -> None:
+        """Persist an election state, on disk if there is one, before anybody is sent it. OSError on failure."""
+        if self._files is not None:
+            self._files.save_election(election, self.kraft_version, list(self.voters.nodes))
+        self.election = election
+
+    def read(self, offset: int, bytes_max: int) -> bytes:
+        """Return whole batches from the one that contains `offset`: at least one, then as many as fit; b"" at the end.
+
+        Callers `check` the offset first.
+        """
+        return self._batches.read(offset, bytes_max)
+
+    def check(self, offset: int, last_fetched_epoch: int) -> EpochEndOffset | SnapshotId | None:
+        """Return None if a follower that ends at `offset` in that epoch may fetch from there.
+
+        Otherwise the point where its log diverges, or the snapshot that it has to fetch first
+        (KafkaRaftClient.tryCompleteFetchRequest, RaftLog.validateOffsetAndEpoch).
+        """
+        if last_fetched_epoch == self._batches.last_epoch and self.start_offset < offset <= self.end_offset:
+            return None
+        return check(self, offset, last_fetched_epoch)
+
+    def end_of_epoch(self, epoch: int) -> EpochEndOffset:
+        """Return the largest epoch not above `epoch`, and its end (KafkaRaftLog.endOffsetForEpoch)."""
+        found = self._batches.end_of_epoch(epoch)
+        if found is None:
+            return EpochEndOffset(self.last_epoch, self.end_offset)
+        if self.snapshots and found == (epoch, self.snapshots[0].id.end_offset):
+            return EpochEndOffset(self.snapshots[0].id.epoch, found[1])
+        return EpochEndOffset(*found)
+
+    def records(self, from_offset: int = 0, to_offset: int | None = None) -> Iterator[tuple[int, RecordAt]]:
+        """Return metadata records with their offsets: the newest snapshot's, then those after it in the log.
+
+        Records of a snapshot all have its last contained offset (as Kafka replays them). Records below `from_offset`
+        and from `to_offset` (None: the end) on are left out. DataDirError if a record cannot be read: its type or
+        version is one of a newer Kafka.
+        """
+        begin = from_offset
+        end = self.end_offset if to_offset is None else to_offset
+        try:
+            if self.snapshots and self.snapshots[-1].id.end_offset > from_offset:
+                begin = self.snapshots[-1].id.end_offset
+                for record in self.snapshots[-1].records(self._frames.decode):
+                    yield begin - 1, record
+            for data in self._batches.since(begin):
+                for batch in record_batch.read_batches(data):
+                    if batch.base_offset >= end:
+                        return
+                    if batch.is_control:
+                        continue
+                    for offset, (_, value) in enumerate(batch.records, batch.base_offset):
+                        if begin <= offset < end:
+                            yield offset, self._frames.decode(value or b"")
+        except WireError as error:
+            raise DataDirError(f"the log cannot be replayed: {error}") from error
+
+    def snapshot_due(self, now_ms: int) -> str | None:
+        """Return the reason to write a snapshot now, or None.
+
+        `metadata_log_max_record_bytes_between_snapshots` since the newest one, or
+        `metadata_log_max_snapshot_interval_ms` (0: never) since it with anything new (Kafka's SnapshotGenerator). Not
+        while the end of the log is uncommitted: a snapshot covers committed records.
+        """
+        if now_ms < self._snapshot_time_ms or self.high_watermark < self.end_offset:
+            return None
+        written = self._batches.appended_bytes - self._snapshot_bytes_mark
+        if written >= self.config.metadata_log_max_record_bytes_between_snapshots:
+            return f"{written} bytes since the last snapshot"
+        interval_ms = self.config.metadata_log_max_snapshot_interval_ms
+        if written and interval_ms and now_ms - self._snapshot_time_ms >= interval_ms:
+            return f"{now_ms - self._snapshot_time_ms} ms since the last snapshot"
+        return None
+
+    def write_snapshot(self, records: Iterable[RecordAt], now_ms: int) -> SnapshotId | None:
+        """Write a snapshot of the image as of the end of the log, then apply retention.
+
+        `records` is the whole image. None when there is nothing new, or on a write error (logged; due again after a
+        minute).
+        """
+        snapshot_id = SnapshotId(self.end_offset, self.last_epoch)
+        if self.find_snapshot(snapshot_id) is not None:
+            return None
+        batches = snapshot.encode(
+            snapshot_id,
+            records,
+            voters=self._voters.control_records_at(self.end_offset),
+            last_contained_log_timestamp_ms=self._last_timestamp_ms,
+            now_ms=now_ms,
+            encode_record=self._frames.encode,
+        )
+        try:
+            if self._files is None:
+                self.snapshots.append(Snapshot(snapshot_id, b"".join(batches)))
+            else:
+                self.snapshots.append(self._files.write_snapshot(snapshot_id, batches))
+        except OSError as error:
+            _LOGGER.error("snapshot %s cannot be written: %s", snapshot_id.file_name, error)
+            self._snapshot_time_ms = now_ms + _SNAPSHOT_RETRY_MS
+            return None
+        self._snapshot_bytes_mark = self._batches.appended_bytes
+        self._snapshot_time_ms = now_ms
+        self._clean()
+        return snapshot_id
+
+    def find_snapshot(self, snapshot_id: SnapshotId) -> Snapshot | None:
+        """Return the kept snapshot with this id."""
+        return next((found for found in self.snapshots if found.id == snapshot_id), None)
+
+    def close(self) -> None:
+        """Flush to the disk and release files and lock. No appends afterwards."""
+        if self._files is not None:
+            self._files.close()
+
+    def _append(self, data: bytes, count: int, now_ms: int) -> int:
+        base_offset = self.end_offset
+        if self._files is not None:
+            self._files.storage.append(data, base_offset)
+        begins_epoch = self._batches.add(data, base_offset, count, self.leader_epoch)
+        if begins_epoch and self._files is not None:
+            self._files.write_leader_epochs(self._batches.epochs)
+        self._last_timestamp_ms = now_ms
+        if self.commits_alone:
+            self.high_watermark = base_offset + count
+        return base_offset
+
+    def _clean(self) -> None:
+        """Drop the oldest snapshot and the log below the next one while the total is larger than retention allows."""
+        while len(self.snapshots) > 1:
+            size = self._batches.held_bytes + sum(found.size for found in self.snapshots)
+            if size <= self.config.metadata_max_retention_bytes:
+                return
+            oldest = self.snapshots.pop(0)
+            self.start_offset = max(self.start_offset, self.snapshots[0].id.end_offset)
+            self._batches.drop_before(self.start_offset)
+            try:
+                if self._files is not None:
+                    self._files.storage.delete_before(self.start_offset)
+                    self._files.write_leader_epochs(self._batches.epochs)
+                oldest.delete()
+            except OSError as error:
+                _LOGGER.error("log below %d cannot be deleted: %s", self.start_offset, error)
+
+    def _recover(self, files: LogFiles) -> None:
+        storage = files.storage
+        self.start_offset = storage.segments[0] if storage.segments else 0
+        self._batches.restart_at(self.start_offset)
+        self.snapshots = files.read_snapshots(self.start_offset)
+        self.election = files.election
+        if self.snapshots:
+            newest = self.snapshots[-1]
+            for batch in newest.batches():
+                if batch.is_control:
+                    self._voters.apply(batch, newest.id.end_offset - 1)
+        for header, data in storage.recover():
+            self._batches.add(data, header.base_offset, header.record_count, header.leader_epoch)
+            self._last_timestamp_ms = header.max_timestamp_ms
+            if header.is_control:
+                self._voters.apply(record_batch.read_batch(data, header))
+        if self.config.is_alone:
+            files.check_not_shorter(self.start_offset, self.end_offset)
+        self._take_up_snapshot(files)
+        self.high_watermark = max(self.start_offset, self.snapshots[-1].id.end_offset if self.snapshots else 0)
+        if self.config.is_alone and not self.voters.is_voter(self.local_voter.key):
+            raise DataDirError(
+                f"{files.path}: the voters are {list(self.voters.nodes)}, not this controller ({self.config.node_id},"
+                " with its directory id); to follow them it needs controller_quorum_bootstrap_servers"
+            )
+        storage.open_for_append(self.end_offset)
+
+    def _take_up_snapshot(self, files: LogFiles) -> None:
+        """Restart after the newest snapshot if the log ends before it (KafkaRaftLog.truncateToLatestSnapshot)."""
+        if not self.snapshots:
+            if self.start_offset > 0:
+                raise DataDirError(f"{files.path}: the log begins at {self.start_offset} and no snapshot covers that")
+            return
+        newest = self.snapshots[-1].id
+        if (newest.epoch, newest.end_offset) > (self._batches.last_epoch, self.end_offset):
+            _LOGGER.warning("the log ends at %d, before snapshot %s", self.end_offset, newest.file_name)
+            files.storage.restart_at(newest.end_offset)
+            self._batches.restart_at(newest.end_offset)
+            self.start_offset = newest.end_offset
+            del self.snapshots[:-1]
+        self._snapshot_bytes_mark = self._batches.appended_bytes - self._batches.bytes_since(newest.end_offset)
+
+
+def _frames(config: ControllerConfig) -> Any:
+    """Return the function that frames records: `metadata_log_frame`, or an overlay's."""
+    if config.overlay is None:
+        return metadata_log_frame
+    from mockraft.wire.overlaid_records import OverlaidRecords
+
+    return OverlaidRecords(config.overlay)

@@ -1,0 +1,133 @@
+"""Snapshots of the metadata log: `<end offset>-<epoch>.checkpoint`, whole in memory or a file of the data dir.
+
+Source: Kafka's RecordsSnapshotWriter and Snapshots. A snapshot is batches with offsets that start at 0 again: a
+control batch [SnapshotHeader, KRaftVersion, Voters], data batches framed as in the log, a control batch
+[SnapshotFooter]; all batches carry the epoch of the snapshot's id.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mockraft.wire import metadata_log_frame, record_batch
+from mockraft.wire.errors import WireError
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.record_batch import Batch
+from mockraft.wire.records.snapshot_footer_record import SnapshotFooterRecord
+from mockraft.wire.records.snapshot_header_record import SnapshotHeaderRecord
+
+SUFFIX = ".checkpoint"
+PARTIAL_SUFFIX = ".checkpoint.part"
+_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_BATCH_BYTES = 1 << 20
+_BATCH_RECORDS = 10_000
+
+
+class SnapshotId(NamedTuple):
+    """Id of a snapshot: it covers all records below `end_offset`, the last of which has `epoch`."""
+
+    end_offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        """Kafka's name of the snapshot's file."""
+        return f"{self.end_offset:020d}-{self.epoch:010d}{SUFFIX}"
+
+
+BOOTSTRAP = SnapshotId(0, 0)
+"""The id of the snapshot that `kafka-storage format --standalone` writes; it is never served to followers."""
+
+
+def parse_file_name(name: str) -> SnapshotId | None:
+    """Return the id in a snapshot's file name; None for any other file."""
+    match = _NAME.fullmatch(name)
+    return SnapshotId(int(match[1]), int(match[2])) if match else None
+
+
+class Snapshot:
+    """A complete snapshot. `size` is in bytes."""
+
+    __slots__ = ("_data", "_path", "id", "size")
+
+    def __init__(self, snapshot_id: SnapshotId, content: bytes | Path) -> None:
+        self.id = snapshot_id
+        self._path = content if isinstance(content, Path) else None
+        self._data = b"" if isinstance(content, Path) else content
+        self.size = content.stat().st_size if isinstance(content, Path) else len(content)
+
+    def read(self, position: int, bytes_max: int) -> bytes:
+        """Read up to `bytes_max` bytes from `position`, not aligned to batches. OSError if the file is gone."""
+        if self._path is None:
+            return self._data[position : position + bytes_max]
+        with self._path.open("rb") as file:
+            return os.pread(file.fileno(), bytes_max, position)
+
+    def batches(self) -> Iterator[Batch]:
+        """Return all batches. WireError when one is damaged or the snapshot lacks its header or footer."""
+        batch = None
+        try:
+            for batch in record_batch.read_batches(self.read(0, self.size)):
+                if batch.base_offset == 0 and _first_control_type(batch) != record_batch.SNAPSHOT_HEADER:
+                    raise WireError("does not begin with a SnapshotHeader")
+                yield batch
+            if batch is None or _first_control_type(batch) != record_batch.SNAPSHOT_FOOTER:
+                raise WireError("does not end with a SnapshotFooter")
+        except WireError as error:
+            raise WireError(f"snapshot {self.id.file_name}: {error}") from error
+
+    def records(self, decode: Callable[[bytes], RecordAt] = metadata_log_frame.decode) -> Iterator[RecordAt]:
+        """Return the metadata records, in order. WireError as `batches`."""
+        for batch in self.batches():
+            if not batch.is_control:
+                for _, value in batch.records:
+                    yield decode(value or b"")
+
+    def delete(self) -> None:
+        """Delete the file, if any."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+
+def encode(
+    snapshot_id: SnapshotId,
+    records: Iterable[RecordAt],
+    *,
+    voters: Sequence[tuple[bytes, bytes]],
+    last_contained_log_timestamp_ms: int,
+    now_ms: int,
+    encode_record: Callable[[Any, int], bytes] = metadata_log_frame.encode,
+) -> Iterator[bytes]:
+    """Return the batches of a snapshot; `voters` are the control records with kraft.version and the voter set."""
+    header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_contained_log_timestamp_ms)
+    head = [(record_batch.control_key(record_batch.SNAPSHOT_HEADER), header.write(0)), *voters]
+    at = {"leader_epoch": snapshot_id.epoch, "timestamp_ms": now_ms}
+    yield record_batch.encode_control(head, base_offset=0, **at)
+    offset = len(head)
+    for values in _in_batches(records, encode_record):
+        yield record_batch.encode(values, base_offset=offset, **at)
+        offset += len(values)
+    footer = (record_batch.control_key(record_batch.SNAPSHOT_FOOTER), SnapshotFooterRecord(version=0).write(0))
+    yield record_batch.encode_control([footer], base_offset=offset, **at)
+
+
+def _in_batches(records: Iterable[RecordAt], encode_record: Callable[[Any, int], bytes]) -> Iterator[list[bytes]]:
+    values: list[bytes] = []
+    size = 0
+    for record, version in records:
+        value = encode_record(record, version)
+        if values and (size + len(value) > _BATCH_BYTES or len(values) == _BATCH_RECORDS):
+            yield values
+            values, size = [], 0
+        values.append(value)
+        size += len(value)
+    if values:
+        yield values
+
+
+def _first_control_type(batch: Batch) -> int | None:
+    return record_batch.control_type(batch.records[0][0]) if batch.is_control else None

@@ -1,0 +1,94 @@
+"""The whole state of a controller as one file: a snapshot of the metadata log as Kafka writes it.
+
+The snapshot's id (in Kafka: its file name) and the cluster id are in a NoOpRecord's tagged field, so that the file may
+have any name and Kafka's tools still read it. A snapshot from a Kafka data directory is also accepted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from mockraft.server.controller.image import Image
+from mockraft.server.controller.log import snapshot
+from mockraft.server.controller.log.metadata_log import MetadataLog
+from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
+from mockraft.server.controller.quorum.voter_set import control_records
+from mockraft.server.controller.settings.features import METADATA_VERSION
+from mockraft.wire.errors import WireError
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.no_op_record import NoOpRecord
+from mockraft.wire.records.register_controller_record import RegisterControllerRecord
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.context import ControllerContext
+
+_ABOUT_TAG: Final = 7_777
+_NO_CLUSTER_ID: Final = ""
+
+
+class SavedState(NamedTuple):
+    """Content of a state file. `cluster_id` is "" if the file does not have it (a snapshot of Kafka's)."""
+
+    id: SnapshotId
+    cluster_id: str
+    records: list[RecordAt]
+
+
+def write_state(path: Path, controller: ControllerContext, now_ms: int) -> Path:
+    """Save the controller's state, in a directory under Kafka's name for it. OSError when it cannot be written."""
+    log, image = controller.log, controller.image
+    snapshot_id = SnapshotId(log.end_offset, log.last_epoch)
+    about = {"clusterId": controller.config.cluster_id, "endOffset": snapshot_id.end_offset}
+    note = RecordAt(NoOpRecord(unknown_tagged_fields=[(_ABOUT_TAG, json.dumps(about).encode())]), 0)
+    records = [*image.to_records(image.metadata_version), note]
+    path = path / snapshot_id.file_name if path.is_dir() else path
+    path.write_bytes(_encode(snapshot_id, records, log, now_ms))
+    return path
+
+
+def read_state(path: Path) -> SavedState:
+    """Load a state file. OSError when it cannot be read, ValueError when it is no snapshot of the metadata log."""
+    named = snapshot.parse_file_name(path.name)
+    found = Snapshot(named or SnapshotId(0, 0), path)
+    try:
+        epoch = max(batch.leader_epoch for batch in found.batches())
+        records = list(found.records())
+    except WireError as error:
+        raise ValueError(f"{path}: no saved state and no snapshot of the metadata log: {error}") from error
+    about = _about(records)
+    image = Image()
+    for record, _ in records:
+        image.apply(record, 0)
+    if METADATA_VERSION not in image.features:
+        raise ValueError(f"{path}: no state to begin with: it has no metadata.version")
+    # Broker epochs are offsets: the log goes on above them.
+    above = max((broker.broker_epoch for broker in image.cluster.brokers.values()), default=0) + 1
+    end_offset = about.get("endOffset") or (named.end_offset if named else 0)
+    kept = [at for at in records if not isinstance(at.record, RegisterControllerRecord | NoOpRecord)]
+    snapshot_id = SnapshotId(max(end_offset, above, len(records)), max(epoch, 1))
+    return SavedState(snapshot_id, about.get("clusterId", _NO_CLUSTER_ID), kept)
+
+
+def begin_with(log: MetadataLog, state: SavedState, now_ms: int) -> None:
+    """Begin an empty log with a saved state; its voters are those of the log's own configuration."""
+    log.install_snapshot(state.id, _encode(state.id, state.records, log, now_ms), now_ms)
+
+
+def _encode(snapshot_id: SnapshotId, records: Iterable[RecordAt], log: MetadataLog, now_ms: int) -> bytes:
+    voters = control_records(log.kraft_version, log.voters)
+    batches = snapshot.encode(
+        snapshot_id, records, voters=voters, last_contained_log_timestamp_ms=now_ms, now_ms=now_ms
+    )
+    return b"".join(batches)
+
+
+def _about(records: Iterable[RecordAt]) -> dict[str, Any]:
+    for record, _ in records:
+        if isinstance(record, NoOpRecord):
+            for tag, value in record.unknown_tagged_fields:
+                if tag == _ABOUT_TAG:
+                    return dict(json.loads(value))
+    return {}

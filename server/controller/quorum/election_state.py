@@ -1,0 +1,32 @@
+"""Identities and election state shared by the metadata log and raft (Kafka's Topic, ReplicaKey, ElectionState)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mockraft.wire import uuids
+
+TOPIC_NAME = "__cluster_metadata"
+TOPIC_ID = bytes(15) + b"\x01"
+PARTITION = 0
+
+NO_DIRECTORY_ID = bytes(16)
+
+
+class ReplicaKey(NamedTuple):
+    """A replica of the log: node id and directory id (zero if unknown)."""
+
+    id: int
+    directory_id: bytes
+
+    def __str__(self) -> str:
+        known = self.directory_id != NO_DIRECTORY_ID
+        return f"ReplicaKey(id={self.id}, directoryId={uuids.text_of(self.directory_id) if known else '<undefined>'})"
+
+
+class Election(NamedTuple):
+    """Persisted state of an epoch: its leader, and this node's vote in it."""
+
+    epoch: int = 0
+    leader_id: int | None = None
+    voted: ReplicaKey | None = None

@@ -1,0 +1,149 @@
+"""ACLs: the records that add and remove them, and filters (AclControlManager).
+
+Types, patterns, operations and permissions that Kafka does not know count as UNKNOWN, as they do in its enums.
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from mockraft.server.controller.image.security import AccessControlEntry
+from mockraft.server.controller.log.data_dir import random_uuid
+from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult, check_fits_one_batch
+from mockraft.server.controller.security.acl_types import (
+    WILDCARD,
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from mockraft.wire import error_codes
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.context import ControllerContext
+
+E = TypeVar("E", bound=IntEnum)
+
+
+class AclFilter(NamedTuple):
+    """Filter of ACLs (AclBindingFilter): null names, principals and hosts, and ANY, match all.
+
+    The pattern type MATCH matches patterns, of either type, that would match the name.
+    """
+
+    resource_type: ResourceType
+    resource_name: str | None
+    pattern_type: PatternType
+    principal: str | None
+    host: str | None
+    operation: AclOperation
+    permission_type: PermissionType
+
+    def matches(self, acl: AccessControlEntry) -> bool:
+        """Return True if this ACL matches."""
+        return (
+            self.resource_type in (ResourceType.ANY, acl.resource_type)
+            and self.principal in (None, acl.principal)
+            and self.host in (None, acl.host)
+            and self.operation in (AclOperation.ANY, acl.operation)
+            and self.permission_type in (PermissionType.ANY, acl.permission_type)
+            and self._matches_pattern(acl)
+        )
+
+    def _matches_pattern(self, acl: AccessControlEntry) -> bool:
+        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, acl.pattern_type):
+            return False
+        if self.resource_name is None:
+            return True
+        if self.pattern_type != PatternType.MATCH:
+            return self.resource_name == acl.resource_name
+        if acl.pattern_type == PatternType.PREFIXED:
+            return self.resource_name.startswith(acl.resource_name)
+        return acl.resource_name in (self.resource_name, WILDCARD)
+
+
+def known(kind: type[E], number: int) -> E:
+    """Return the enum member of a number; that of 0, UNKNOWN, for an unknown one (fromCode)."""
+    try:
+        return kind(number)
+    except ValueError:
+        return kind(0)
+
+
+def matching_acls(controller: "ControllerContext", acl_filter: AclFilter) -> Iterator[tuple[bytes, AccessControlEntry]]:
+    """Return the matching ACLs with their ids, in the order of their creation."""
+    return ((acl_id, acl) for acl_id, acl in controller.image.security.acls.items() if acl_filter.matches(acl))
+
+
+def create_acls(
+    controller: "ControllerContext", asked: Sequence[AccessControlEntry]
+) -> ControllerResult[list[ApiError | None]]:
+    """Generate records of new ACLs, one batch, and for each ACL None or an error.
+
+    ApiError POLICY_VIOLATION for all of them when they are too much for one batch.
+    """
+    security = controller.image.security
+    records: dict[AccessControlEntry, RecordAt] = {}
+    results: list[ApiError | None] = []
+    for acl in asked:
+        refusal = _refusal(acl)
+        results.append(refusal)
+        if refusal is None and acl not in security.acl_index and acl not in records:
+            acl_id = random_uuid(controller.rng)
+            while acl_id in security.acls:
+                acl_id = random_uuid(controller.rng)
+            records[acl] = acl.to_record(acl_id)
+    check_fits_one_batch(records)
+    return ControllerResult(list(records.values()), results, "ACLs created" if records else "")
+
+
+def delete_acls(
+    controller: "ControllerContext", filters: Sequence[AclFilter]
+) -> ControllerResult[list[list[AccessControlEntry] | ApiError]]:
+    """Generate records that remove all matching ACLs, one batch, and for each filter its matches.
+
+    ApiError INVALID_REQUEST for all of them when they are too much for one batch.
+    """
+    removed: dict[bytes, RecordAt] = {}
+    results: list[list[AccessControlEntry] | ApiError] = []
+    for acl_filter in filters:
+        if not acl_filter.resource_type or not acl_filter.pattern_type:
+            results.append(_invalid("Unknown patternFilter."))
+            continue
+        if not acl_filter.operation or not acl_filter.permission_type:
+            results.append(_invalid("Unknown entryFilter."))
+            continue
+        found = []
+        for acl_id, acl in matching_acls(controller, acl_filter):
+            if len(removed) >= RECORDS_PER_BATCH_MAX:
+                raise _invalid(f"Cannot remove more than {RECORDS_PER_BATCH_MAX} acls in a single delete operation.")
+            removed[acl_id] = RecordAt(RemoveAccessControlEntryRecord(id=acl_id), 0)
+            found.append(acl)
+        results.append(found)
+    return ControllerResult(list(removed.values()), results, "ACLs deleted" if removed else "")
+
+
+def _refusal(acl: AccessControlEntry) -> ApiError | None:
+    """Return the error in a new ACL, if any (AclControlManager.validateNewAcl)."""
+    if acl.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
+        return _invalid(f"Invalid resourceType {ResourceType(acl.resource_type).name}")
+    if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        return _invalid(f"Invalid patternType {PatternType(acl.pattern_type).name}")
+    if acl.operation in (AclOperation.UNKNOWN, AclOperation.ANY):
+        return _invalid(f"Invalid operation {AclOperation(acl.operation).name}")
+    if acl.permission_type not in (PermissionType.DENY, PermissionType.ALLOW):
+        return _invalid(f"Invalid permissionType {PermissionType(acl.permission_type).name}")
+    if not acl.resource_name:
+        return _invalid("Resource name should not be empty")
+    if ":" not in acl.principal:
+        return _invalid(
+            f"Could not parse principal from `{acl.principal}` "
+            "(no colon is present separating the principal type from the principal name)"
+        )
+    return None
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(error_codes.INVALID_REQUEST, message)

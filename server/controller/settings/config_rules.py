@@ -1,0 +1,151 @@
+"""Validation of a resource's configs as a whole (ControllerConfigurationValidator).
+
+Broker configs are checked by the broker that forwards them; here only the broker's name is.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mockraft.kafka_configs import config_keys
+from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from mockraft.kafka_configs.config_values import invalid_config, parse_all
+from mockraft.server.controller.result import ApiError
+from mockraft.wire import error_codes
+from mockraft.wire.java_values import in_hash_map_order
+from mockraft.wire.topic_names import reason_invalid
+
+_BROKER_ID: Final = re.compile(r"[+-]?\d+")
+_INT_MAX: Final = (1 << 31) - 1
+_CLIENT_MATCH_PARAMETERS: Final = frozenset(
+    (
+        "client_instance_id",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "client_source_address",
+        "client_source_port",
+    )
+)
+_INTERVAL_MS_RANGE: Final = range(100, 3_600_001)
+_BOUNDED_GROUP_KEYS: Final = (
+    "consumer.heartbeat.interval.ms",
+    "consumer.session.timeout.ms",
+    "consumer.assignment.interval.ms",
+    "share.heartbeat.interval.ms",
+    "share.session.timeout.ms",
+    "share.record.lock.duration.ms",
+    "share.delivery.count.limit",
+    "share.partition.max.record.locks",
+    "share.assignment.interval.ms",
+    "streams.heartbeat.interval.ms",
+    "streams.session.timeout.ms",
+    "streams.num.standby.replicas",
+    "streams.assignment.interval.ms",
+)
+"""In the order in which GroupConfig.validateValues compares them with the broker's lowest and highest values."""
+
+
+def validate(resource_type: int, name: str, configs: Mapping[str, str]) -> None:
+    """Raise ApiError, with Kafka's code and message, for a resource that may not have these configs."""
+    if resource_type == TOPIC:
+        validate_topic(name, configs)
+    elif resource_type == BROKER:
+        validate_broker_name(name)
+    elif resource_type == CLIENT_METRICS:
+        validate_client_metrics(name, configs)
+    elif resource_type == GROUP:
+        validate_group(name, configs)
+
+
+def validate_topic(name: str, configs: Mapping[str, str]) -> None:
+    """Validate as LogConfig.validate: names, values in the order of their definition, then dependencies."""
+    if not name:
+        raise ApiError(error_codes.INVALID_REQUEST, "Default topic resources are not allowed.")
+    invalid = reason_invalid(name)
+    if invalid is not None:
+        raise ApiError(error_codes.INVALID_TOPIC_EXCEPTION, invalid)
+    keys = config_keys.keys(TOPIC)
+    for unknown in _unknown(keys, configs):
+        raise invalid_config(f"Unknown topic config name: {unknown}")
+    values = parse_all(keys, configs)
+    low, high = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+    if low > high:
+        raise invalid_config(
+            f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})"
+        )
+    if values["remote.storage.enable"]:
+        raise invalid_config(
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
+
+
+def validate_broker_name(name: str) -> None:
+    """Validate a broker's name: its id, or empty for all brokers."""
+    if not name:
+        return
+    if not _BROKER_ID.fullmatch(name) or not -_INT_MAX - 1 <= int(name) <= _INT_MAX:
+        raise ApiError(error_codes.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.")
+    if int(name) < 0:
+        raise ApiError(error_codes.INVALID_REQUEST, "Invalid negative broker ID.")
+
+
+def validate_client_metrics(name: str, configs: Mapping[str, str]) -> None:
+    """Validate as ClientMetricsConfigs.validate: names, push interval, match patterns (KIP-714)."""
+    if not name:
+        raise ApiError(error_codes.INVALID_REQUEST, "Subscription name can't be empty")
+    keys = config_keys.keys(CLIENT_METRICS)
+    for unknown in _unknown(keys, configs):
+        raise ApiError(error_codes.INVALID_REQUEST, f"Unknown client metrics configuration: {unknown}")
+    values = parse_all(keys, configs)
+    interval_ms = values["interval.ms"]
+    if interval_ms not in _INTERVAL_MS_RANGE:
+        raise ApiError(
+            error_codes.INVALID_REQUEST,
+            f"Invalid value {interval_ms} for interval.ms, interval must be between 100 and 3600000 (1 hour)",
+        )
+    for pattern in values["match"]:
+        if not _is_client_match(pattern):
+            raise invalid_config(f"Illegal client matching pattern: {pattern}")
+
+
+def validate_group(name: str, configs: Mapping[str, str]) -> None:
+    """Validate as GroupConfig.validate: names, values, the broker's bounds, and sessions longer than heartbeats."""
+    if not name:
+        raise ApiError(error_codes.INVALID_REQUEST, "Default group resources are not allowed.")
+    keys = config_keys.keys(GROUP)
+    for unknown in _unknown(keys, configs):
+        raise invalid_config(f"Unknown group config name: {unknown}")
+    values = parse_all(keys, configs)
+    for key in _BOUNDED_GROUP_KEYS:
+        _check_bounds(key, values[key])
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if values[session] <= values[heartbeat]:
+            raise invalid_config(f"{session} must be greater than {heartbeat}")
+
+
+def _unknown(keys: Mapping[str, Any], configs: Mapping[str, str]) -> list[str]:
+    return [name for name, _ in in_hash_map_order(configs) if name not in keys]
+
+
+def _check_bounds(key: str, value: int) -> None:
+    kind, _, rest = key.partition(".")
+    bounds = config_keys.keys(BROKER)
+    low, high = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest.removeprefix('num.')}"
+    if low in bounds and value < int(bounds[low].default or 0):
+        raise invalid_config(f"{key} must be greater than or equal to {low}")
+    if value > int(bounds[high].default or 0):
+        raise invalid_config(f"{key} must be less than or equal to {high}")
+
+
+def _is_client_match(pattern: str) -> bool:
+    parts = pattern.rstrip("=").split("=")
+    if len(parts) != 2 or parts[0].strip() not in _CLIENT_MATCH_PARAMETERS:
+        return False
+    try:
+        re.compile(parts[1].strip())
+    except re.error:
+        return False
+    return True

@@ -1,0 +1,110 @@
+"""New partitions of existing topics (ReplicationControlManager.createPartitions; KIP-195)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from mockraft.server.controller.image import Partition, Topic
+from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
+from mockraft.server.controller.settings.mutation_quota import NO_QUOTA, MutationQuota
+from mockraft.server.controller.topics.placement import place
+from mockraft.server.controller.topics.topics import check_new_assignment, invalid_assignment, new_partition
+from mockraft.wire import error_codes
+from mockraft.wire.java_values import in_timeline_map_order
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsAssignment, CreatePartitionsTopic
+from mockraft.wire.metadata_log_frame import RecordAt
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.context import ControllerContext
+
+
+def create_partitions(
+    controller: ControllerContext, topics: Sequence[CreatePartitionsTopic], quota: MutationQuota = NO_QUOTA
+) -> ControllerResult[Mapping[str, ApiError | None]]:
+    """Generate records of the new partitions, one batch; per name its error. Names are distinct.
+
+    Kafka's quirk: a topic that is too much for one batch is refused with UNKNOWN_SERVER_ERROR, yet those of its
+    partitions that still fit are written.
+    """
+    records: list[RecordAt] = []
+    results: dict[str, ApiError | None] = {}
+    for asked in topics:
+        results[asked.name] = None
+        try:
+            _add_partitions(controller, asked, records, quota)
+        except ApiError as refusal:
+            results[asked.name] = refusal
+    return ControllerResult(records, results, "partitions created")
+
+
+def _add_partitions(
+    controller: ControllerContext, asked: CreatePartitionsTopic, records: list[RecordAt], quota: MutationQuota
+) -> None:
+    topic = controller.image.topics.by_name.get(asked.name)
+    if topic is None:
+        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
+    count = len(topic.partitions)
+    if asked.count == count:
+        raise ApiError(error_codes.INVALID_PARTITIONS, f"Topic already has {count} partition(s).")
+    if asked.count < count:
+        message = f"The topic {asked.name} currently has {count} partition(s); {asked.count} would not be an increase."
+        raise ApiError(error_codes.INVALID_PARTITIONS, message)
+    added = asked.count - count
+    # One more than fits is enough to detect that it is too much.
+    room = RECORDS_PER_BATCH_MAX - len(records)
+    if asked.assignments is not None and len(asked.assignments) != added:
+        raise invalid_assignment(
+            f"Attempted to add {added} additional partition(s), but only {len(asked.assignments)} assignment(s) "
+            "were specified."
+        )
+    quota.draw(added)
+    if asked.assignments is None:
+        partitions = _placed(controller, topic, min(added, room + 1))
+    else:
+        partitions = _assigned(controller, topic, asked.assignments)
+    version = controller.image.version
+    records += [
+        partition.to_record(topic.topic_id, partition_id, version)
+        for partition_id, partition in enumerate(partitions[:room], count)
+    ]
+    if len(partitions) > room:
+        raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
+
+
+def _assigned(
+    controller: ControllerContext, topic: Topic, assignments: Sequence[CreatePartitionsAssignment]
+) -> list[Partition]:
+    partitions = []
+    replication_factor = _replication_factor(topic)
+    for partition_id, assignment in enumerate(assignments, len(topic.partitions)):
+        check_new_assignment(controller, assignment.broker_ids, replication_factor)
+        partition = new_partition(controller, assignment.broker_ids)
+        if partition is None:
+            raise invalid_assignment(
+                f"All brokers specified in the manual partition assignment for partition {partition_id} are fenced or "
+                "in controlled shutdown."
+            )
+        partitions.append(partition)
+    return partitions
+
+
+def _placed(controller: ControllerContext, topic: Topic, added: int) -> list[Partition]:
+    replication_factor = _replication_factor(topic)
+    partitions = []
+    for replicas in place(controller.usable_racks.of(controller), added, replication_factor, controller.rng):
+        partition = new_partition(controller, replicas)
+        if partition is None:
+            message = (
+                f"Unable to replicate the partition {replication_factor} time(s): All brokers are currently fenced or "
+                "in controlled shutdown."
+            )
+            raise ApiError(error_codes.INVALID_REPLICATION_FACTOR, message)
+        partitions.append(partition)
+    return partitions
+
+
+def _replication_factor(topic: Topic) -> int:
+    """Return the size of the partition that Kafka's map iterates first, not necessarily partition 0."""
+    (_, first), *_ = in_timeline_map_order(topic.partitions)
+    return len(first.replicas)

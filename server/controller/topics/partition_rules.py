@@ -1,0 +1,65 @@
+"""Constraints of a partition change, from topic configs, brokers' states and directories."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mockraft.server.controller.image import Partition, Topic
+from mockraft.server.controller.settings import configs
+from mockraft.server.controller.topics.elections import Election
+from mockraft.server.controller.topics.partitions import PartitionRules
+from mockraft.server.controller.topics.placement import default_dir
+from mockraft.server.rules import Rule
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.context import ControllerContext
+
+
+def partition_rules(
+    controller: "ControllerContext",
+    topic: Topic,
+    partition: Partition,
+    *,
+    may_lead: Callable[[int], bool] | None = None,
+    election: Election | None = None,
+) -> PartitionRules:
+    """Return the constraints of one partition.
+
+    `may_lead` decides which brokers are able to lead (default: all active ones); each of them only if the directory of
+    its replica is online too (LeaderAcceptor). `election` overrides the kind from the topic's config.
+    """
+    is_able = controller.is_active if may_lead is None else may_lead
+
+    def is_acceptable_leader(broker_id: int) -> bool:
+        return is_able(broker_id) and _is_online(controller, partition, broker_id)
+
+    rules = controller.config.rules
+    return PartitionRules(
+        version=controller.image.version,
+        elr_enabled=controller.image.elr_enabled,
+        min_isr=min_isr(controller, topic),
+        is_acceptable_leader=is_acceptable_leader,
+        default_dir=partial(default_dir, controller) if rules else controller.image.cluster.default_dir,
+        writes_all_directories=bool(rules) and Rule.CHANGES_TELL_ALL_DIRECTORIES in rules,
+        election=election or topic_election(controller, topic),
+    )
+
+
+def min_isr(controller: "ControllerContext", topic: Topic) -> int:
+    """Return the topic's effective min.insync.replicas, at most the replication factor of its first partition."""
+    value = configs.topic_config(controller, topic.name, configs.MIN_INSYNC_REPLICAS)
+    assert value is not None, "min.insync.replicas has a default"
+    return min(int(value), len(topic.partitions[0].replicas))
+
+
+def topic_election(controller: "ControllerContext", topic: Topic) -> Election:
+    """Return the kind of election of the topic's partitions: unclean if its config allows it."""
+    value = configs.topic_config(controller, topic.name, configs.UNCLEAN_LEADER_ELECTION_ENABLE)
+    return Election.UNCLEAN if value is not None and value.lower() == "true" else Election.ONLINE
+
+
+def _is_online(controller: "ControllerContext", partition: Partition, broker_id: int) -> bool:
+    registration = controller.image.cluster.brokers.get(broker_id)
+    if registration is None or broker_id not in partition.replicas:
+        return False
+    return registration.has_online_dir(partition.directory(broker_id))

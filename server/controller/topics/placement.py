@@ -1,0 +1,198 @@
+"""Placement of a new partition's replicas, in stripes over racks (Kafka's StripedReplicaPlacer)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from mockraft.server.controller.image import directory_ids
+from mockraft.server.controller.result import ApiError
+from mockraft.server.rules import Rule
+from mockraft.wire import error_codes
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from mockraft.server.controller.context import ControllerContext
+
+
+class UsableBroker(NamedTuple):
+    """A broker that may get replicas; a fenced one only as a follower."""
+
+    broker_id: int
+    rack: str | None
+    fenced: bool
+
+
+def usable_brokers(controller: ControllerContext) -> list[UsableBroker]:
+    """Return the registered brokers that are not shutting down and have a directory that is not cordoned."""
+    return [
+        UsableBroker(broker_id, registration.rack, registration.fenced)
+        for broker_id, registration in controller.image.cluster.brokers.items()
+        if not controller.heartbeats.brokers[broker_id].is_shutting_down and registration.has_uncordoned_log_dirs
+    ]
+
+
+class Rack(NamedTuple):
+    """The usable brokers of a rack, in order of id."""
+
+    unfenced: Sequence[int]
+    fenced: Sequence[int]
+
+
+def in_racks(brokers: Iterable[UsableBroker]) -> list[Rack]:
+    """Return the brokers by rack, in order of the racks' names; those without a rack form the first one."""
+    by_rack: dict[str | None, list[UsableBroker]] = {}
+    for broker in brokers:
+        by_rack.setdefault(broker.rack, []).append(broker)
+    names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
+    return [
+        Rack(
+            sorted(broker.broker_id for broker in by_rack[name] if not broker.fenced),
+            sorted(broker.broker_id for broker in by_rack[name] if broker.fenced),
+        )
+        for name in names
+    ]
+
+
+class UsableRacks:
+    """The usable brokers by rack, recomputed only after a broker changed, so that placement stays cheap."""
+
+    def __init__(self) -> None:
+        self._of: tuple[object, object] = (None, None)
+        self._changes = (0, 0)
+        self._racks: list[Rack] = []
+
+    def of(self, controller: ControllerContext) -> list[Rack]:
+        """Return the current racks; do not modify them."""
+        cluster, heartbeats = controller.image.cluster, controller.heartbeats
+        changes = (cluster.changes, heartbeats.shutdown_changes)
+        if self._of[0] is not cluster or self._of[1] is not heartbeats or self._changes != changes:
+            self._of, self._changes = (cluster, heartbeats), changes
+            self._racks = in_racks(usable_brokers(controller))
+        return self._racks
+
+
+def default_dir(controller: ControllerContext, broker_id: int) -> bytes:
+    """Return the directory of a new replica on this broker: Kafka's ClusterDescriber.defaultDir, or a proposal's."""
+    rules = controller.config.rules
+    if not rules:
+        return controller.image.cluster.default_dir(broker_id)
+    registration = controller.image.cluster.brokers.get(broker_id)
+    if registration is not None and Rule.DEFAULT_DIR_IS_NOT_CORDONED in rules:
+        for directory_id in registration.log_dirs:
+            if directory_id not in (registration.cordoned_log_dirs or ()):
+                return directory_id
+    found = controller.image.cluster.default_dir(broker_id)
+    if Rule.NEW_REPLICAS_ARE_UNASSIGNED in rules:
+        found = directory_ids.UNASSIGNED
+    return directory_ids.ZERO if found == directory_ids.UNASSIGNED and Rule.UNASSIGNED_DIR_IS_ZERO in rules else found
+
+
+def place(usable: Sequence[Rack], partitions: int, replication_factor: int, rng: Random) -> list[list[int]]:
+    """Return replicas for each of `partitions` new partitions on the usable brokers, the preferred leader first.
+
+    ApiError INVALID_REPLICATION_FACTOR when there are too few brokers.
+    """
+    racks = _RackList(usable, rng)
+    if replication_factor <= 0:
+        raise _refusal(f"Invalid replication factor {replication_factor}: the replication factor must be positive.")
+    if racks.unfenced_brokers == 0:
+        raise _refusal("All brokers are currently fenced, or have all their log directories cordoned.")
+    if replication_factor > racks.total_brokers:
+        raise _refusal(
+            f"The target replication factor of {replication_factor} cannot be reached because only "
+            f"{racks.total_brokers} broker(s) are registered or some brokers have all their log directories cordoned."
+        )
+    return [racks.place(replication_factor) for _ in range(partitions)]
+
+
+def _refusal(message: str) -> ApiError:
+    return ApiError(error_codes.INVALID_REPLICATION_FACTOR, message)
+
+
+class _BrokerList:
+    """Brokers in a ring: each epoch begins one further and returns every broker once."""
+
+    def __init__(self, brokers: Sequence[int], rng: Random) -> None:
+        self.brokers = brokers
+        self.offset = rng.randrange(len(self.brokers)) if self.brokers else 0
+        self.handed_out = 0
+        self.epoch = 0
+
+    def next(self, epoch: int) -> int | None:
+        if not self.brokers:
+            return None
+        if self.epoch != epoch:
+            self.epoch = epoch
+            self.handed_out = 0
+            self.offset = (self.offset + 1) % len(self.brokers)
+        if self.handed_out == len(self.brokers):
+            return None
+        broker = self.brokers[(self.handed_out + self.offset) % len(self.brokers)]
+        self.handed_out += 1
+        return broker
+
+    def shuffle(self, rng: Random) -> None:
+        shuffled = list(self.brokers)
+        rng.shuffle(shuffled)
+        self.brokers = shuffled
+
+
+class _Rack:
+    def __init__(self, rack: Rack, rng: Random) -> None:
+        self.fenced = _BrokerList(rack.fenced, rng)
+        self.unfenced = _BrokerList(rack.unfenced, rng)
+
+    def next(self, epoch: int) -> int | None:
+        broker = self.unfenced.next(epoch)
+        return self.fenced.next(epoch) if broker is None else broker
+
+
+class _RackList:
+    """Racks in a ring: each partition begins one rack further."""
+
+    def __init__(self, usable: Sequence[Rack], rng: Random) -> None:
+        self.racks = [_Rack(rack, rng) for rack in usable]
+        self.unfenced_brokers = sum(len(rack.unfenced) for rack in usable)
+        self.total_brokers = self.unfenced_brokers + sum(len(rack.fenced) for rack in usable)
+        self.rng = rng
+        self.offset = rng.randrange(len(self.racks)) if self.racks else 0
+        self.epoch = 0
+
+    def place(self, replication_factor: int) -> list[int]:
+        # With one unfenced broker there is no choice, and a new epoch 0 each time would not advance.
+        if self.epoch == self.unfenced_brokers > 1:
+            self._shuffle()
+            self.epoch = 0
+        if self.offset == len(self.racks):
+            self.offset = 0
+        leader_rack, leader = self._leader()
+        replicas = [leader]
+        rack = self.offset
+        has_skipped_leader_rack = False
+        while len(replicas) < replication_factor:
+            if rack == leader_rack and not has_skipped_leader_rack:
+                has_skipped_leader_rack = True
+            else:
+                broker = self.racks[rack].next(self.epoch)
+                if broker is not None:
+                    replicas.append(broker)
+            rack = (rack + 1) % len(self.racks)
+        self.epoch += 1
+        self.offset += 1
+        return replicas
+
+    def _leader(self) -> tuple[int, int]:
+        rack = self.offset
+        while True:
+            broker = self.racks[rack].unfenced.next(self.epoch)
+            if broker is not None:
+                return rack, broker
+            rack = (rack + 1) % len(self.racks)
+
+    def _shuffle(self) -> None:
+        self.rng.shuffle(self.racks)
+        for rack in self.racks:
+            rack.fenced.shuffle(self.rng)
+            rack.unfenced.shuffle(self.rng)

@@ -1,0 +1,76 @@
+"""Elections requested by clients (ReplicationControlManager.electLeaders; KIP-183, KIP-460)."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from mockraft.server.controller.image.topics import NO_LEADER
+from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
+from mockraft.server.controller.topics.elections import Election
+from mockraft.server.controller.topics.partition_rules import partition_rules
+from mockraft.server.controller.topics.partitions import PartitionChange
+from mockraft.wire import error_codes
+from mockraft.wire.metadata_log_frame import RecordAt
+
+if TYPE_CHECKING:
+    from mockraft.server.controller.context import ControllerContext
+
+_BY_TYPE: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}
+"""Election types on the wire."""
+
+
+Elections = list[tuple[str, list[tuple[int, ApiError | None]]]]
+"""By topic name, in the order of the request: each partition and its error."""
+
+
+def elect_leaders(
+    controller: "ControllerContext", election_type: int, places: Iterable[tuple[str, Iterable[int]]] | None
+) -> ControllerResult[Elections]:
+    """Hold an election for each of these partitions, or (None) for all; then report only the needed ones.
+
+    ApiError INVALID_REQUEST for an unknown type, POLICY_VIOLATION for more changes than one operation may write.
+    """
+    election = _BY_TYPE.get(election_type)
+    if election is None:
+        raise ApiError(error_codes.INVALID_REQUEST, f"Unknown election type {election_type}")
+    wants_all = places is None
+    if places is None:
+        topics = sorted(controller.image.topics.by_id.items())
+        places = [(topic.name, sorted(topic.partitions)) for _, topic in topics]
+    records: list[RecordAt] = []
+    results: Elections = []
+    for name, partition_ids in places:
+        elected: list[tuple[int, ApiError | None]] = []
+        for partition_id in partition_ids:
+            try:
+                records.append(_elect(controller, election, name, partition_id))
+                elected.append((partition_id, None))
+            except ApiError as refusal:
+                if not wants_all or refusal.error_code != error_codes.ELECTION_NOT_NEEDED:
+                    elected.append((partition_id, refusal))
+        results.append((name, elected))
+    check_fits_one_batch(records)
+    return ControllerResult(records, results, f"{election.value} leaders elected", atomic=False)
+
+
+def _elect(controller: "ControllerContext", election: Election, name: str, partition_id: int) -> RecordAt:
+    topic = controller.image.topics.by_name.get(name)
+    if topic is None:
+        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    partition = topic.partitions.get(partition_id)
+    if partition is None:
+        message = f"No such partition as {name}-{partition_id}"
+        raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, message)
+    is_preferred = election is Election.PREFERRED
+    if partition.has_preferred_leader if is_preferred else partition.leader != NO_LEADER:
+        raise _refusal(error_codes.ELECTION_NOT_NEEDED)
+    rules = partition_rules(controller, topic, partition, election=election)
+    record = PartitionChange(topic.topic_id, partition_id, partition, rules).build()
+    if record is None:
+        if is_preferred:
+            raise _refusal(error_codes.PREFERRED_LEADER_NOT_AVAILABLE)
+        raise _refusal(error_codes.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+    return record
+
+
+def _refusal(error_code: int) -> ApiError:
+    return ApiError(error_code, error_codes.message(error_code))

@@ -1,0 +1,79 @@
+"""Options as rows: default, bounds, help group and help text, each written once.
+
+A field of `ControllerConfig` is declared with `option(…)`, which keeps the row in the field's metadata. `mockraft
+serve` makes its command line, its `--help` and docs/serve-options.md from the rows (mockraft.commands.serve.options).
+"""
+
+from __future__ import annotations
+
+from dataclasses import Field, dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+LONG_MAX = 2**63 - 1
+INT_MAX = 2**31 - 1
+PORT_MAX = 65_535
+
+_ROW = "option"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option; numbers are from `lowest` to `highest`. `group` is its heading in --help, empty for none."""
+
+    name: str
+    kind: type
+    default: Any
+    group: str
+    help: str
+    lowest: int | None = None
+    highest: int | None = None
+    is_list: bool = False
+    metavar: str | None = None
+    shown_default: str | None = None
+
+    @property
+    def flag(self) -> str:
+        """The option on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def shown_highest(self) -> int | None:
+        """The upper bound where it is worth showing; None for the largest number of a Java type."""
+        return None if self.highest in (INT_MAX, LONG_MAX) else self.highest
+
+
+def option(
+    default: Any,
+    group: str = "",
+    help: str = "",  # noqa: A002 - as argparse, click and Typer call it
+    *,
+    lowest: int | None = 1,
+    highest: int = LONG_MAX,
+    repr: bool = True,  # noqa: A002 - as dataclasses.field calls it
+) -> Any:
+    """Declare a dataclass field with its row; `lowest` None leaves a number without bounds."""
+    metadata = {_ROW: (group, help, lowest, highest)}
+    if isinstance(default, dict):
+        return field(default_factory=lambda: dict(default), repr=repr, metadata=metadata)
+    return field(default=default, repr=repr, metadata=metadata)
+
+
+def row_of(declared: Field[Any]) -> Option | None:
+    """Return a field's row; None for a field that is declared without `option`."""
+    if _ROW not in declared.metadata:
+        return None
+    group, about, lowest, highest = declared.metadata[_ROW]
+    kinds = [kind for kind in get_args(declared.type) if kind is not type(None)]
+    kind = declared.type if isinstance(declared.type, type) else next(iter(kinds), object)
+    if kind is not int:
+        lowest = highest = None
+    return Option(
+        declared.name,
+        kind if kind in (int, bool, Path) else str,
+        declared.default,
+        group,
+        about,
+        lowest,
+        highest,
+    )

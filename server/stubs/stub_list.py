@@ -1,0 +1,260 @@
+"""The stubs of a controller, indexed so that a request costs nothing for the stubs of others.
+
+Stubs are grouped by API key. Within a group, the stubs whose scopes fit a sender are found once and remembered, since
+scopes depend on the sender alone; only the conditions on fields are tested for every request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from mockraft.server.stubs.errors import StubError, unknown
+from mockraft.server.stubs.scenarios import STARTED
+
+if TYPE_CHECKING:
+    from mockraft.server.stubs.match import RequestTest, StubRequest
+    from mockraft.server.stubs.near_misses import NearMiss
+    from mockraft.server.stubs.stub import Stub
+
+KEYS_KEPT = 4096
+"""Number of different senders for which a group remembers its candidates."""
+
+
+class _ApiStubs:
+    """The stubs of one API, in order of precedence; `candidates` are those whose scopes fit a sender.
+
+    Scopes depend on the sender alone, so they are tested once for each sender.
+    """
+
+    __slots__ = ("_found", "_key", "_of_any", "is_empty")
+
+    def __init__(self, stubs: list[Stub]) -> None:
+        attributes = sorted({attribute for each in stubs for attribute, _ in each.match.scope_tests})
+        self.is_empty = not stubs
+        self._key: Callable[[StubRequest], Any] | None = attrgetter(*attributes) if attributes else None
+        self._of_any = [(each, each.match.other_tests) for each in stubs]
+        self._found: dict[Any, list[tuple[Stub, tuple[RequestTest, ...]]]] = {}
+
+    def candidates(self, asked: StubRequest) -> list[tuple[Stub, tuple[RequestTest, ...]]]:
+        """Return the stubs that may match, with the tests that remain."""
+        if self._key is None:
+            return self._of_any
+        key = self._key(asked)
+        found = self._found.get(key)
+        if found is None:
+            if len(self._found) >= KEYS_KEPT:
+                self._found.clear()
+            found = self._found[key] = [
+                (each, tests) for each, tests in self._of_any if all(test(asked) for _, test in each.match.scope_tests)
+            ]
+        return found
+
+
+class StubList:
+    """Live stubs, the states of their scenarios, and the blackholed clients.
+
+    `is_armed` is True if requests have to be matched at all. `strict`: a request that no stub matches is marked
+    `unmatched` in the journal; the controller still answers it.
+    """
+
+    def __init__(self) -> None:
+        self.is_armed = False
+        self.scenarios: dict[str, str] = {}
+        self._strict = False
+        self._stubs: dict[str, Stub] = {}
+        self._order: dict[str, int] = {}
+        self._added = 0
+        self._of_faults: set[str] = set()
+        self._by_api: dict[int, _ApiStubs] = {}
+        self._held: dict[tuple[int, str, int | str], str] = {}
+        self.releases = 0
+        """Number of times that a blackholed client was released."""
+        self.on_release: list[Callable[[], object]] = []
+        """Callbacks on a release; for servers with a virtual clock."""
+
+    @property
+    def stubs(self) -> list[Stub]:
+        """The live stubs in order of precedence: by priority, among equals the newest first."""
+        return sorted(self._stubs.values(), key=lambda each: (-each.priority, -self._order[each.id]))
+
+    @property
+    def strict(self) -> bool:
+        """True if requests that no stub matches are marked."""
+        return self._strict
+
+    @strict.setter
+    def strict(self, strict: bool) -> None:
+        self._strict = strict
+        self._changed()
+
+    def add(self, stub: Stub, *, of_fault: bool = False) -> Stub:
+        """Add a stub and return the live one. Raise StubError if its id is taken.
+
+        One that is `of_fault` is never `unused`: its fault reports that.
+        """
+        if stub.id in self._stubs:
+            raise StubError(f"there is a stub {stub.id!r} already", "id")
+        self._added += 1
+        name, number = stub.id, self._added
+        while not name or name in self._stubs:
+            name, number = f"stub-{number}", number + 1
+        live = replace(stub, id=name)
+        self._order[name] = self._added
+        if of_fault:
+            self._of_faults.add(name)
+        return self._place(live)
+
+    def replace(self, stub_id: str, stub: Stub) -> Stub:
+        """Replace a stub, with the same id and new counts. Raise KeyError for an unknown id."""
+        self.get(stub_id)
+        self._release_held_by(stub_id)
+        return self._place(replace(stub, id=stub_id))
+
+    def get(self, stub_id: str) -> Stub:
+        """Return a live stub. Raise KeyError for an unknown id."""
+        try:
+            return self._stubs[stub_id]
+        except KeyError:
+            raise KeyError(unknown("stub", stub_id, self._stubs) if self._stubs else "there are no stubs") from None
+
+    def enable(self, stub_id: str, is_enabled: bool = True) -> Stub:
+        """Switch a stub on or off, and release the clients it blackholed. Raise KeyError for an unknown id."""
+        live = self.get(stub_id)
+        live.enabled = is_enabled
+        self._release_held_by(stub_id)
+        return live
+
+    def remove(self, stub: str | Stub) -> Stub:
+        """Remove a stub and release the clients it blackholed. Raise KeyError for an unknown id."""
+        gone = self.get(stub if isinstance(stub, str) else stub.id)
+        del self._stubs[gone.id], self._order[gone.id]
+        self._of_faults.discard(gone.id)
+        self._release_held_by(gone.id)
+        self._changed()
+        return gone
+
+    def reset(self) -> None:
+        """Remove everything, scenarios and strict mode included, and release all clients."""
+        self._stubs.clear()
+        self._order.clear()
+        self._of_faults.clear()
+        self.scenarios.clear()
+        self.release()
+        self.strict = False
+
+    def set_scenario(self, name: str, state: str = STARTED) -> None:
+        """Put a scenario into a state. Raise KeyError for one that no stub is part of."""
+        if name not in self.scenarios:
+            raise KeyError(unknown("scenario", name, self.scenarios) if self.scenarios else "there are no scenarios")
+        self.scenarios[name] = state
+
+    def reset_scenarios(self) -> None:
+        """Put every scenario back into its first state."""
+        for name in self.scenarios:
+            self.scenarios[name] = STARTED
+
+    def unused(self) -> list[Stub]:
+        """Return the stubs that are switched on and have never served."""
+        return [each for each in self.stubs if each.enabled and not each.called and each.id not in self._of_faults]
+
+    def near_misses(self, subject: Any, exchanges: Iterable[Any] = (), limit: int = 3) -> list[NearMiss]:
+        """Return the nearest stubs for an exchange, or the nearest of `exchanges` for a stub or a match. Best first."""
+        from mockraft.server.stubs.near_misses import near_stubs, nearest_exchanges
+
+        if hasattr(subject, "api_key"):
+            return near_stubs(subject, self.stubs, self.scenarios, limit)
+        return nearest_exchanges(subject, exchanges, limit)
+
+    def match(self, asked: StubRequest) -> Stub | None:
+        """Return the stub that serves a request, count the call and advance its scenario; None if there is none."""
+        for candidate, tests in self._of_api(asked.api_key).candidates(asked):
+            for test in tests:
+                if not test(asked):
+                    break
+            else:
+                if self._serves(candidate):
+                    return candidate
+        return None
+
+    def is_idle_for(self, api_key: int) -> bool:
+        """Return True if requests of this API need not be matched, whoever sends them."""
+        return not self._strict and not self._held and self._of_api(api_key).is_empty
+
+    def hold(self, stub: Stub, asked: StubRequest, by: str) -> None:
+        """Blackhole the sender: the client ("clientId") or only the connection ("connection")."""
+        self._held[self._key(asked, by)] = stub.id
+
+    def holder(self, asked: StubRequest) -> Stub | None:
+        """Return the stub that blackholes the sender."""
+        if not self._held:
+            return None
+        for by in ("connection", "clientId"):
+            stub_id = self._held.get(self._key(asked, by))
+            if stub_id is not None:
+                return self._stubs[stub_id]
+        return None
+
+    @property
+    def blackholed(self) -> list[dict[str, Any]]:
+        """Blackholed clients and connections: the node, the client id or connection, and the stub."""
+        return [{"node": node, by: who, "stub": stub_id} for (node, by, who), stub_id in self._held.items()]
+
+    def release(self, *, client_id: str | None = None, connection: int | None = None) -> int:
+        """Release a blackholed client or connection, or all; return how many were released."""
+        wanted = {("clientId", client_id), ("connection", connection)}
+        everybody = client_id is None and connection is None
+        released = [key for key in self._held if everybody or key[1:] in wanted]
+        self._release(released)
+        return len(released)
+
+    def forget_connection(self, node: int, connection: int) -> None:
+        """Forget a closed connection: its number may be used again after a node restarts."""
+        self._held.pop((node, "connection", connection), None)
+
+    def _serves(self, stub: Stub) -> bool:
+        scenario = stub.scenario
+        if not stub.enabled or (scenario is not None and not scenario.allows(self.scenarios[scenario.name])):
+            return False
+        stub.match_count += 1
+        if not stub.trigger.fires(stub.match_count):
+            return False
+        stub.call_count += 1
+        if scenario is not None and scenario.then is not None:
+            self.scenarios[scenario.name] = scenario.then
+        return True
+
+    def _of_api(self, api_key: int) -> _ApiStubs:
+        group = self._by_api.get(api_key)
+        if group is None:
+            theirs = [each for each in self.stubs if not each.match.api_keys or api_key in each.match.api_keys]
+            group = self._by_api[api_key] = _ApiStubs(theirs)
+        return group
+
+    def _place(self, live: Stub) -> Stub:
+        if live.scenario is not None:
+            self.scenarios.setdefault(live.scenario.name, STARTED)
+        self._stubs[live.id] = live
+        self._changed()
+        return live
+
+    def _changed(self) -> None:
+        self._by_api.clear()
+        self.is_armed = bool(self._stubs) or self._strict
+
+    def _release_held_by(self, stub_id: str) -> None:
+        self._release([key for key, holder in self._held.items() if holder == stub_id])
+
+    def _release(self, keys: list[tuple[int, str, int | str]]) -> None:
+        for key in keys:
+            del self._held[key]
+        if keys:
+            self.releases += 1
+            for callback in tuple(self.on_release):
+                callback()
+
+    @staticmethod
+    def _key(asked: StubRequest, by: str) -> tuple[int, str, int | str]:
+        return (asked.node, by, asked.connection if by == "connection" else asked.client_id or "")

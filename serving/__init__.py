@@ -1,0 +1,8 @@
+"""Building blocks of any server of Kafka APIs, for the controller as well as for simulated brokers.
+
+* `api` describes one API: request and response class, versions, handler and error form, and the context of a request.
+* `registry` builds the table by API key and checks it.
+* `directory_ids` are Kafka's log directory ids (DirectoryId), used on both sides of BrokerRegistration.
+
+This package has no clock, sockets, threads or randomness of its own, and imports only `wire`.
+"""

@@ -1,0 +1,97 @@
+"""Coordinate a replay: a connection from Spark's tasks to the driver: permission to send a session, and progress.
+
+A request must not be sent twice. Spark may run a task again (a retry, speculation, a lost worker), so the driver, which
+exists once, grants each session of a run once and refuses every later claim.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import socketserver
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+TIMEOUT_S = 30
+
+
+class AlreadySentError(RuntimeError):
+    """Raised if a session is claimed a second time."""
+
+
+class CoordinatorClient(NamedTuple):
+    """The worker's side; plain values, so that it can be pickled with a task."""
+
+    host: str
+    port: int
+    token: str
+
+    def claim(self, session: str, attempt: int) -> None:
+        """Claim a session before sending it. Raises AlreadySentError if it was granted before."""
+        if self._ask({"claim": session, "attempt": attempt}) != "granted":
+            raise AlreadySentError(
+                f"session {session} was already sent and is not sent again (task attempt {attempt}): "
+                "its controller would receive every request twice"
+            )
+
+    def report(self, sent: int, different: int) -> None:
+        """Report the number of exchanges done since the last call, and how many of them differ."""
+        self._ask({"sent": sent, "different": different})
+
+    def _ask(self, what: dict[str, Any]) -> str:
+        with socket.create_connection((self.host, self.port), TIMEOUT_S) as connection:
+            connection.sendall(json.dumps({"token": self.token, **what}).encode() + b"\n")
+            return connection.makefile().readline().strip()
+
+
+class ReplayCoordinator:
+    """The driver's side, for one run; a context manager.
+
+    Args:
+        host: an address of the driver that workers can reach (`spark.driver.host`).
+        on_progress: called with the numbers of exchanges sent and different so far.
+    """
+
+    def __init__(self, host: str, on_progress: Callable[[int, int], None] = lambda sent, different: None) -> None:
+        self.granted: dict[str, int] = {}
+        self.sent = self.different = 0
+        self._on_progress = on_progress
+        self._lock = threading.Lock()
+        token = secrets.token_hex(16)
+        driver = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            timeout = TIMEOUT_S
+
+            def handle(self) -> None:
+                message = json.loads(self.rfile.readline(1 << 16) or b"{}")
+                if secrets.compare_digest(str(message.get("token", "")), token):
+                    self.wfile.write(driver._answer(message).encode() + b"\n")
+
+        self._server = socketserver.ThreadingTCPServer((host, 0), Handler)
+        self._server.daemon_threads = True
+        self.client = CoordinatorClient(host, self._server.server_address[1], token)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="mockraft-coordinator", daemon=True)
+
+    def __enter__(self) -> ReplayCoordinator:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _answer(self, message: dict[str, Any]) -> str:
+        with self._lock:
+            if "claim" in message:
+                if message["claim"] in self.granted:
+                    return "refused"
+                self.granted[message["claim"]] = message["attempt"]
+                return "granted"
+            self.sent += message["sent"]
+            self.different += message["different"]
+            self._on_progress(self.sent, self.different)
+        return "reported"

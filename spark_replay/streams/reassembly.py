@@ -1,0 +1,347 @@
+"""Join runs of many connections to streams and cut them into paired Kafka frames, in bounded memory.
+
+Runs of one connection come in the order of their chunks; connections may be mixed (one machine, file order) or come one
+after the other (a sorted partition): the frames are the same, and the same for any size of chunks and batches. Gaps,
+conflicts and bytes that are not Kafka are rows of `schemas.CONN_EVENTS`, never exceptions and never frames.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from sys import intern
+
+import numpy as np
+import pyarrow as pa
+from mockraft.spark_replay.streams.conn_events import ConnEvents
+from mockraft.spark_replay.streams.connections import LATE_NS, STRAY_BYTES, Connection, Direction, Incarnations, Piece
+from mockraft.spark_replay.streams.frame_columns import FrameBuffer, Pieces
+from mockraft.spark_replay.streams.frame_reader import FrameReader, Rest
+from mockraft.spark_replay.streams.pairing import ConnectionNames, Pairing
+from mockraft.spark_replay.streams.run_rows import RunBatch, RunRow
+from mockraft.spark_replay.streams.runs import BY_PORTS, FIN, RST, SYN
+
+_ADDED_BYTES_MAX = 16 << 20
+# Ended connections keep their names until their frames are flushed.
+_ENDED_MAX = 8192
+_STRETCH_BYTES_MAX = 4 << 20
+_HOLE_BYTES_MAX = 1 << 20
+_INCARNATIONS_KEPT = 1 << 20
+GAP_POLICIES, SNAPLEN_POLICIES = ("resync", "drop"), ("keep", "drop")
+
+
+class Reassembler:
+    """Joins runs to streams, and cuts streams into frames.
+
+    Args:
+        frame_bytes_max: longest frame; a larger length is an error in the stream.
+        gap_policy: after a gap `resync` (search for frames) or `drop` (ignore the rest of that direction).
+        snaplen_policy: for frames cut short by a snaplen, `keep` their rows (without bytes) or `drop` them.
+        held_bytes_max: bytes of one direction that may wait for missing bytes before those are given up.
+        all_held_bytes_max: the same over all connections.
+        connections_max: maximum number open at a time; beyond it the longest idle one is ended.
+        sorted_by_connection: the runs come one connection after the other, so each ends where the next one starts.
+
+    Raises ValueError for an unknown policy.
+    """
+
+    def __init__(
+        self,
+        frame_bytes_max: int = 100 << 20,
+        gap_policy: str = "resync",
+        snaplen_policy: str = "keep",
+        *,
+        held_bytes_max: int = 8 << 20,
+        all_held_bytes_max: int = 64 << 20,
+        connections_max: int = 100_000,
+        sorted_by_connection: bool = False,
+    ) -> None:
+        for value, known in ((gap_policy, GAP_POLICIES), (snaplen_policy, SNAPLEN_POLICIES)):
+            if value not in known:
+                raise ValueError(f"{value!r} is not one of {', '.join(known)}")
+        self._held_bytes_max = held_bytes_max
+        self._all_held_bytes_max = all_held_bytes_max
+        self._connections_max = connections_max
+        self._is_sorted = sorted_by_connection
+        self._keeps_cut = snaplen_policy == "keep"
+        self._connections: OrderedDict[int, Connection] = OrderedDict()
+        self._incarnations = Incarnations(_INCARNATIONS_KEPT)
+        self._uids: dict[int, Connection] = {}
+        self._closing: deque[tuple[int, int, int]] = deque()
+        self._next_uid = 0
+        self._held_bytes = 0
+        self._now_ns = 0
+        self._ended: list[int] = []
+        self._events = ConnEvents()
+        self._pairing = Pairing(rows_max=200_000, bytes_max=64 << 20)
+        self._buffer = FrameBuffer()
+        self._reader = FrameReader(self._buffer, frame_bytes_max, gap_policy == "resync", self._report)
+
+    def receive(self, runs: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Add runs (columns of `schemas.RUNS`); return rows of `schemas.FRAMES` whose partners are known now."""
+        if not runs.num_rows:
+            return
+        batch = RunBatch(runs)
+        self._batch = batch
+        self._buffer.start(batch.data, batch.pieces)
+        self._now_ns = batch.last_ts_ns
+        current = next(reversed(self._connections), None)
+        for row in batch.rows():
+            if self._is_sorted and row.conn_id != current:
+                if current is not None:
+                    self._end_connection(current)
+                current = row.conn_id
+            self._take_run(row)
+            if self._buffer.added_bytes > _ADDED_BYTES_MAX or len(self._ended) >= _ENDED_MAX:
+                self._flush()
+                yield from self._pairing.take()
+        if not self._is_sorted:
+            self._end_closed()
+        self._flush()
+        yield from self._pairing.take()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """End all connections; return all remaining rows."""
+        for conn_id in list(self._connections):
+            self._end_connection(conn_id)
+            if self._buffer.added_bytes > _ADDED_BYTES_MAX:
+                self._flush()
+                yield from self._pairing.take()
+        self._flush()
+        yield from self._pairing.take(everything=True)
+
+    def take_events(self) -> pa.RecordBatch:
+        """Return the events since the last call, with the columns of `schemas.CONN_EVENTS`."""
+        return self._events.take()
+
+    @property
+    def open_connections(self) -> int:
+        """Number of open connections."""
+        return len(self._connections)
+
+    @property
+    def held_bytes(self) -> int:
+        """Number of bytes held for missing ones before them."""
+        return self._held_bytes
+
+    def _take_run(self, row: RunRow) -> None:
+        connection = self._connections.get(row.conn_id)
+        chunk = (intern(row.file), row.first_ts_ns)
+        if connection is not None:
+            if connection.chunk != chunk:
+                self._settle(connection)
+            if connection.closed_ns is not None and not row.marks & SYN and row.ts_ns > connection.closed_ns + LATE_NS:
+                self._end_connection(row.conn_id)
+                connection = None
+        if row.marks & SYN:
+            connection = self._syn(connection, row)
+        elif connection is None:
+            connection = self._open(row)
+        self._connections.move_to_end(row.conn_id)
+        connection.chunk = chunk
+        connection.last_ns = max(connection.last_ns, row.last_ts_ns)
+        direction = _direction(connection, row)
+        if row.marks:
+            self._mark(connection, direction, row)
+            return
+        direction.dup_bytes += row.dup_bytes
+        if row.conflict_bytes:
+            detail = "retransmitted bytes differ; the first copy is used"
+            self._report(connection, direction, "conflict", row.ts_ns, row.conflict_bytes, detail)
+        next_seq = direction.next_seq
+        if next_seq is None:
+            next_seq = self._start_midway(connection, direction, row)
+        if row.seq != next_seq & 0xFFFFFFFF or direction.held or row.has_holes:
+            self._take_pieces(connection, direction, row)
+            return
+        direction.next_seq = next_seq + row.end - row.at
+        if not row.is_in_time or row.ts_ns < direction.ts_ns:
+            times = self._buffer.pieces.ts_ns[row.first_piece : row.end_piece]
+            times[0] = max(int(times[0]), direction.ts_ns)
+            np.maximum.accumulate(times, out=times)
+            direction.ts_ns = int(times[-1])
+        else:
+            direction.ts_ns = row.last_ts_ns
+        starts, times, offsets = self._buffer.pieces
+        some = slice(row.first_piece, row.end_piece)
+        rest = Rest(self._batch.view, 0, Pieces(starts[some], times[some], offsets[some]), [])
+        self._reader.read(connection, direction, rest, row.at, row.end)
+
+    def _open(self, row: RunRow) -> Connection:
+        if len(self._connections) >= self._connections_max:
+            idle = next(iter(self._connections))
+            connection = self._connections[idle]
+            detail = f"more than {self._connections_max} connections are open"
+            self._report(connection, connection.client, "evicted", connection.last_ns, 0, detail)
+            self._end_connection(idle)
+        incarnation = self._incarnations.take(row.conn_id) + 1
+        ends = (intern(row.client), row.client_port, intern(row.server), row.server_port)
+        names = ConnectionNames(row.conn_id, incarnation, *ends)
+        is_known = bool(row.known_by & BY_PORTS)
+        is_oriented = is_known or bool(row.marks & SYN)
+        self._next_uid += 1
+        connection = Connection(self._next_uid, names, is_oriented, True if is_known else None)
+        self._connections[row.conn_id] = connection
+        self._uids[connection.uid] = connection
+        self._pairing.name(connection.uid, names)
+        return connection
+
+    def _syn(self, connection: Connection | None, row: RunRow) -> Connection:
+        """Return the connection that a SYN belongs to."""
+        if connection is not None:
+            direction = _direction(connection, row)
+            other = connection.server if direction is connection.client else connection.client
+            # The SYN determines the row's direction; an earlier guess must agree with it.
+            answers = row.direction == 1
+            if direction.is_response != answers or connection.is_another(direction, other, row.seq, answers):
+                self._end_connection(row.conn_id)
+                connection = None
+        if connection is None:
+            connection = self._open(row)
+        connection.is_oriented = True
+        return connection
+
+    def _mark(self, connection: Connection, direction: Direction, row: RunRow) -> None:
+        """Handle a SYN, FIN or RST."""
+        if row.marks & SYN:
+            if direction.syn_seq is None:
+                direction.syn_seq = row.seq
+                self._report(connection, direction, "syn", row.ts_ns, 0, "")
+                if direction.next_seq is None:
+                    direction.next_seq = direction.base = row.seq
+        elif row.marks & FIN:
+            if direction.fin is None:
+                self._report(connection, direction, "fin", row.ts_ns, 0, "")
+                direction.fin = row.seq
+                connection.fins += 1
+        else:
+            self._report(connection, direction, "rst", row.ts_ns, 0, "")
+        if connection.closed_ns is None and (connection.fins == 2 or row.marks & RST):
+            connection.closed_ns = row.ts_ns
+            if not self._is_sorted:
+                self._closing.append((row.ts_ns, connection.uid, row.conn_id))
+
+    def _start_midway(self, connection: Connection, direction: Direction, row: RunRow) -> int:
+        direction.next_seq = direction.base = row.seq
+        direction.is_lost, direction.is_whole = True, False
+        self._report(connection, direction, "midstream", row.ts_ns, 0, "the start is not in the capture")
+        return row.seq
+
+    def _take_pieces(self, connection: Connection, direction: Direction, row: RunRow) -> None:
+        """Handle a run that is out of order, repeats bytes or has holes: piece by piece."""
+        starts, times, offsets = (each[row.first_piece : row.end_piece].tolist() for each in self._buffer.pieces)
+        missing = self._batch.missing(row) if row.has_holes else {}
+        at = direction.unwrapped(row.seq)
+        ready: list[Piece] = []
+        held = direction.held_bytes
+        for index, start in enumerate(starts):
+            end = starts[index + 1] if index + 1 < len(starts) else row.end
+            hole = missing.get(index, 0)
+            size = end - start + hole
+            # A hole larger than a segment is a gap in the capture.
+            stop = at + size - (hole if hole > _HOLE_BYTES_MAX else 0)
+            ready += direction.insert(Piece(at, stop, bytes(self._batch.view[start:end]), times[index], offsets[index]))
+            at += size
+        self._held_bytes += direction.held_bytes - held
+        self._deliver(connection, direction, ready)
+        while direction.held_bytes > self._held_bytes_max or (
+            direction.held and self._held_bytes > self._all_held_bytes_max
+        ):
+            self._skip_gap(connection, direction)
+
+    def _deliver(self, connection: Connection, direction: Direction, pieces: list[Piece]) -> None:
+        """Read consecutive pieces."""
+        first = size = 0
+        for index, piece in enumerate(pieces):
+            size += piece.end - piece.start
+            if size >= _STRETCH_BYTES_MAX or index + 1 == len(pieces):
+                stretch = direction.stretch(pieces[first : index + 1])
+                self._reader.read_stretch(connection, direction, stretch, settles=False)
+                first, size = index + 1, 0
+
+    def _skip_gap(self, connection: Connection, direction: Direction) -> None:
+        """Give up the missing bytes before the first held ones."""
+        ts_ns = direction.held[0].ts_ns
+        dropped = self._reader.gap(direction)
+        missing = direction.skip()
+        detail = f"{dropped} bytes of an incomplete frame before it are dropped" if dropped else ""
+        self._report(connection, direction, "gap", ts_ns, missing, detail)
+        held = direction.held_bytes
+        ready = direction.release()
+        self._held_bytes += direction.held_bytes - held
+        self._deliver(connection, direction, ready)
+
+    def _settle(self, connection: Connection) -> None:
+        """Read the bytes postponed until the chunk is complete."""
+        if not (connection.client.queue or connection.server.queue):
+            return
+        if not connection.is_oriented and self._reader.orient(connection):
+            self._pairing.name(connection.uid, connection.names)
+        if connection.is_kafka is not None:
+            self._reader.settle(connection, connection.client)
+            self._flush()
+            self._reader.settle(connection, connection.server)
+
+    def _end_closed(self) -> None:
+        """End connections that were closed so long ago that no late packets can follow."""
+        while self._closing and self._closing[0][0] + LATE_NS < self._now_ns:
+            _, uid, conn_id = self._closing.popleft()
+            connection = self._connections.get(conn_id)
+            if connection is not None and connection.uid == uid:
+                self._end_connection(conn_id)
+
+    def _end_connection(self, conn_id: int) -> None:
+        connection = self._connections.pop(conn_id, None)
+        if connection is None:
+            return
+        self._settle(connection)
+        for direction in (connection.client, connection.server):
+            while direction.held:
+                self._skip_gap(connection, direction)
+        self._settle(connection)
+        client = connection.client
+        for direction in (client, connection.server):
+            self._report_totals(connection, direction)
+        if connection.is_kafka is None and any(each.skipped_bytes + each.queued_bytes for each in connection.sides):
+            self._report(connection, client, "not_kafka", connection.last_ns, 0, "no request was seen")
+        self._pairing.end(connection.uid, client.is_whole and client.next_seq is not None, connection.is_opaque)
+        self._ended.append(connection.uid)
+        if not self._is_sorted:
+            self._incarnations.keep(conn_id, connection.names.incarnation)
+
+    def _report_totals(self, connection: Connection, direction: Direction) -> None:
+        ts_ns = connection.last_ns
+        if direction.fin is not None and direction.next_seq is not None:
+            missing = direction.unwrapped(direction.fin) - direction.next_seq
+            if 0 < missing < STRAY_BYTES:
+                self._report(connection, direction, "gap", ts_ns, missing, "before its end")
+        if direction.tail_bytes:
+            size = self._reader.forget_tail(direction)
+            self._report(connection, direction, "unfinished", ts_ns, size, "the capture ends inside a frame")
+        for kind, size in (("dup", direction.dup_bytes), ("hole", direction.hole_bytes)):
+            if size:
+                self._report(connection, direction, kind, ts_ns, size, "")
+
+    def _flush(self) -> None:
+        """Pass the frames found so far to pairing."""
+        found = self._buffer.take()
+        if found is not None:
+            frames, requests = found
+            for uid, begin, end in requests:
+                self._uids[uid].remember(frames.correlation_id[begin:end], frames.ts_last_ns[begin:end])
+            self._pairing.receive(frames if self._keeps_cut else frames.take(np.flatnonzero(~frames.truncated)))
+        for uid in self._ended:
+            del self._uids[uid]
+        self._ended.clear()
+
+    def _report(
+        self, connection: Connection, direction: Direction, kind: str, ts_ns: int, size: int, detail: str
+    ) -> None:
+        """Add a row of events."""
+        self._events.add((*connection.names, int(direction.is_response), ts_ns, kind, size, detail))
+
+
+def _direction(connection: Connection, row: RunRow) -> Direction:
+    """Return the direction of a run's bytes; the run itself may be wrong about which side is the client."""
+    agrees = (row.client_port, row.client) == (connection.names.client_port, connection.names.client)
+    return connection.server if agrees == (row.direction == 1) else connection.client

@@ -1,0 +1,22 @@
+"""Budgets of long tests: small in `make test`, full in `make soak` (MOCKRAFT_BUDGET=soak).
+
+The documents quote the full ones: 10,000 fuzz steps at six levels, 1,000 seeds, 100,000 mutants, every parity file.
+"""
+
+import os
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+SOAKS = os.environ.get("MOCKRAFT_BUDGET", "test") == "soak"
+"""True if this run has the full budgets."""
+
+soak = pytest.mark.soak
+"""Mark a test, or a `pytest.param`, that only `make soak` runs."""
+
+
+def budget(test: T, full: T) -> T:
+    """Return the budget of this run."""
+    return full if SOAKS else test

@@ -1,0 +1,84 @@
+"""Behaviour shared by all commands that use the admin API."""
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import TOKEN, Cli
+
+GROUPS = ("stubs", "faults", "requests", "brokers", "topics", "records", "state", "clock", "scenarios")
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_help_has_examples_and_the_admin_url(cli: Cli, group: str) -> None:
+    text = cli(group, "--help")
+    assert cli.exit_code == 0
+    assert f"mockraft {group}" in text.partition("Options:")[0].partition("\n")[2]
+    assert "mockraft serve --admin-port 8080" in text
+    assert "Exit codes" in text
+
+
+def test_an_unreachable_admin_api_gets_a_start_command(cli: Cli) -> None:
+    assert cli("brokers", MOCKRAFT_ADMIN="http://127.0.0.1:1") == ""
+    assert cli.exit_code == 3
+    first, second, third = cli.errors.splitlines()
+    assert first.startswith("mockraft brokers: nothing answers at http://127.0.0.1:1 (")
+    assert "mockraft serve --admin-port 8080" in second
+    assert "--admin URL, or MOCKRAFT_ADMIN=URL" in third
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://127.0.0.1"])
+def test_a_url_that_is_none_is_named(cli: Cli, url: str) -> None:
+    cli("clock", "--admin", url)
+    assert cli.exit_code == 3
+    assert url in cli.errors
+
+
+def test_another_server_is_not_taken_for_mockraft(cli: Cli, url: str) -> None:
+    cli("clock", "--admin", f"{url}/elsewhere")
+    assert cli.exit_code != 0
+
+
+def test_a_missing_token_names_its_option(cli: Cli, tmp_path: Path) -> None:
+    cli("brokers", MOCKRAFT_ADMIN_TOKEN="")
+    assert cli.exit_code == 1
+    assert "--token-file FILE" in cli.errors
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    cli("brokers", "--token-file", str(file), MOCKRAFT_ADMIN_TOKEN="")
+    assert cli.exit_code == 0
+    cli("brokers", "--token-file", str(tmp_path / "none"))
+    assert cli.exit_code == 2
+    assert "cannot read" in cli.errors
+
+
+def test_options_before_a_subcommand_apply(cli: Cli, url: str) -> None:
+    assert "Started" in cli("scenarios", "--admin", url, "reset", MOCKRAFT_ADMIN="http://127.0.0.1:1")
+    assert cli.exit_code == 0
+
+
+def test_a_refusal_names_the_field(cli: Cli) -> None:
+    cli("stubs", "add", "BrokerHeartbeat", "--where", "wantFense=true")
+    assert cli.exit_code == 1
+    assert cli.errors.startswith("mockraft stubs add: ")
+    assert "wantFence" in cli.errors
+    cli("faults", "add", "latency", "latencyMs=-1")
+    assert "latencyMs" in cli.errors
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (("stubs", "add", "Fetch", "--where", "nonsense"), "is not NAME=VALUE"),
+        (("stubs", "add", "Fetch", "--times", 1, "--on-call", 2), "exclude each other"),
+        (("stubs", "remove"), "an ID or --all"),
+        (("faults", "remove", "x", "--all"), "an ID or --all"),
+        (("clock", "advance", "soon"), "is no time"),
+        (("requests", "save", "run.txt"), ".pcapng or .jsonl"),
+        (("requests", "--follow", "--search", "x"), "looks back"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_with_a_reason(cli: Cli, said: tuple[str, ...], why: str) -> None:
+    cli(*said)
+    assert cli.exit_code == 2
+    assert why in " ".join(cli.errors.replace("│", " ").split())

@@ -1,0 +1,117 @@
+"""`mockraft capture` as a process."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from mockraft import Controller
+from mockraft.kafka.child_process import free_port
+from mockraft.spark_replay.endpoints import Endpoint
+from mockraft.spark_replay.exchanges import read_exchanges
+from mockraft.wire.client import DisconnectedError, connect
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+DEADLINE_S = 20.0
+
+
+@contextmanager
+def capturing(*options: str, command: str = "capture") -> Iterator[tuple[subprocess.Popen[str], Endpoint]]:
+    whole = [sys.executable, "-m", "mockraft", command, "--listen", "127.0.0.1:0", *options]
+    with subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            ready = re.fullmatch(rf"mockraft {command} ready bootstrap=(\S+):(\d+) out=\S+\n", line)
+            assert ready is not None, process.communicate()
+            yield process, Endpoint(ready[1], int(ready[2]))
+        finally:
+            process.kill()
+
+
+async def ask(listener: Endpoint) -> None:
+    connection = await connect(*listener)
+    assert (await connection.send(DescribeClusterRequest(endpoint_type=2))).error_code == 0
+    await connection.close()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGKILL, -9)])
+async def test_a_capture_that_is_ended_or_killed_has_all_that_was_said(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    path = tmp_path / "run.pcapng"
+    async with Controller() as controller:
+        with capturing("--upstream", controller.bootstrap, "--out", str(path)) as (process, listener):
+            await ask(listener)
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=DEADLINE_S)
+            assert process.returncode == code, errors
+            if code == 0:
+                assert "connections 1, requests 2 (ApiVersions 1, DescribeCluster 1)" in errors
+    assert [each.api_key for each in read_exchanges(path) if each.response] == [18, 60]
+
+
+async def test_stubs_are_recorded_from_a_controller_that_brokers_ask_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "stubs.json"
+    async with Controller() as controller:
+        options = ["--upstream", controller.bootstrap, "--out", str(path)]
+        with capturing(*options, command="record") as (process, listener):
+            await ask(listener)
+            process.terminate()
+            _, errors = process.communicate(timeout=DEADLINE_S)
+        assert process.returncode == 0, errors
+        stubs = json.loads(path.read_text())["stubs"]
+        assert [each["match"]["api"] for each in stubs] == ["ApiVersions", "DescribeCluster"]
+        assert stubs[1]["actions"][0]["answer"]["brokers"][0]["port"] == controller.port
+
+
+async def test_recording_that_ended_early_is_told_and_is_the_exit_code(tmp_path: Path) -> None:
+    path = tmp_path / "run.pcapng"
+    options = ["--out", str(path), "--max-bytes", "200"]
+    async with Controller() as controller:
+        with capturing("--upstream", controller.bootstrap, *options) as (process, listener):
+            await ask(listener)
+            process.terminate()
+            _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 1
+    assert f"recording ended early: {path} has reached its limit of 200 bytes" in errors
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "complaint"),
+    [
+        (["--listen", "0.0.0.0:9", "--upstream", "c:9", "--out", "x"], 2, "say --advertise HOST"),
+        (["--listen", "here", "--upstream", "c:9", "--out", "x"], 2, "'here' is not host:port"),
+        (["--listen", "127.0.0.1:0", "--upstream", "c", "--out", "x"], 2, "'c' is not host:port"),
+        (["--listen", "127.0.0.1:0", "--upstream", "c:9", "--out", "no/x"], 3, "No such file or directory: 'no/x'"),
+        (["--listen", "127.0.0.1:0", "--upstream", "c:9", "--out", "x", "--filter", "Fech"], 2, "no API 'Fech'"),
+    ],
+)
+def test_what_cannot_be_done_is_said(tmp_path: Path, options: list[str], code: int, complaint: str) -> None:
+    command = [sys.executable, "-m", "mockraft", "capture", *options]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert ended.returncode == code
+    assert complaint in re.sub(r"\s+", " ", ended.stderr)
+
+
+def test_stubs_are_not_recorded_at_an_address_that_brokers_cannot_be_told(tmp_path: Path) -> None:
+    options = ["--listen", "0.0.0.0:0", "--upstream", "127.0.0.1:9", "--out", "x"]
+    command = [sys.executable, "-m", "mockraft", "record", *options]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=DEADLINE_S)
+    assert ended.returncode == 2
+    assert "cannot be told to connect to 0.0.0.0" in re.sub(r"\s+", " ", ended.stderr)
+
+
+async def test_a_controller_that_cannot_be_reached_is_told_while_stubs_are_recorded(tmp_path: Path) -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    with capturing("--upstream", nobody, "--out", str(tmp_path / "x"), command="record") as (process, listener):
+        with pytest.raises(DisconnectedError):
+            await ask(listener)
+        process.terminate()
+        _, errors = process.communicate(timeout=DEADLINE_S)
+    assert f"cannot connect to {nobody}: Connection refused" in errors

@@ -1,0 +1,111 @@
+"""`mockraft record` and `mockraft replay` on a capture of a real controller."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft import Controller
+from mockraft.cli import application
+from mockraft.kafka.child_process import free_port
+from mockraft.server.stubs.stub import Stub, stub
+from typer.testing import CliRunner, Result
+
+CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
+SOME = ["--filter", "ApiVersions,BrokerRegistration,BrokerHeartbeat"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(application(), arguments, terminal_width=200)  # type: ignore[call-arg]
+
+
+def text_of(result: Result) -> str:
+    return re.sub(r"\s+", " ", result.output)
+
+
+def replay(bootstrap: str, *options: str) -> Result:
+    return run("replay", "--capture", str(CAPTURE), "--port", "19093", "--bootstrap", bootstrap, *options)
+
+
+def test_the_same_answers_are_told_and_are_exit_code_0(tmp_path: Path) -> None:
+    with Controller.sync() as controller:
+        result = replay(controller.bootstrap, "--filter", "ApiVersions")
+    assert result.exit_code == 0, result.output
+    assert "34 of 34 answers as captured" in result.output
+    assert "603 Fetch, --filter" in text_of(result)
+
+
+def test_a_difference_is_shown_with_both_values_and_is_exit_code_1(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    with Controller.sync() as controller:
+        # The first one is the replay's own.
+        lie = stub("ApiVersions").on_call(2).change(response={"throttleTimeMs": 5, "errorCode": 41})
+        controller.call(controller.running.node.script.stubs.add, lie)
+        result = replay(controller.bootstrap, "--filter", "ApiVersions", "--json", str(path))
+    assert result.exit_code == 1
+    assert "ApiVersions errorCode 1x (#1)" in text_of(result)
+    assert "captured 0 NONE live 41 NOT_CONTROLLER" in text_of(result)
+    report: dict[str, Any] = json.loads(path.read_text())
+    assert report["differences"] == [
+        {"api": "ApiVersions", "path": "errorCode", "captured": 0, "live": 41, "count": 1, "exchanges": [1]}
+    ]
+    assert (report["sent"], report["same"]) == (34, 33)
+    assert report["apis"][0]["api"] == "ApiVersions"
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--speed", "fast"], "'fast' is neither max nor a number over 0"),
+        (["--speed", "0"], "neither max nor a number over 0"),
+        (["--filter", "Nope"], "there is no API 'Nope'"),
+        (["--capture", "no.pcap"], "no.pcap: cannot be opened: No such file or directory"),
+        (["--capture", __file__], "not a pcap or pcapng file"),
+        (["--port", "1"], "has no Kafka exchanges to port 1"),
+    ],
+)
+def test_unreplayable_requests_are_reported(options: list[str], complaint: str) -> None:
+    result = run("replay", "--capture", str(CAPTURE), "--bootstrap", "127.0.0.1:1", *options)
+    assert result.exit_code == 2
+    assert complaint in text_of(result)
+
+
+def test_no_controller_is_exit_code_3() -> None:
+    result = replay(f"127.0.0.1:{free_port()}")
+    assert result.exit_code == 3
+    assert "cannot connect" in result.output
+
+
+def test_a_capture_becomes_a_stub_file(tmp_path: Path) -> None:
+    path = tmp_path / "stubs.json"
+    result = run("record", "--capture", str(CAPTURE), "--port", "19093", "--out", str(path), *SOME)
+    assert result.exit_code == 0, result.output
+    stubs = [Stub.from_json(each) for each in json.loads(path.read_text())["stubs"]]
+    assert {name for each in stubs for name in each.match.api} == {
+        "ApiVersions",
+        "BrokerRegistration",
+        "BrokerHeartbeat",
+    }
+    assert f"{len(stubs)} stubs of 866 exchanges in {path}" in result.output.replace("\n", " ")
+
+
+def test_a_controller_that_serves_the_recorded_stubs_answers_the_capture_as_it_is(tmp_path: Path) -> None:
+    """Even what a new controller cannot know: that brokers had been registered, with these epochs."""
+    path = tmp_path / "stubs.json"
+    asked = ["--filter", "BrokerRegistration,AllocateProducerIds,DescribeQuorum"]
+    assert run("record", "--capture", str(CAPTURE), "--port", "19093", "--out", str(path), *asked).exit_code == 0
+    with Controller.sync() as controller:
+        assert replay(controller.bootstrap, *asked).exit_code == 1
+    with Controller.sync() as controller:
+        for each in json.loads(path.read_text())["stubs"]:
+            controller.call(controller.running.node.script.stubs.add, Stub.from_json(each))
+        result = replay(controller.bootstrap, *asked)
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("options", [[], ["--capture", str(CAPTURE), "--upstream", "127.0.0.1:9"]])
+def test_a_recording_has_one_source(options: list[str]) -> None:
+    result = run("record", "--out", "-", *options)
+    assert result.exit_code == 2
+    assert "say either --capture or --upstream" in text_of(result)

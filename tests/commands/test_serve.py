@@ -1,0 +1,322 @@
+import contextlib
+import dataclasses
+import json
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from mockraft import Controller
+from mockraft.commands.serve.options import GROUPS, OPTIONS, defaults, to_arguments
+from mockraft.commands.serve.options_page import page
+from mockraft.server.config import ControllerConfig
+from mockraft.wire.connection import FrameReader, read_response, write_request
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+DEADLINE_S = 20.0
+READY = re.compile(
+    r"mockraft ready bootstrap=(?P<host>\S+):(?P<port>\d+) cluster_id=(?P<cluster_id>\S+) "
+    r"node_id=(?P<node_id>\d+) admin=off\n"
+)
+ANY_ID = "p66Y0sRpQNGVKjK4oTgauw"
+
+
+class Served(NamedTuple):
+    process: subprocess.Popen[str]
+    host: str
+    port: int
+    cluster_id: str
+    node_id: int
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Signal it; gives the exit code and stderr. The ready line was all that it printed."""
+        self.process.send_signal(number)
+        printed, errors = self.process.communicate(timeout=DEADLINE_S)
+        assert printed == ""
+        return self.process.returncode, errors
+
+
+def launch(*options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "mockraft", "serve", *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def refusal(*options: str) -> tuple[int, str]:
+    """Exit code and stderr of a start that must fail."""
+    process = launch(*options)
+    out, errors = process.communicate(timeout=DEADLINE_S)
+    assert out == ""
+    return process.returncode, errors
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Served]]:
+    """`serve("--option", …)` starts `mockraft serve` on a free port and waits for its ready line."""
+    with contextlib.ExitStack() as undo:
+
+        def start(*options: str) -> Served:
+            process = undo.enter_context(launch("--port", "0", *options))
+            undo.callback(process.kill)
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            ready = READY.fullmatch(line)
+            assert ready is not None, line or process.communicate()[1]
+            return Served(process, ready["host"], int(ready["port"]), ready["cluster_id"], int(ready["node_id"]))
+
+        yield start
+
+
+def ask(served: Served, message: Any, version: int) -> Any:
+    """The answer, on a connection of its own."""
+    with socket.create_connection((served.host, served.port), timeout=DEADLINE_S) as client_socket:
+        client_socket.sendall(write_request(message, version, 1, "test"))
+        reader = FrameReader()
+        while not (frames := reader.receive_data(client_socket.recv(1 << 16))):
+            pass
+    return read_response(frames[0], message.api_key, version)
+
+
+def test_prints_one_ready_line_and_answers(serve: Callable[..., Served]) -> None:
+    served = serve("--node-id", "7", "--cluster-id", ANY_ID)
+    assert (served.host, served.cluster_id, served.node_id) == ("127.0.0.1", ANY_ID, 7)
+    assert ask(served, ApiVersionsRequest(), 0).error_code == 0
+    code, _ = served.end()
+    assert code == 0
+
+
+def test_begins_with_the_stubs_of_a_file_or_says_what_is_wrong_with_it(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    path = tmp_path / "stubs.json"
+    refused = '{"match": {"api": "ApiVersions"}, "actions": [{"injectError": "CLUSTER_AUTHORIZATION_FAILED"}]}'
+    path.write_text(f'[{refused}, {{"id": "late", "match": {{"api": "Fetch"}}}}]')
+    served = serve("--stubs", str(path))
+    assert ask(served, ApiVersionsRequest(), 0).error_code == 31
+    code, errors = served.end()
+    assert (code, "2 stubs, 0 faults" in errors, "stub late never served" in errors) == (0, True, True), errors
+    path.write_text('[{"match": {"api": "ApiVersion"}}]')
+    code, errors = refusal("--stubs", str(path))
+    assert (code, "stubs[0].match.api" in errors, "did you mean ApiVersions" in errors) == (2, True, True), errors
+
+
+async def test_begins_with_a_saved_state_and_its_cluster_or_says_why_not(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    async with Controller() as controller:
+        saved = controller.double.state.save(tmp_path / "saved")
+    served = serve("--initial-state", str(saved))
+    assert served.cluster_id == controller.cluster_id
+    assert served.end()[0] == 0
+    (tmp_path / "wrong").write_text("hello")
+    code, errors = refusal("--initial-state", str(tmp_path / "wrong"))
+    assert code == 2
+    assert "no saved state" in errors
+    assert refusal("--initial-state", str(tmp_path / "nothing"))[0] == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_with_connections_open(serve: Callable[..., Served], number: int) -> None:
+    served = serve()
+    with socket.create_connection((served.host, served.port)) as open_socket:
+        code, errors = served.end(number)
+        assert (code, "Traceback" in errors) == (0, False)
+        assert open_socket.recv(1) == b""
+
+
+def test_draws_a_new_cluster_id_each_time_unless_seeded(serve: Callable[..., Served]) -> None:
+    assert serve().cluster_id != serve().cluster_id
+    assert serve("--seed", "5").cluster_id == serve("--seed", "5").cluster_id
+
+
+def test_keeps_its_cluster_in_the_data_directory(serve: Callable[..., Served], tmp_path: Path) -> None:
+    first = serve("--data-dir", str(tmp_path / "data"))
+    assert first.end()[0] == 0
+    again = serve("--data-dir", str(tmp_path / "data"))
+    assert again.cluster_id == first.cluster_id
+
+
+def test_refuses_another_clusters_data_directory(serve: Callable[..., Served], tmp_path: Path) -> None:
+    first = serve("--data-dir", str(tmp_path))
+    assert first.end()[0] == 0
+    code, errors = refusal("--port", "0", "--data-dir", str(tmp_path), "--cluster-id", ANY_ID)
+    assert code == 4
+    assert first.cluster_id in errors
+    assert ANY_ID in errors
+    assert "Traceback" not in errors
+
+
+def test_refuses_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("not a directory")
+    code, errors = refusal("--port", "0", "--data-dir", str(path))
+    assert (code, str(path) in errors, "Traceback" in errors) == (4, True, False)
+
+
+def test_refuses_a_data_directory_in_use(serve: Callable[..., Served], tmp_path: Path) -> None:
+    first = serve("--data-dir", str(tmp_path))
+    code, errors = refusal("--port", "0", "--data-dir", str(tmp_path), "--cluster-id", first.cluster_id)
+    assert (code, str(tmp_path) in errors, "Traceback" in errors) == (4, True, False)
+
+
+def test_reports_a_port_in_use(serve: Callable[..., Served]) -> None:
+    taken = serve().port
+    code, errors = refusal("--port", str(taken))
+    assert code == 3
+    assert f"cannot listen on 127.0.0.1:{taken}" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--metadata-version", "5.0-IV0"),
+        ("--metadata-version", "6"),
+        ("--log-level", "loud"),
+        ("--cluster-id", "with space"),
+        ("--port", "70000"),
+        ("--admin-port", "on"),
+        ("--virtual-clock",),
+        ("--admin-port", "70000"),
+        ("--admin-port", "0", "--admin-host", "0.0.0.0"),
+        ("--admin-port", "0", "--admin-token-file", "nowhere"),
+        ("--controllers", "0"),
+        ("--controllers", "3", "--controller-quorum-voters", "3000@127.0.0.1:9093"),
+        ("--controllers", "3", "--advertised-port", "9093"),
+        ("--controller-quorum-voters", "3000"),
+        ("--initial-controllers", "3000@127.0.0.1:9093"),
+        ("--super-users", "admin"),
+        ("--profile", "kip-9"),
+        ("--port", "65534", "--controllers", "3"),
+        ("--schemas", "nowhere"),
+        ("--no-such-option",),
+    ],
+)
+def test_refuses_bad_options(options: tuple[str, ...]) -> None:
+    code, errors = refusal(*options)
+    assert code == 2
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("text", "level"), [("4.3-IV0", 30), ("30", 30), ("3.3-IV3", 7), ("4.1", 27)])
+def test_takes_a_metadata_version_by_name_release_or_level(serve: Callable[..., Served], text: str, level: int) -> None:
+    served = serve("--metadata-version", text)
+    response = ask(served, ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4)
+    assert {f.name: f.max_version_level for f in response.finalized_features}["metadata.version"] == level
+
+
+def test_speaks_proposals(serve: Callable[..., Served]) -> None:
+    kip_9999 = Path(__file__).parents[1] / "examples" / "kip-9999"
+    served = serve("--profile", "kip-858", "--profile", "kip-1066", "--schemas", str(kip_9999))
+    versions = {api.api_key: api.max_version for api in ask(served, ApiVersionsRequest(), 0).api_keys}
+    assert (versions[63], versions[64], versions[9000]) == (1, 1, 0)
+
+
+def test_advertises_the_configured_endpoint(serve: Callable[..., Served]) -> None:
+    served = serve("--advertised-host", "controller.example", "--advertised-port", "19093", "--host", "127.0.0.1")
+    assert (served.host, served.port) == ("controller.example", 19093)
+
+
+def test_logs_json_lines_with_the_reason_of_a_refusal(serve: Callable[..., Served]) -> None:
+    served = serve("--log-json")
+    with socket.create_connection((served.host, served.port), timeout=DEADLINE_S) as client_socket:
+        client_socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert client_socket.recv(100) == b""
+    code, errors = served.end()
+    assert code == 0
+    lines = [json.loads(line) for line in errors.splitlines()]
+    (warning,) = [line for line in lines if line["level"] == "warning"]
+    assert "a frame of 1195725856 bytes; the limit is 104857600" in warning["message"]
+    assert warning["logger"] == "mockraft.serve"
+
+
+def test_runs_simulated_brokers_and_says_where_they_serve_clients(serve: Callable[..., Served]) -> None:
+    served = serve("--brokers", "2", "--log-json")
+    assert served.process.stdout is not None
+    told = re.search(r"bootstrap_servers=127\.0\.0\.1:(\d+),127\.0\.0\.1:(\d+)$", served.process.stdout.readline())
+    assert told is not None
+    code, errors = served.end()
+    assert code == 0
+    messages = [json.loads(line)["message"] for line in errors.splitlines()]
+    assert [message for message in messages if "serves clients" in message] == [
+        f"broker {n} serves clients at 127.0.0.1:{port}" for n, port in enumerate(told.groups(), 1)
+    ]
+
+
+def test_a_port_of_a_broker_that_is_taken_is_named(serve: Callable[..., Served]) -> None:
+    port = serve().port
+    command = [sys.executable, "-m", "mockraft", "serve", "--port", "0", "--brokers", "1", "--brokers-port", str(port)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert done.returncode == 3
+    assert f":{port}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_options_and_their_defaults_are_those_of_the_config() -> None:
+    shared = [field for field in dataclasses.fields(ControllerConfig) if field.name in OPTIONS]
+    assert len(shared) > 20
+    converted = {"api_versions", "cluster_id", "metadata_version", "sasl_enabled_mechanisms"}
+    actual = {field.name: defaults()[field.name] for field in shared if field.name not in converted}
+    assert actual == {field.name: field.default for field in shared if field.name not in converted}
+    text_or_list = {name for name in converted if OPTIONS[name].kind is str}
+    assert text_or_list == converted
+
+
+def test_help_teaches() -> None:
+    command = [sys.executable, "-m", "mockraft", "serve", "--help"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for word in ("mockraft ready bootstrap=", "--data-dir", "--metadata-version", "Exit codes", "kafka-storage format"):
+        assert word in text
+
+
+def test_ten_thousand_idle_connections_harm_nobody(serve: Callable[..., Served]) -> None:
+    count = 10_000
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    served = serve()
+    idle = []
+    try:
+        for _ in range(count):
+            idle.append(socket.create_connection((served.host, served.port), timeout=DEADLINE_S))
+        for half_open in idle[::2]:
+            half_open.sendall(b"\0\0")
+        assert ask(served, ApiVersionsRequest(), 0).error_code == 0
+        with open(f"/proc/{served.process.pid}/statm") as statm:
+            resident_bytes = int(statm.read().split()[1]) * resource.getpagesize()
+        assert resident_bytes < 300 << 20
+    finally:
+        for idle_socket in idle:
+            idle_socket.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert ask(served, ApiVersionsRequest(), 0).error_code == 0
+    assert served.end()[0] == 0
+
+
+def test_describe_cluster_returns_the_advertised_endpoint(serve: Callable[..., Served]) -> None:
+    served = serve()
+    response = ask(served, DescribeClusterRequest(endpoint_type=2), 2)
+    assert [(b.broker_id, b.host, b.port) for b in response.brokers] == [(3000, "127.0.0.1", served.port)]
+
+
+def test_help_shows_each_option_in_one_group() -> None:
+    shown = [name for names in GROUPS.values() for name in names]
+    assert sorted(shown) == sorted([*OPTIONS, "help"])
+    assert all(option.help for option in OPTIONS.values())
+
+
+def test_the_options_page_is_printed_from_the_table() -> None:
+    printed = "python -m mockraft.commands.serve.options_page > docs/serve-options.md"
+    assert (Path(__file__).parents[2] / "docs" / "serve-options.md").read_text() == page(), printed
+
+
+def test_options_by_name_become_arguments() -> None:
+    options = {"port": 0, "authorizer": True, "log_json": False, "data_dir": None, "profile": ["kip-18", "kip-858"]}
+    assert to_arguments(options) == ["--port", "0", "--authorizer", "--profile", "kip-18", "--profile", "kip-858"]
+    with pytest.raises(TypeError, match="did you mean session_timeout_ms"):
+        to_arguments({"sesion_timeout_ms": 3})

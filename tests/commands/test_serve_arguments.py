@@ -1,0 +1,81 @@
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import typer
+from mockraft.commands.serve.arguments import read
+from mockraft.commands.serve.help import typer_function
+
+PLAIN = [
+    [],
+    ["--port", "0", "--host=0.0.0.0", "--node-id", "7"],
+    ["--data-dir", "some/where", "--metadata-log-fsync", "--authorizer", "--super-users=User:admin;User:broker"],
+    ["--profile", "kip-858", "--profile=kip-1066", "--api-versions", "BrokerHeartbeat=0-1", "--api-versions=52=off"],
+    ["--schemas", "a", "--schemas", "b", "--stubs", "stubs.yaml", "--admin-port", "0", "--virtual-clock", "--log-json"],
+]
+NOT_PLAIN = [
+    ["--help"],
+    ["--port", "x"],
+    ["--port", "70000"],
+    ["--port", "-1"],
+    ["--port"],
+    ["--port", "1", "--port", "2"],
+    ["--seed=-5"],
+    ["--authorizer=yes"],
+    ["--controllers", "0"],
+    ["--no-such-option", "1"],
+    ["a-word"],
+    ["--"],
+]
+
+
+@pytest.mark.parametrize("arguments", PLAIN, ids=" ".join)
+def test_plain_arguments_are_read_as_typer_reads_them(arguments: list[str]) -> None:
+    plain = read(arguments)
+
+    assert plain is not None
+    assert plain == by_typer(arguments)
+    assert {name: type(value) for name, value in plain.items()} == {
+        name: type(value) for name, value in by_typer(arguments).items()
+    }
+
+
+@pytest.mark.parametrize("arguments", NOT_PLAIN, ids=" ".join)
+def test_other_arguments_are_left_to_typer(arguments: list[str]) -> None:
+    assert read(arguments) is None
+
+
+def test_a_controller_starts_without_what_only_stubs_faults_and_typer_need() -> None:
+    code = """
+import sys
+from mockraft import cli
+from mockraft.commands.serve import command, stubs
+from mockraft.server import double, running
+assert arguments.read(["--port", "0"])
+assert stubs.stub_file(None) is None
+print(*sys.modules)
+"""
+    command = [sys.executable, "-c", f"from mockraft.commands.serve import arguments{code}"]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+    ours = ("mockraft.server.scripted", "mockraft.server.stubs.stub", "mockraft.server.state")
+    late = (*ours, "pydantic", "typer", "click")
+    assert {name for name in loaded if name.startswith(late) or ".stubs.faults." in name} == {
+        "mockraft.server.stubs.faults.registry",
+        "mockraft.server.stubs.stub_list",
+    }
+
+
+def by_typer(arguments: list[str]) -> dict[str, Any]:
+    """Return the options that Typer reads."""
+    given: list[dict[str, Any]] = []
+
+    def take(options: dict[str, Any]) -> int:
+        given.append(options)
+        return 0
+
+    app = typer.Typer()
+    app.command()(typer_function(take))
+    app(arguments, standalone_mode=False)
+    return given[0]

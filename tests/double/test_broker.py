@@ -1,0 +1,131 @@
+"""Simulated brokers in a test's own process: with asyncio, without, and beside the controller that they are on."""
+
+import re
+from pathlib import Path
+
+import mockraft
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from mockraft import BrokerState, Controller, SimulatedBroker, SyncSimulatedBroker
+from mockraft.brokers.lifecycle import End
+
+
+def test_a_plain_test_has_a_broker_in_a_thread() -> None:
+    with (
+        Controller.sync() as controller,
+        SimulatedBroker.sync(controller.bootstrap, controller.cluster_id, 1, rack="r1") as broker,
+    ):
+        broker.wait_until(BrokerState.RUNNING)
+        assert (broker.broker_id, broker.state, broker.end_reason) == (1, BrokerState.RUNNING, "")
+        registered = controller.call(lambda: controller.running.controller.image.cluster.brokers[1])
+        assert (registered.fenced, registered.rack) == (False, "r1")
+        broker.shut_down()
+        assert broker.state is BrokerState.SHUTTING_DOWN
+        assert broker.end_reason == "the controller granted controlled shutdown"
+
+
+def test_a_killed_broker_sends_no_shutdown_heartbeat() -> None:
+    with Controller.sync() as controller:
+        with SimulatedBroker.sync(controller.bootstrap, controller.cluster_id, 1) as broker:
+            broker.wait_until(BrokerState.RUNNING)
+            broker.kill()
+            assert broker.end_reason == "stop requested"
+        assert not controller.call(lambda: controller.running.controller.image.cluster.brokers[1].fenced)
+
+
+async def test_a_controller_has_brokers_that_run_when_its_block_begins() -> None:
+    async with Controller(brokers=3) as controller:
+        assert {n: broker.state for n, broker in controller.brokers.items()} == dict.fromkeys(
+            (1, 2, 3), BrokerState.RUNNING
+        )
+        brokers = list(controller.brokers.values())
+        fourth = await controller.start_broker(4, rack="r4")
+        assert controller.running.controller.image.cluster.brokers[4].rack == "r4"
+    assert {broker.end for broker in (*brokers, fourth)} == {End.GRANTED}
+
+
+def test_a_plain_test_has_them_as_well() -> None:
+    with Controller.sync(brokers=2, session_timeout_ms=500) as controller:
+        assert list(controller.brokers) == [1, 2]
+        controller.brokers[2].kill()
+        again = controller.start_broker(2)
+        assert isinstance(again, SyncSimulatedBroker)
+        assert again.state is BrokerState.RUNNING
+
+
+async def test_nobody_waits_for_the_leave_of_a_broker_that_is_not_registered_any_more() -> None:
+    async with Controller(brokers=2, session_timeout_ms=600_000) as controller:
+        known, forgotten = controller.brokers.values()
+        controller.state.unregister(2)
+    assert (known.end, forgotten.end) == (End.GRANTED, End.IMPATIENT)
+
+
+async def test_a_broker_that_runs_is_not_started_twice() -> None:
+    async with Controller(brokers=1) as controller:
+        with pytest.raises(RuntimeError, match="broker 1 runs already"):
+            await controller.start_broker(1)
+
+
+async def test_the_same_seed_gives_the_same_brokers() -> None:
+    incarnations = []
+    for _ in range(2):
+        async with Controller(brokers=2, seed=7) as controller:
+            incarnations.append([broker.config.incarnation_id for broker in controller.brokers.values()])
+    assert incarnations[0] == incarnations[1]
+
+
+def test_a_plain_test_breaks_disks_and_moves_replicas(tmp_path: Path) -> None:
+    d1, d2, d3 = (str(tmp_path / name) for name in ("d1", "d2", "d3"))
+    with Controller.sync() as controller:
+        broker = controller.start_broker(1, log_dirs=[d1, d2, d3])
+        admin = AdminClient({"bootstrap.servers": controller.bootstrap_servers})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
+        (at,) = (view.path for view in broker.log_dirs.values() if view.replicas == ("t-0",))
+        assert at == d1
+        broker.move_replica("t", 0, tmp_path / "d2")
+        assert (broker.log_dirs[d2].replicas, broker.log_dirs[d1].replicas, broker.moves) == (("t-0",), (), ())
+        broker.slow_log_dir(tmp_path / "d2", 1)
+        broker.flaky_log_dir(d2, 0)
+        broker.corrupt(tmp_path / "d2" / "t-0" / "partition.metadata")
+        broker.heal_log_dir(d2)
+        broker.fail_file(tmp_path / "d2" / "t-0")
+        with pytest.raises(LookupError, match="t-0"):
+            broker.fail_file(tmp_path / "d4" / "t-0")
+        broker.heal_log_dir(d2)
+        broker.fill_log_dir(d3)
+        broker.fail_log_dir(tmp_path / "d3")
+        assert "on purpose" in str(broker.log_dirs[d3].offline)
+        assert (broker.log_dirs[d1].offline, broker.state) == (None, BrokerState.RUNNING)
+        with pytest.raises(LookupError, match=re.escape(d1)):
+            broker.fail_log_dir(tmp_path / "d4")
+
+
+def test_a_broker_that_leads_partitions_leaves_when_others_lead_them() -> None:
+    with Controller.sync(brokers=3) as controller:
+        admin = AdminClient({"bootstrap.servers": controller.bootstrap_servers})
+        admin.create_topics([NewTopic("t", 6, 3)])["t"].result(30)
+        leaving = controller.brokers[2]
+        assert 2 in {each.leader for each in admin.list_topics("t").topics["t"].partitions.values()}
+        leaving.shut_down()
+        assert leaving.end_reason == End.GRANTED.value
+
+        def leaders() -> set[int]:
+            partitions = controller.running.controller.image.topics.by_name["t"].partitions
+            return {each.leader for each in partitions.values()}
+
+        assert controller.call(leaders) == {1, 3}
+
+
+async def test_a_directory_that_failed_before_the_start_is_told(tmp_path: Path) -> None:
+    async with Controller(session_timeout_ms=1_000) as controller:
+        broker = await controller.start_broker(1, log_dirs=[tmp_path / "d1", tmp_path / "d2"])
+        await broker.shut_down()
+        (tmp_path / "d2" / "meta.properties").unlink()
+        (tmp_path / "d2" / "meta.properties").mkdir()
+        again = await controller.start_broker(1, log_dirs=[tmp_path / "d1", tmp_path / "d2"], heartbeat_interval_ms=100)
+        assert again.log_dirs[str(tmp_path / "d2")].directory_id == ""
+        assert "meta.properties" in str(again.log_dirs[str(tmp_path / "d2")].offline)
+
+
+def test_the_package_has_them_by_name() -> None:
+    assert {"SimulatedBroker", "SyncSimulatedBroker"} <= set(dir(mockraft))

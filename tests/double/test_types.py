@@ -1,0 +1,93 @@
+"""Types and help texts of the test double, as mypy and `help()` see them."""
+
+import dataclasses
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mockraft import Controller, Quorum, SimulatedBroker, SyncController, SyncQuorum, SyncSimulatedBroker
+from mockraft.brokers.config import BrokerConfig
+from mockraft.double.fault_kinds import FaultKinds
+from mockraft.double.in_thread import LiveStub, ThreadedState
+from mockraft.double.options import BrokerOptions, ConfigOptions
+from mockraft.server.config import ControllerConfig
+from mockraft.server.state.state import State
+from mockraft.server.stubs.faults.every_kind import KINDS
+from mockraft.server.stubs.faults.kinds import REQUIRED
+from mockraft.server.stubs.stub import Stub
+
+SNIPPET = """
+from mockraft import Controller, Quorum
+
+with Controller.sync(session_timeout_ms=3, brokers=1) as controller:
+    broker = controller.start_broker(1, rack="a")
+    broker.wait_until(broker.state, 10)
+    controller.faults.fence(broker_id=1)
+    controller.faults.latency(latency_ms=3, client_id="a")
+    controller.state.fence(1)
+    controller.stub("Fetch").once().drop()
+    Controller.sync(sesion_timeout_ms=3)  # error
+    Controller.sync(session_timeout_ms="3")  # error
+    controller.start_broker(1, rak="a")  # error
+    controller.faults.fense()  # error
+    controller.faults.latency(latency_ms="slow")  # error
+    controller.state.fense(1)  # error
+    controller.stub("Fetch").onse()  # error
+    broker.wait_until("running")  # error
+with Quorum.sync(3, strict=True) as quorum:
+    leader: int = quorum.wait_for_leader()
+    name: str = quorum.resign()  # error
+    quorum.elect("one")  # error
+    url: int = quorum.bootstrap  # error
+"""
+
+
+@pytest.mark.one_python
+def test_mypy_knows_options_faults_and_blocking_methods(tmp_path: Path) -> None:
+    (tmp_path / "snippet.py").write_text(SNIPPET)
+    command = [sys.executable, "-m", "mypy", "--strict", "snippet.py"]
+    checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    errors = {int(line.split(":")[1]) for line in checked.stdout.splitlines() if ": error: " in line}
+    expected = {number for number, line in enumerate(SNIPPET.splitlines(), 1) if line.endswith("# error")}
+    assert errors == expected, checked.stdout + checked.stderr
+
+
+def test_typed_options_are_the_fields_of_the_configs() -> None:
+    of_the_controller = {field.name for field in dataclasses.fields(ControllerConfig)}
+    assert set(ConfigOptions.__annotations__) - {"profile", "schemas", "state"} == of_the_controller
+    drawn = {"broker_id", "cluster_id", "bootstrap", "incarnation_id", "metadata_directory_id", "listeners"}
+    of_the_broker = {field.name for field in dataclasses.fields(BrokerConfig)} - drawn
+    of_the_files = {"seed", "metadata_log_dir", "format_missing", "log_dir_paths", "host", "port"}
+    assert set(BrokerOptions.__annotations__) == of_the_broker | of_the_files
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_fault_is_a_method_with_its_parameters(kind: str) -> None:
+    parameters = inspect.signature(getattr(FaultKinds, kind)).parameters.values()
+    found = {each.name: each.default for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
+    wanted = {
+        each.name: inspect.Parameter.empty if each.default is REQUIRED else each.default
+        for each in KINDS[kind].parameters
+    }
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("blocking", "asynchronous"),
+    [(SyncController, Controller), (SyncQuorum, Quorum), (ThreadedState, State), (LiveStub, Stub)],
+)
+def test_blocking_classes_have_the_members_of_the_asynchronous_ones(blocking: type, asynchronous: type) -> None:
+    missing = (
+        {name for name in dir(asynchronous) if not name.startswith("_")}
+        - set(dir(blocking))
+        - {"sync", "running", "controllers"}
+    )
+    assert missing == set()
+
+
+def test_blocking_methods_keep_signature_and_docstring() -> None:
+    assert inspect.signature(SyncQuorum.elect) == inspect.signature(Quorum.elect)
+    assert SyncSimulatedBroker.kill.__doc__ == SimulatedBroker.kill.__doc__
+    assert "not running" in repr(Controller.sync())

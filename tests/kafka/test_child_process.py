@@ -1,0 +1,91 @@
+"""Children that print, end and refuse to end."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from mockraft.kafka.child_process import ChildProcess, KafkaProcessError, free_port, wait_until
+
+Start = Callable[[str], ChildProcess]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Run a Python program as a child."""
+    child = ChildProcess("the child", tmp_path / "logs" / "child.log")
+
+    def launch(program: str) -> ChildProcess:
+        child.launch([sys.executable, "-c", program])
+        return child
+
+    yield launch
+    child.kill()
+
+
+def test_waits_for_a_line_in_the_log(start: Start) -> None:
+    child = start("import time; print('epoch 17', flush=True); time.sleep(60)")
+    assert child.wait_for_log(r"epoch (\d+)")[1] == "17"
+    assert child.running
+
+
+def test_says_what_was_printed_when_the_child_ends_too_early(start: Start) -> None:
+    child = start("print('no disk'); raise SystemExit(3)")
+    with pytest.raises(KafkaProcessError, match=r"(?s)the child ended with exit code 3 before its ready line.*no disk"):
+        child.wait_for_log("ready", what="its ready line")
+
+
+def test_says_what_was_printed_when_the_time_is_over(start: Start) -> None:
+    child = start("import time; print('thinking', flush=True); time.sleep(60)")
+    child.wait_for_log("thinking")
+    with pytest.raises(KafkaProcessError, match=r"(?s)no 'ready' in 0.1 s.*thinking"):
+        child.wait_for_log("ready", timeout_s=0.1)
+
+
+def test_stops_with_sigterm_and_tells_the_exit_code(start: Start) -> None:
+    child = start("import time; print('up', flush=True); time.sleep(60)")
+    child.wait_for_log("up")
+    assert child.stop() == -15
+    assert not child.running
+
+
+def test_a_child_that_ignores_sigterm_is_reported_and_can_be_killed(start: Start) -> None:
+    child = start(
+        "import signal, time; signal.signal(15, lambda *_: None); print('up', flush=True)\nwhile 1: time.sleep(1)"
+    )
+    child.wait_for_log("up")
+    with pytest.raises(KafkaProcessError, match=r"the child still runs after 0.2 s"):
+        child.stop(timeout_s=0.2)
+    child.kill()
+    assert child.exit_code == -9
+
+
+def test_a_second_start_has_a_log_of_its_own(start: Start) -> None:
+    start("print('one')").wait()
+    child = start("print('two')")
+    child.wait()
+    assert (child.log, child.whole_log) == ("two\n", "one\ntwo\n")
+
+
+def test_nothing_happens_when_a_child_that_never_started_is_killed(tmp_path: Path) -> None:
+    child = ChildProcess("idle", tmp_path / "log")
+    child.kill()
+    assert (child.running, child.exit_code, child.log) == (False, None, "")
+
+
+def test_free_ports_can_be_listened_on_and_differ() -> None:
+    ports = {free_port() for _ in range(20)}
+    assert len(ports) == 20
+    for port in ports:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", port))
+
+
+def test_wait_until_gives_what_the_condition_gave_or_says_what_was_missing() -> None:
+    tries = iter([None, None, "here"])
+    assert wait_until(lambda: next(tries), 5, "it") == "here"
+    with pytest.raises(TimeoutError, match=r"a leader: not within 0\.05 s"):
+        wait_until(lambda: False, 0.05, "a leader")

@@ -1,0 +1,31 @@
+"""When a real controller is ready, by what it logs."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from mockraft.kafka.processes import KafkaController, KafkaProcessError
+
+STARTED = "INFO kafka.server.KafkaRaftServer - [KafkaRaftServer nodeId=3000] Kafka Server started"
+LEADS = "[QuorumController id=3000] Becoming the active controller at epoch 1, next write offset 1."
+FOLLOWS = "[QuorumController id=3000] In the new epoch 2, the leader is 4000."
+NOBODY_LEADS = "[QuorumController id=3000] In the new epoch 2, the leader is (none)."
+
+
+def controller_that_logs(directory: Path, *lines: str) -> KafkaController:
+    controller = KafkaController(directory, "MkU3OEVBNTcwNTJENDM2Qg")
+    controller.launch([sys.executable, "-c", f"print({chr(10).join(lines)!r})"])
+    return controller
+
+
+@pytest.mark.parametrize("lines", [(STARTED, LEADS), (LEADS, STARTED), (STARTED, FOLLOWS)])
+def test_a_controller_that_leads_or_knows_who_does_is_ready(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    controller = controller_that_logs(tmp_path, *lines)
+    assert controller.wait_until_running(20) >= 0
+    controller.kill()
+
+
+@pytest.mark.parametrize("lines", [(STARTED,), (LEADS,), (STARTED, NOBODY_LEADS)])
+def test_a_controller_that_would_refuse_everything_is_not_ready(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    with pytest.raises(KafkaProcessError, match=r"ended with exit code 0 before (a leader|the end of its start)"):
+        controller_that_logs(tmp_path, *lines).wait_until_running(20)

@@ -1,0 +1,255 @@
+"""The same requests about ACLs to Kafka's controller and to ours: the same answers and records, ids aside."""
+
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mockraft.kafka.processes import wait_until
+from mockraft.server.controller.security.acl_types import AclOperation, PatternType, PermissionType, ResourceType
+from mockraft.wire.connection import write_request
+from mockraft.wire.json_form import to_json
+from mockraft.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
+from mockraft.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
+from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
+
+pytestmark = pytest.mark.real_kafka
+
+WITH_AUTHORIZER = {"authorizer": True, "super_users": "User:ANONYMOUS;User:boss"}
+ANY = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+
+
+def creation(**fields: Any) -> AclCreation:
+    told: dict[str, Any] = {
+        "resource_type": ResourceType.TOPIC,
+        "resource_name": "orders",
+        "resource_pattern_type": PatternType.LITERAL,
+        "principal": "User:alice",
+        "host": "*",
+        "operation": AclOperation.READ,
+        "permission_type": PermissionType.ALLOW,
+    }
+    return AclCreation(**told | fields)
+
+
+def filters(kind: Any, **fields: Any) -> Any:
+    """A filter that takes in all ACLs, but for what `fields` say of name, principal and so on."""
+    told: dict[str, Any] = {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
+    return kind(**ANY | told | fields)
+
+
+class Life:
+    """A request with its answers and records; ids are replaced by the name of what they identify."""
+
+    def __init__(self, side: Any, *, is_described: bool = True) -> None:
+        self.side = side
+        self.is_described = is_described
+        self.told: list[Any] = []
+        self.ids: dict[str, str] = {}
+        side.skip_start()
+
+    def create(self, *creations: AclCreation, version: int = 3) -> None:
+        self.tell(CreateAclsRequest(creations=list(creations)), version)
+
+    def delete(self, *asked: DeleteAclsFilter, version: int = 3) -> None:
+        self.tell(DeleteAclsRequest(filters=list(asked)), version)
+
+    def describe(self, version: int = 3, **fields: Any) -> None:
+        self.tell(filters(DescribeAclsRequest, **fields), version)
+
+    def wait_until_described(self) -> None:
+        """Kafka's authorizer learns of ACLs some time after they were committed."""
+
+        def described() -> int:
+            found = self.side.ask(filters(DescribeAclsRequest), 3)
+            return sum(len(resource.acls) for resource in found.resources)
+
+        wait_until(lambda: described() == len(self.ids), 20, f"{len(self.ids)} ACLs described")
+
+    def tell(self, message: Any, version: int, user: str | None = None) -> None:
+        answer = self.side.ask(message, version) if user is None else self.side.forward(message, version, user)
+        records = sorted((self._shape(*record) for record in self.side.new_records()), key=json.dumps)
+        self.told.append((type(message).__name__, version, _sorted(to_json(answer, version)), records))
+        if self.is_described:
+            self.wait_until_described()
+
+    def _shape(self, record: Any, version: int) -> Any:
+        tree = to_json(record, version)
+        acl_id = tree.pop("id")
+        if type(record).__name__ == "AccessControlEntryRecord":
+            self.ids[acl_id] = json.dumps(tree)
+            return [type(record).__name__, version, tree]
+        return [type(record).__name__, version, self.ids.pop(acl_id)]
+
+
+def _sorted(tree: dict[str, Any]) -> dict[str, Any]:
+    """With what comes out of hash maps in order."""
+    for result in tree.get("filterResults", ()):
+        result["matchingAcls"].sort(key=json.dumps)
+    for resource in tree.get("resources", ()):
+        resource["acls"].sort(key=json.dumps)
+    if "resources" in tree:
+        tree["resources"].sort(key=json.dumps)
+    return tree
+
+
+def created(life: Life) -> None:
+    """Good ones, known ones, bad ones in any mixture."""
+    life.create()
+    for version in (1, 2, 3):
+        life.create(creation(resource_name=f"v{version}"), version=version)
+    life.create(creation(), creation(), creation(resource_name="v1"), creation(host="10.0.0.1"))
+    for kind in (kind for kind in ResourceType if kind > ResourceType.ANY):
+        life.create(creation(resource_type=kind), creation(resource_type=kind, resource_name="kafka-cluster"))
+    for operation in (each for each in AclOperation if each > AclOperation.ANY):
+        life.create(creation(operation=operation), creation(operation=operation, permission_type=PermissionType.DENY))
+    life.create(
+        creation(resource_name="ord", resource_pattern_type=PatternType.PREFIXED),
+        creation(resource_name="*"),
+        creation(resource_name="*", resource_pattern_type=PatternType.PREFIXED),
+        creation(resource_name=""),
+        creation(resource_type=ResourceType.CLUSTER, resource_name=""),
+        creation(principal="alice"),
+        creation(principal=""),
+        creation(principal=":"),
+        creation(principal="Group:a:b"),
+        creation(host=""),
+        creation(host="no such host"),
+        creation(resource_type=99, resource_name="", principal="x"),
+        creation(resource_type=99),
+        creation(resource_type=-1),
+        creation(resource_pattern_type=99),
+        creation(operation=99),
+        creation(permission_type=99),
+        creation(resource_name="last"),
+    )
+    for broken in (
+        creation(resource_type=ResourceType.ANY),
+        creation(resource_pattern_type=PatternType.ANY),
+        creation(resource_pattern_type=PatternType.MATCH),
+        creation(operation=AclOperation.ANY),
+        creation(permission_type=PermissionType.ANY),
+    ):
+        life.create(creation(resource_name="before"), broken, creation(resource_name=""))
+
+
+def filtered(life: Life, ask: Callable[..., None]) -> None:
+    """Every part of a filter, alone and together."""
+    ask(resource_name_filter="orders", resource_type_filter=ResourceType.GROUP)
+    ask(resource_name_filter="orders", host_filter="10.0.0.1")
+    ask(resource_type_filter=99)
+    ask(pattern_type_filter=99)
+    ask(operation=99)
+    ask(permission_type=99)
+    ask(resource_name_filter="")
+    ask(resource_name_filter="*", pattern_type_filter=PatternType.LITERAL)
+    ask(resource_name_filter="orders-eu", pattern_type_filter=PatternType.MATCH)
+    ask(resource_name_filter="*eu", pattern_type_filter=PatternType.MATCH, operation=AclOperation.WRITE)
+    ask(resource_name_filter="ord", pattern_type_filter=PatternType.PREFIXED)
+    ask(resource_name_filter="v1", pattern_type_filter=PatternType.PREFIXED)
+    ask(pattern_type_filter=PatternType.PREFIXED)
+    ask(principal_filter="Group:a:b")
+    ask(principal_filter="")
+    ask(operation=AclOperation.ALL)
+    ask(permission_type=PermissionType.DENY)
+    ask(resource_type_filter=ResourceType.CLUSTER)
+
+
+def acls(side: Any) -> list[Any]:
+    life = Life(side)
+    created(life)
+    for version in (1, 2, 3):
+        life.describe(version)
+    filtered(life, life.describe)
+    life.delete()
+    life.delete(
+        filters(DeleteAclsFilter, resource_name_filter="v1"),
+        filters(DeleteAclsFilter, resource_name_filter="v1", pattern_type_filter=PatternType.MATCH),
+        filters(DeleteAclsFilter, resource_name_filter="v2"),
+        filters(DeleteAclsFilter, operation=99),
+        filters(DeleteAclsFilter, resource_type_filter=99, operation=99),
+        version=1,
+    )
+    filtered(life, lambda **fields: life.delete(filters(DeleteAclsFilter, **fields)))
+    life.delete(filters(DeleteAclsFilter, resource_name_filter="v3"), version=2)
+    life.describe()
+    life.delete(filters(DeleteAclsFilter))
+    life.describe()
+    return life.told
+
+
+def test_acls_are_made_told_and_removed(on_both: Callable[..., tuple[Any, Any]]) -> None:
+    theirs, ours = on_both(acls, **WITH_AUTHORIZER)
+    assert len(theirs) == len(ours)
+    for their, our in zip(theirs, ours, strict=True):
+        assert their == our
+    assert sum(len(records) for *_, records in theirs) > 80
+
+
+def without_authorizer(side: Any) -> list[Any]:
+    life = Life(side, is_described=False)
+    for version in (1, 2, 3):
+        life.create(creation(), creation(resource_name="", operation=AclOperation.ANY), version=version)
+        life.delete(filters(DeleteAclsFilter), filters(DeleteAclsFilter, operation=99), version=version)
+        life.describe(version)
+        life.tell(CreateAclsRequest(creations=[creation()]), version, "alice")
+        life.tell(DeleteAclsRequest(filters=[filters(DeleteAclsFilter)]), version, "alice")
+    return life.told
+
+
+def test_without_an_authorizer_there_are_no_acls(on_both: Callable[..., tuple[Any, Any]]) -> None:
+    theirs, ours = on_both(without_authorizer)
+    assert theirs == ours
+
+
+UNKNOWN = (
+    CreateAclsRequest(creations=[creation(), creation(resource_type=0)]),
+    CreateAclsRequest(creations=[creation(resource_pattern_type=0)]),
+    CreateAclsRequest(creations=[creation(operation=0)]),
+    CreateAclsRequest(creations=[creation(permission_type=0)]),
+    DeleteAclsRequest(filters=[filters(DeleteAclsFilter), filters(DeleteAclsFilter, operation=0)]),
+    DeleteAclsRequest(filters=[filters(DeleteAclsFilter, pattern_type_filter=0)]),
+    filters(DescribeAclsRequest, resource_type_filter=0),
+    filters(DescribeAclsRequest, permission_type=0),
+)
+
+
+def unknown_elements(side: Any) -> list[Any]:
+    told: list[Any] = []
+    host, port = side.connection.getpeername()[:2]
+    for message in UNKNOWN:
+        data = write_request(message, 3, 1, "tool")
+        told.append(side.envelope(data[4:], "boss", "User", False, b"\x7f\0\0\1").error_code)
+        with socket.create_connection((host, port), timeout=30) as connection:
+            connection.sendall(data)
+            told.append(connection.recv(1 << 16))
+    return told
+
+
+def test_unknown_elements_close_the_connection(on_both: Callable[..., tuple[Any, Any]]) -> None:
+    theirs, ours = on_both(unknown_elements, **WITH_AUTHORIZER)
+    assert theirs == ours
+
+
+def large(side: Any) -> list[Any]:
+    """More than one batch takes, to make and to remove."""
+    told: list[Any] = []
+    side.skip_start()
+    for first, last in ((0, 10_001), (0, 10_000), (10_000, 10_001), (0, 10_001)):
+        creations = [creation(resource_name=f"t-{number}") for number in range(first, last)]
+        creations.append(creation(resource_name=""))
+        answer = side.ask(CreateAclsRequest(creations=creations), 3)
+        told.append({(each.error_code, each.error_message) for each in answer.results})
+        told.append(len(side.new_records()))
+    for name in (None, "t-7", None):
+        mine = filters(DeleteAclsFilter, resource_name_filter=name)
+        answer = side.ask(DeleteAclsRequest(filters=[mine, filters(DeleteAclsFilter, resource_name_filter="t-8")]), 3)
+        told.append([(each.error_code, each.error_message, len(each.matching_acls)) for each in answer.filter_results])
+        told.append(len(side.new_records()))
+    return told
+
+
+def test_what_is_too_much_for_one_batch_is_refused_as_a_whole(on_both: Callable[..., tuple[Any, Any]]) -> None:
+    theirs, ours = on_both(large, **WITH_AUTHORIZER)
+    assert theirs == ours

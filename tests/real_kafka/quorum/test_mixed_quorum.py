@@ -1,0 +1,316 @@
+"""Kafka's own controller in one quorum with ours: the same log, each leads and each follows, voters come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from mockraft import Controller, Quorum
+from mockraft.double.controller import SyncController
+from mockraft.double.quorum import SyncQuorum
+from mockraft.kafka.child_process import free_port
+from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaServer, KafkaTool, random_uuid, wait_until
+from mockraft.server.raft.raft import Raft
+from mockraft.server.raft.states import Role
+from mockraft.server.running import RunningController
+from mockraft.wire import api_keys, client
+from mockraft.wire.connection import write_request
+from mockraft.wire.json_form import to_json
+from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
+from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
+from mockraft.wire.messages.alter_client_quotas_request import EntityData as Entity
+from mockraft.wire.messages.alter_client_quotas_request import EntryData as Entry
+from mockraft.wire.messages.alter_client_quotas_request import OpData as Op
+from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
+from mockraft.wire.messages.alter_configs_request import AlterConfigsResource as ReplacedResource
+from mockraft.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
+from mockraft.wire.messages.alter_partition_request import TopicData as AlteredTopic
+from mockraft.wire.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
+from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
+from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from mockraft.wire.messages.envelope_request import EnvelopeRequest
+from mockraft.wire.messages.incremental_alter_configs_request import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+
+pytestmark = pytest.mark.real_kafka
+
+CreateTopic = Callable[..., None]
+StartBrokers = Callable[..., dict[int, KafkaBroker]]
+
+KAFKA_ID = 4000
+FORWARDABLE = {api_keys.CREATE_TOPICS, api_keys.ELECT_LEADERS, api_keys.UPDATE_FEATURES, api_keys.UNREGISTER_BROKER}
+FORWARDABLE |= {api_keys.ALLOCATE_PRODUCER_IDS, api_keys.DESCRIBE_QUORUM, api_keys.ALTER_CLIENT_QUOTAS}
+FORWARDABLE |= {api_keys.REMOVE_RAFT_VOTER, api_keys.LIST_PARTITION_REASSIGNMENTS}
+
+
+class Mixed:
+    """Two mockraft controllers and Kafka's, voters of one quorum. Only Kafka's starts an election by itself."""
+
+    def __init__(self, ours: dict[int, SyncController], kafka: KafkaController) -> None:
+        self.ours = ours
+        self.kafka = kafka
+        self.processes = [kafka]
+        self.bootstrap = ",".join([each.bootstrap for each in ours.values()] + [kafka.bootstrap])
+
+    def leader(self, node_id: int = 3000) -> int | None:
+        """The leader as one of our nodes knows it."""
+        each = self.ours[node_id]
+        return each.call(lambda: each.running.controller.raft.leader_id)
+
+    def elect(self, node_id: int) -> None:
+        """Let one of ours lead; it stands as a follower whose log is not behind, again where it lost nevertheless."""
+        running = self.ours[node_id].running
+
+        def stands_or_leads() -> bool:
+            if running.controller.epoch < 0 and running.controller.raft.role is Role.FOLLOWER:
+                running.script(Raft.elect)
+            return running.controller.epoch >= 0
+
+        def leads() -> bool:
+            # Whoever stands fetches no more: behind the others it would never win, however often it stood.
+            ends = {each: door.call(log_end, door.running) for each, door in self.ours.items()}
+            return ends[node_id] == max(ends.values()) and self.ours[node_id].call(stands_or_leads)
+
+        wait_until(leads, 60, f"{node_id} to lead")
+
+    def resign(self, node_id: int) -> None:
+        """The leader among ours gives up; Kafka's stands for election then."""
+        self.ours[node_id].call(self.ours[node_id].running.script, Raft.resign)
+        wait_until(lambda: self.leader() == KAFKA_ID, 60, "Kafka's to lead")
+
+    def log(self, node_id: int) -> bytes:
+        """The committed log of one of ours, as bytes."""
+        running = self.ours[node_id].running
+        return self.ours[node_id].call(lambda: running.controller.log.read(0, 1 << 30))
+
+
+def log_end(running: RunningController) -> tuple[int, int]:
+    """The fields that decide which log is behind."""
+    log = running.controller.log
+    return log.last_epoch, log.end_offset
+
+
+@pytest.fixture
+def mixed(tmp_path: Path, watch_processes: Callable[[Any], None]) -> Iterator[Mixed]:
+    cluster_id = random_uuid()
+    kafka = KafkaController(tmp_path / "kafka", cluster_id, node_id=KAFKA_ID)
+    ports = {3000: free_port(), 3001: free_port()}
+    entries = [f"{node_id}@127.0.0.1:{port}:{random_uuid()}" for node_id, port in ports.items()]
+    voters = ",".join([*entries, f"{KAFKA_ID}@{kafka.bootstrap}:{random_uuid()}"])
+    servers = ",".join([*(f"127.0.0.1:{port}" for port in ports.values()), kafka.bootstrap])
+    kafka.properties["controller.quorum.bootstrap.servers"] = servers
+    # A leader that answers late on a busy machine is not one that is gone: nobody stands in the middle of a test.
+    kafka.properties["controller.quorum.fetch.timeout.ms"] = "60000"
+    KafkaServer.format(kafka, "--initial-controllers", voters)
+    with ExitStack() as undo:
+        undo.callback(kafka.kill)
+        ours = {}
+        for node_id, port in ports.items():
+            ours[node_id] = undo.enter_context(
+                Controller.sync(
+                    node_id=node_id,
+                    port=port,
+                    cluster_id=cluster_id,
+                    initial_controllers=voters,
+                    data_dir=tmp_path / str(node_id),
+                )
+            )
+            running = ours[node_id].running
+            ours[node_id].call(lambda running=running: setattr(running.controller.raft, "automatic", False))  # type: ignore[misc]
+        mixed = Mixed(ours, kafka)
+        watch_processes(mixed)
+        kafka.start()
+        kafka.wait_until_running()
+        wait_until(lambda: mixed.leader() is not None, 60, "the first leader")
+        yield mixed
+
+
+def test_kafkas_controller_and_ours_follow_each_other(
+    mixed: Mixed, start_brokers: StartBrokers, create_topic: CreateTopic
+) -> None:
+    (broker,) = start_brokers(mixed.bootstrap, mixed.kafka.cluster_id, 1).values()
+    for number, node_id in enumerate((3000, 3001)):
+        mixed.elect(node_id)
+        create_topic(broker.bootstrap, f"ours-{number}")
+        mixed.resign(node_id)
+        create_topic(broker.bootstrap, f"kafkas-{number}")
+    every = {"ours-0", "kafkas-0", "ours-1", "kafkas-1"}
+    for each in mixed.ours.values():
+        image = each.running.controller
+        wait_until(lambda c=image: set(c.image.topics.by_name) >= every, 60, "every topic")  # type: ignore[misc]
+        controllers = each.call(lambda c=image: set(c.image.cluster.controllers))  # type: ignore[misc]
+        assert controllers == {3000, 3001, KAFKA_ID}
+    assert set(AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics) >= every
+    assert broker.whole_log.count("Successfully registered broker") == 1
+    (segment,) = (Path(mixed.kafka.properties["log.dirs"]) / "__cluster_metadata-0").glob("*.log")
+    theirs = segment.read_bytes().rstrip(b"\0")
+    wait_until(lambda: len(mixed.log(3000)) >= len(theirs), 60, "what Kafka's controller has")
+    assert mixed.log(3000)[: len(theirs)] == theirs, "one history, byte for byte"
+    assert mixed.kafka.running
+
+
+def describe(servers: str) -> tuple[int, set[int], set[int]]:
+    """Leader, voters and observers, as kafka-metadata-quorum says them."""
+    told = KafkaTool("kafka-metadata-quorum").run("--bootstrap-controller", servers, "describe", "--status")
+    status = dict(re.findall(r"^(\w+):\s+(.*?)\s*$", told, re.M))
+    ids = [set(map(int, re.findall(r'"id": (\d+)', status[part]))) for part in ("CurrentVoters", "CurrentObservers")]
+    return int(status["LeaderId"]), ids[0], ids[1]
+
+
+@pytest.fixture
+def quorum() -> Iterator[SyncQuorum]:
+    with Quorum.sync(2) as quorum:
+        yield quorum
+
+
+def test_kafkas_tool_adds_kafkas_controller_and_removes_ours(quorum: SyncQuorum, tmp_path: Path) -> None:
+    kafka = KafkaController(tmp_path / "kafka", quorum.cluster_id, node_id=KAFKA_ID)
+    kafka.properties["controller.quorum.bootstrap.servers"] = quorum.bootstrap
+    KafkaServer.format(kafka, "--no-initial-controllers")
+    kafka.start()
+    try:
+        # A leader asks a voter-to-be which versions it has: its listener has to be there.
+        kafka.wait_until_running()
+        wait_until(lambda: describe(quorum.bootstrap)[2] == {KAFKA_ID}, 30, "Kafka's controller as an observer")
+        properties = str(kafka.directory / "server.properties")
+        tool = KafkaTool("kafka-metadata-quorum")
+        told = tool.run("--command-config", properties, "--bootstrap-controller", quorum.bootstrap, "add-controller")
+        assert f"Added controller {KAFKA_ID}" in told
+        assert describe(quorum.bootstrap)[1:] == ({3000, 3001, KAFKA_ID}, set())
+
+        gone = quorum.active
+        assert gone is not None
+        described = KafkaTool("kafka-metadata-quorum").run(
+            "--bootstrap-controller", quorum.bootstrap, "describe", "--replication"
+        )
+        found = re.search(rf"^{gone}\s+(\S+)", described, re.M)
+        assert found is not None
+        options = ("--controller-id", str(gone), "--controller-directory-id", found[1])
+        told = tool.run("--bootstrap-controller", quorum.bootstrap, "remove-controller", *options)
+        assert re.search(rf"Removed +KRaft controller {gone} ", told)
+        leader, voters, _ = wait_until(lambda: _elsewhere(quorum.bootstrap, gone), 30, "another leader")
+        assert voters == {3000, 3001, KAFKA_ID} - {gone}
+        assert leader in voters
+    finally:
+        kafka.kill()
+
+
+def _elsewhere(servers: str, gone: int) -> tuple[int, set[int], set[int]] | None:
+    found = describe(servers)
+    return found if found[0] != gone else None
+
+
+TOPIC_ID = (1 << 100).to_bytes(16, "big")
+ANONYMOUS = b"\0\0\x05User\x0aANONYMOUS\0\0"
+
+
+def operations() -> list[Any]:
+    """One request of each kind that changes something or says what only the active controller knows."""
+    resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=[])
+    replaced = ReplacedResource(resource_type=2, resource_name="t", configs=[])
+    in_topic = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[1])])
+    entity = Entry(entity=[Entity(entity_type="user", entity_name="u")], ops=[Op(key="producer_byte_rate", value=1.0)])
+    return [
+        CreateTopicsRequest(topics=[CreatableTopic(name="t"), CreatableTopic(name="u")], timeout_ms=5000),
+        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3)], timeout_ms=5000),
+        IncrementalAlterConfigsRequest(resources=[resource]),
+        AlterConfigsRequest(resources=[replaced]),
+        ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="t", partitions=[0])], timeout_ms=5000),
+        AlterPartitionReassignmentsRequest(topics=[in_topic], timeout_ms=5000),
+        ListPartitionReassignmentsRequest(topics=None, timeout_ms=5000),
+        AlterClientQuotasRequest(entries=[entity]),
+        AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="u", mechanism=1)]),
+        UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="metadata.version", max_version_level=30)]),
+        UnregisterBrokerRequest(broker_id=7),
+        AllocateProducerIdsRequest(broker_id=7),
+        BrokerRegistrationRequest(broker_id=7, cluster_id="other"),
+        BrokerHeartbeatRequest(broker_id=7),
+        AlterPartitionRequest(broker_id=7, topics=[AlteredTopic(topic_id=TOPIC_ID)]),
+        AssignReplicasToDirsRequest(broker_id=7),
+        ControllerRegistrationRequest(controller_id=7),
+        DescribeQuorumRequest(
+            topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
+        ),
+        RemoveRaftVoterRequest(voter_id=3000, voter_directory_id=TOPIC_ID),
+        AddRaftVoterRequest(
+            voter_id=7, voter_directory_id=TOPIC_ID, listeners=[Listener(name="CONTROLLER", host="h", port=1)]
+        ),
+        DescribeClusterRequest(endpoint_type=2),
+    ]
+
+
+def forwarded(request: Any) -> EnvelopeRequest:
+    """The request as a broker forwards it."""
+    data = write_request(request, request.max_version, 77, "client")[4:]
+    return EnvelopeRequest(request_data=data, request_principal=ANONYMOUS, client_host_address=b"\x7f\0\0\1")
+
+
+def asked(bootstrap: str, requests: list[Any]) -> list[Any]:
+    """A controller's answer to each request as JSON, each on its own connection."""
+
+    async def ask(request: Any) -> Any:
+        host, _, port = bootstrap.rpartition(":")
+        connection = await client.connect(host, int(port), client_id="test")
+        try:
+            version = connection.version_for(request)
+            answer = to_json(await connection.send(request, version=version), version)
+            if request.api_key == api_keys.DESCRIBE_CLUSTER:
+                answer["brokers"].sort(key=lambda node: node["brokerId"])
+            return answer
+        except client.DisconnectedError:
+            return "closed"
+        finally:
+            await connection.close()
+
+    async def ask_all() -> list[Any]:
+        return [await ask(request) for request in requests]
+
+    return asyncio.run(ask_all())
+
+
+def knows_everybody(bootstrap: str) -> bool:
+    """Return True if a controller knows that 3000 leads, and knows every controller's registration."""
+    (told,) = asked(bootstrap, [DescribeClusterRequest(endpoint_type=2)])
+    registered = {each["brokerId"] for each in told["brokers"]}
+    return bool(told["controllerId"] == 3000 and registered == {3000, 3001, KAFKA_ID})
+
+
+def test_standbys_refuse_what_only_the_active_one_does_as_kafkas_standby_does(mixed: Mixed) -> None:
+    mixed.elect(3000)
+    standbys = (mixed.kafka.bootstrap, mixed.ours[3001].bootstrap)
+    for standby in standbys:
+        wait_until(partial(knows_everybody, standby), 60, f"{standby} to know the leader and every controller")
+    requests = [*operations(), *(forwarded(request) for request in operations() if request.api_key in FORWARDABLE)]
+    theirs, ours = (asked(standby, requests) for standby in standbys)
+    names = [type(request).__name__ for request in requests]
+    differing = [(name, our, their) for name, our, their in zip(names, ours, theirs, strict=True) if our != their]
+    assert differing == []

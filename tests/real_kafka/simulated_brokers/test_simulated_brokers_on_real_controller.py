@@ -1,0 +1,294 @@
+"""Simulated brokers on Kafka's own 4.3.1 controller, and the same story told by mockraft's."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from mockraft import Controller, SimulatedBroker
+from mockraft.brokers.fleet import fetch_cluster_id, start_brokers
+from mockraft.brokers.lifecycle import BrokerState, End, Event, HeartbeatAnswered
+from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, random_uuid, wait_until
+from mockraft.wire import client
+from mockraft.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+from mockraft.wire.uuids import text_of
+
+pytestmark = pytest.mark.real_kafka
+
+SESSION_TIMEOUT_MS = 5_000
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaController]:
+    """Kafka's controller, alone."""
+    properties = {"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
+    controller = KafkaController(tmp_path_factory.mktemp("controller"), random_uuid(), properties=properties)
+    controller.format()
+    try:
+        controller.start()
+        controller.wait_until_running()
+        yield controller
+    finally:
+        controller.kill()
+
+
+async def until(condition: Callable[[], Any], timeout_s: float = 20) -> Any:
+    async with asyncio.timeout(timeout_s):
+        while not (found := condition()):
+            await asyncio.sleep(0.01)
+    return found
+
+
+def joining(controller: Any, broker_id: int, dirs: int = 2, **options: Any) -> SimulatedBroker:
+    paths = tuple(f"/simulated/{n}" for n in range(dirs))
+    kind = options.pop("kind", SimulatedBroker)
+    broker: SimulatedBroker = kind.joining(
+        controller.bootstrap, controller.cluster_id, broker_id, log_dir_paths=paths, **options
+    )
+    return broker
+
+
+async def create_topic(bootstrap: str, name: str, brokers: list[int], partitions: int = 4) -> bytes:
+    """Create a topic with its replicas on these brokers, the first of them preferred."""
+    host, port = bootstrap.rsplit(":", 1)
+    assignments = [CreatableReplicaAssignment(partition_index=n, broker_ids=brokers) for n in range(partitions)]
+    topic = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=assignments)
+    connection = await client.connect(host, int(port), client_id="test")
+    try:
+        response = await connection.send(CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
+    finally:
+        await connection.close()
+    assert response.topics[0].error_code == 0, response
+    return bytes(response.topics[0].topic_id)
+
+
+async def cluster_id_of(host: str, port: int) -> str:
+    """Kafka's controller refuses DescribeCluster (UNSUPPORTED_VERSION) until it has applied its metadata.version."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                return await fetch_cluster_id((host, port))
+            except LookupError:
+                await asyncio.sleep(0.05)
+
+
+async def verify_three_observers(controller: Any, first_id: int) -> None:
+    """Three brokers come and go, and kafka-metadata-quorum shows them as what they are."""
+    host, port = controller.bootstrap.rsplit(":", 1)
+    assert await cluster_id_of(host, int(port)) == controller.cluster_id
+    fleet = await start_brokers([(host, int(port))], controller.cluster_id, 3, first_id=first_id, racks=("a", "b", "c"))
+    await fleet.wait_until(BrokerState.RUNNING)
+    describe = ("--bootstrap-controller", controller.bootstrap, "describe", "--replication")
+    try:
+        table = await asyncio.to_thread(KafkaTool("kafka-metadata-quorum").run, *describe)
+    finally:
+        await fleet.shut_down()
+    rows = {row[0]: row for row in map(str.split, table.splitlines()) if row}
+    for broker in fleet.brokers:
+        row = rows[str(broker.config.broker_id)]
+        assert row[-1] == "Observer"
+        assert row[1] == text_of(broker.config.metadata_directory_id)
+        assert int(row[3]) <= 2, f"it lags: {table}"
+        assert broker.view.metadata_version == 30
+        assert broker.view.registration is not None
+        assert broker.view.registration.incarnation_id == broker.config.incarnation_id
+        assert broker.end is End.GRANTED
+        assert not broker.refusals
+
+
+async def test_kafkas_controller_unfences_them_and_its_tool_shows_them_as_observers(kafka: KafkaController) -> None:
+    await verify_three_observers(kafka, 11)
+
+
+async def test_kafkas_tool_shows_them_on_mockraft_too() -> None:
+    async with Controller() as controller:
+        await verify_three_observers(controller, 11)
+
+
+async def test_starts_from_a_snapshot_of_kafkas(tmp_path: Path) -> None:
+    properties = {"metadata.log.max.record.bytes.between.snapshots": "200"}
+    controller = KafkaController(tmp_path, random_uuid(), properties=properties)
+    await asyncio.to_thread(controller.format)
+    try:
+        controller.start()
+        await asyncio.to_thread(controller.wait_until_running)
+        async with joining(controller, 1) as first:
+            await first.wait_until(BrokerState.RUNNING)
+            await create_topic(controller.bootstrap, "orders", [1], partitions=20)
+            snapshots = tmp_path / "log" / "__cluster_metadata-0"
+            await until(
+                lambda: [f for f in snapshots.glob("*.checkpoint") if int(f.name[:20]) > first.life.broker_epoch]
+            )
+            async with joining(controller, 2, kind=Asking) as second:
+                assert isinstance(second, Asking)
+                await second.wait_until(BrokerState.RUNNING)
+                await until(lambda: second.view.topics == first.view.topics)
+                assert "FetchSnapshotRequest" in second.asked
+                assert second.view.features == first.view.features
+                assert second.observer.voters == first.observer.voters
+    finally:
+        controller.kill()
+
+
+async def test_its_replicas_get_their_directories_and_a_failed_one_its_consequences(kafka: KafkaController) -> None:
+    async with joining(kafka, 21) as broker, joining(kafka, 22, dirs=1) as other:
+        await asyncio.gather(broker.wait_until(BrokerState.RUNNING), other.wait_until(BrokerState.RUNNING))
+        topic_id = await create_topic(kafka.bootstrap, "orders", [21, 22])
+        view = broker.view
+        await until(lambda: len(broker.directories.placed) == 4 and not broker.directories.assignments.queued)
+        await until(
+            lambda: {key: replica.directory for key, replica in view.replicas.items()} == broker.directories.placed
+        )
+        failed = broker.config.log_dirs[0].directory_id
+        broker.fail_log_dir(failed)
+        await until(lambda: view.registration and failed not in view.registration.log_dirs)
+        hit = {key for key, directory in broker.directories.placed.items() if directory == failed}
+        assert len(hit) == 2
+        for key in ((topic_id, n) for n in range(4)):
+            replica = view.replicas[key]
+            assert (replica.leader, replica.isr) == ((22, (22,)) if key in hit else (21, (21, 22)))
+        assert broker.life.offline_dirs == {failed: True}
+
+
+async def test_a_killed_broker_can_come_back_when_its_session_is_over(kafka: KafkaController) -> None:
+    first = joining(kafka, 31, heartbeat_interval_ms=200)
+    first.start()
+    await first.wait_until(BrokerState.RUNNING)
+    await first.kill()
+    async with joining(kafka, 31, heartbeat_interval_ms=200) as second:
+        await second.wait_until(BrokerState.RUNNING)
+        assert second.refusals["DUPLICATE_BROKER_REGISTRATION"] > 0
+        assert second.life.broker_epoch > first.life.broker_epoch
+
+
+async def test_it_outlives_a_restart_of_the_controller(tmp_path: Path) -> None:
+    controller = KafkaController(tmp_path, random_uuid())
+    await asyncio.to_thread(controller.format)
+    try:
+        controller.start()
+        await asyncio.to_thread(controller.wait_until_running)
+        async with joining(controller, 1, heartbeat_interval_ms=200) as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+            broker_epoch, epoch = broker.life.broker_epoch, broker.observer.epoch
+            await asyncio.to_thread(controller.stop)
+            controller.start()
+            await asyncio.to_thread(controller.wait_until_running)
+            heartbeats = broker.heartbeats
+            await until(lambda: broker.observer.epoch > epoch and broker.heartbeats > heartbeats + 2)
+            assert (broker.state, broker.life.broker_epoch) == (BrokerState.RUNNING, broker_epoch)
+        assert broker.end is End.GRANTED
+    finally:
+        controller.kill()
+
+
+async def test_a_real_broker_and_a_simulated_one_tell_the_same_of_each_other(
+    kafka: KafkaController, tmp_path: Path
+) -> None:
+    real = KafkaBroker(1, tmp_path, kafka.cluster_id, kafka.bootstrap)
+    await asyncio.to_thread(real.format)
+    try:
+        real.start()
+        async with joining(kafka, 41, rack="simulated") as broker:
+            await broker.wait_until(BrokerState.RUNNING)
+            await asyncio.to_thread(real.wait_until_running)
+
+            def seen(bootstrap: str) -> dict[int, tuple[str, int, str | None]]:
+                admin = AdminClient({"bootstrap.servers": bootstrap})
+                nodes = admin.describe_cluster(request_timeout=10).result().nodes
+                return {node.id: (node.host, node.port, node.rack) for node in nodes}
+
+            def observers(bootstrap: str) -> dict[str, tuple[str, str, bool]]:
+                described = ("--bootstrap-server", bootstrap, "describe", "--replication")
+                rows = KafkaTool("kafka-metadata-quorum").run(*described).splitlines()[1:]
+                told = list(filter(None, map(str.split, rows)))
+                # Node, directory, status; the lag is of records, and one that follows is a few behind.
+                return {row[0]: (row[1], row[-1], int(row[3]) <= 5) for row in told if row[-1] == "Observer"}
+
+            # Which of its records a broker has applied when it says that it runs is its own affair.
+            ours, theirs = broker.bootstrap_servers, real.bootstrap
+
+            def both() -> Any:
+                return {1, 41} <= set(found := seen(theirs)) and found
+
+            nodes = await asyncio.to_thread(wait_until, both, 60, "both")
+            listener = broker.config.listeners[0]
+            assert nodes[41] == (listener.host, listener.port, "simulated")
+            assert await asyncio.to_thread(seen, ours) == nodes
+
+            by_theirs = await asyncio.to_thread(observers, theirs)
+            assert await asyncio.to_thread(observers, ours) == by_theirs
+            assert by_theirs["41"] == (text_of(broker.config.metadata_directory_id), "Observer", True)
+            assert by_theirs["1"][1:] == ("Observer", True)
+        await asyncio.to_thread(real.stop)
+    finally:
+        real.kill()
+
+
+class Asking(SimulatedBroker):
+    """Remembers what it asked the leader for."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.asked: list[str] = []
+        request = self.observer.request
+
+        def remembered() -> Any:
+            made = request()
+            self.asked.append(type(made).__name__)
+            return made
+
+        self.observer.request = remembered  # type: ignore[method-assign]
+
+
+class Storyteller(SimulatedBroker):
+    """Remembers what happened to it."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.story: list[str] = []
+
+    def happen(self, event: Event) -> None:
+        told = type(event).__name__
+        if isinstance(event, HeartbeatAnswered):
+            told = f"{'caught up' if event.is_caught_up else 'behind'}, {'fenced' if event.is_fenced else 'unfenced'}"
+            told += ", may go" if event.should_shut_down else ""
+        # What depends on how fast the controller answers is left out.
+        if told not in ("Due", "ReadyToUnfence", "behind, fenced"):
+            self.story.append(told)
+        super().happen(event)
+
+
+async def story(controller: Any) -> list[str]:
+    """A whole life: start, a topic, a failed directory, shutdown; repeated answers are told once."""
+    async with joining(controller, 52, dirs=1) as other:
+        await other.wait_until(BrokerState.RUNNING)
+        broker = joining(controller, 51, kind=Storyteller)
+        assert isinstance(broker, Storyteller)
+        broker.start()
+        await broker.wait_until(BrokerState.RUNNING)
+        broker.story.append("(a topic)")
+        await create_topic(controller.bootstrap, "story", [51, 52])
+        await until(lambda: len(broker.directories.placed) == 4 and not broker.directories.assignments.queued)
+        broker.fail_log_dir(broker.config.log_dirs[0].directory_id)
+        await until(lambda: all(broker.life.offline_dirs.values()))
+        await broker.shut_down()
+        assert broker.end is End.GRANTED
+        return [told for told, _ in itertools.groupby(broker.story)]
+
+
+async def test_both_controllers_tell_the_same_story(kafka: KafkaController) -> None:
+    async with Controller(session_timeout_ms=SESSION_TIMEOUT_MS) as ours:
+        of_mockraft = await story(ours)
+    of_kafka = await story(kafka)
+    assert of_mockraft == of_kafka
+    assert of_kafka[0] == "Started"
+    assert of_kafka[-1] == "caught up, fenced, may go"

@@ -1,0 +1,115 @@
+"""Kafka's tools that look at a cluster as a whole: its brokers, their folders, groups and telemetry."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from mockraft.kafka.cluster import KafkaCluster
+from mockraft.kafka.processes import KafkaProcessError, KafkaTool, wait_until
+
+pytestmark = pytest.mark.real_kafka
+
+TELEMETRY = {"GetTelemetrySubscriptions", "PushTelemetry"}
+"""APIs that a broker serves only with a telemetry plugin."""
+
+
+@pytest.fixture(scope="module")
+def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
+    for_share_groups = ("replication.factor", "min.isr", "num.partitions")
+    properties = {f"share.coordinator.state.topic.{key}": "1" for key in for_share_groups}
+    return start_cluster(session_timeout_ms=3000, broker_properties=properties)
+
+
+@pytest.fixture
+def run(cluster: KafkaCluster) -> Callable[..., str]:
+    """`run(tool, *arguments)`: what the tool printed."""
+
+    def run_tool(name: str, *arguments: str) -> str:
+        return KafkaTool(name).run(*arguments, "--bootstrap-server", cluster.bootstrap_servers)
+
+    return run_tool
+
+
+def states(printed: str) -> dict[int, str]:
+    """Broker → fenced or unfenced, as kafka-cluster list-endpoints prints them."""
+    return {int(node): state for node, state in re.findall(r"^(\d+) .* (\w+) +broker", printed, re.MULTILINE)}
+
+
+def test_kafka_log_dirs_shows_each_replica_in_one_of_two_folders(
+    cluster: KafkaCluster, run: Callable[..., str], create_topic: Callable[..., None]
+) -> None:
+    create_topic(cluster.bootstrap_servers, "placed", partitions=4, replicas=3)
+    printed = run("kafka-log-dirs", "--describe", "--topic-list", "placed")
+    told = json.loads(printed.splitlines()[-1])
+    for broker in told["brokers"]:
+        folders = {each["logDir"]: each for each in broker["logDirs"]}
+        assert set(folders) == {str(path) for path in cluster.brokers[broker["broker"]].log_dirs}
+        assert all(each["error"] is None for each in folders.values())
+        found = [replica["partition"] for each in folders.values() for replica in each["partitions"]]
+        assert sorted(found) == [f"placed-{number}" for number in range(4)]
+    assert len(told["brokers"]) == 3
+
+
+def test_kafka_broker_api_versions_finds_every_forwarded_api_usable(
+    cluster: KafkaCluster, run: Callable[..., str], create_topic: Callable[..., None]
+) -> None:
+    """Once a broker has forwarded anything, it offers clients only what its controller offers too."""
+    create_topic(cluster.bootstrap_servers, "forwarded")
+    printed = run("kafka-broker-api-versions")
+    assert sorted(re.findall(r"\(id: (\d+) ", printed)) == ["1", "2", "3"]
+    unusable = set(re.findall(r"\t(\w+)\(\d+\): UNSUPPORTED", printed))
+    assert unusable == TELEMETRY
+
+
+def test_kafka_client_metrics_adds_and_removes_a_subscription(run: Callable[..., str]) -> None:
+    metrics = ("--metrics", "org.apache.kafka.producer.", "--interval", "1000", "--match", "client_id=app.*")
+    run("kafka-client-metrics", "--alter", "--name", "watched", *metrics)
+
+    def described() -> str:
+        return run("kafka-client-metrics", "--describe", "--name", "watched")
+
+    wait_until(lambda: "interval.ms=1000" in described(), 10, "the subscription, as brokers see it")
+    assert {"match=client_id=app.*", "metrics=org.apache.kafka.producer."} <= set(described().split())
+    run("kafka-client-metrics", "--delete", "--name", "watched")
+    wait_until(lambda: "watched" not in run("kafka-client-metrics", "--list"), 10, "the subscription gone")
+
+
+def test_a_share_group_reads_and_kafkas_group_tools_see_it(
+    cluster: KafkaCluster, run: Callable[..., str], create_topic: Callable[..., None], produce: Callable[..., list[str]]
+) -> None:
+    """share.version 1, the state topic that brokers create by themselves, and a group's config."""
+    create_topic(cluster.bootstrap_servers, "shared", replicas=3)
+    produce(cluster.bootstrap_servers, "shared", ["one", "two"])
+    of_group = (
+        "--entity-type",
+        "groups",
+        "--entity-name",
+        "sharers",
+        "--add-config",
+        "share.auto.offset.reset=earliest",
+    )
+    run("kafka-configs", "--alter", *of_group)
+    read = run("kafka-console-share-consumer", "--topic", "shared", "--group", "sharers", "--max-messages", "2")
+    assert sorted(read.split()) == ["one", "two"]
+    assert re.search(r"^sharers +Share +share", run("kafka-groups", "--list"), re.MULTILINE)
+    described = run("kafka-share-groups", "--describe", "--group", "sharers")
+    assert re.search(r"^sharers +shared +0 ", described, re.MULTILINE)
+
+
+def test_kafka_cluster_unregisters_a_broker_that_is_gone(cluster: KafkaCluster, run: Callable[..., str]) -> None:
+    def listed() -> dict[int, str]:
+        return states(run("kafka-cluster", "list-endpoints", "--include-fenced-brokers"))
+
+    assert listed() == dict.fromkeys((1, 2, 3), "unfenced")
+    cluster.brokers[3].kill()
+    wait_until(lambda: listed() == {1: "unfenced", 2: "unfenced", 3: "fenced"}, 20, "broker 3 fenced")
+    assert run("kafka-cluster", "unregister", "--id", "3").strip() == "Broker 3 is no longer registered."
+    wait_until(lambda: listed() == dict.fromkeys((1, 2), "unfenced"), 10, "broker 3 unregistered")
+    by_controller = ("--bootstrap-controller", cluster.controller.bootstrap)
+    with pytest.raises(KafkaProcessError, match="Broker ID 3 is not currently registered"):
+        KafkaTool("kafka-cluster").run("unregister", *by_controller, "--id", "3")
+    cluster.brokers[3].start()
+    wait_until(lambda: listed() == dict.fromkeys((1, 2, 3), "unfenced"), 30, "broker 3 registered anew")

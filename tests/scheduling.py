@@ -1,0 +1,54 @@
+"""Distribution of tests over workers: one worker makes what is expensive for all, and long groups start first.
+
+xdist's own `--dist loadgroup` reads `Item._nodeid`, which pytest 9.2 no longer has: every test is on its own there.
+"""
+
+from typing import Any
+
+from xdist.scheduler import LoadScopeScheduling
+
+GROUPS = {
+    "tests/containers/": "containers",
+    "tests/spark/test_cluster.py": "spark processes",
+    "tests/spark/test_quiet_start.py": "spark processes",
+    "tests/spark/": "spark",
+    "tests/examples/test_go_example.py": "go",
+    "tests/examples/test_junit_example.py": "junit",
+    "tests/admin_page/": "browser",
+    "tests/spark_replay/report/test_in_a_browser.py": "browser",
+}
+"""Tests below a path share an image, a session, a build or a browser. The first path that fits counts."""
+
+FIRST = (
+    "containers",
+    "spark",
+    "browser",
+    "tests/real_kafka/test_conformance.py",
+    "tests/real_kafka/test_failures.py",
+    "tests/real_kafka/simulated_brokers/test_simulated_replicas.py",
+    "tests/real_kafka/presets/test_presets.py",
+    "tests/real_kafka/disks/test_log_dirs_parity.py",
+    "tests/real_kafka/presets/test_presets_shutdown.py",
+    "tests/real_kafka/disks/test_replica_logs.py",
+    "tests/real_kafka/disks/test_moves_taken_over.py",
+    "tests/spark/test_howto_from_tcpdump_to_report.py",
+)
+"""Groups that take longest: a worker that gets one of them last keeps the others waiting."""
+
+
+class GroupScheduling(LoadScopeScheduling):
+    """Give each group to one worker; a file is a group unless `GROUPS` names a larger one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return next((group for start, group in GROUPS.items() if path.startswith(start)), path)
+
+    def _assign_work_unit(self, node: Any) -> None:
+        first = min(self.workqueue, key=lambda scope: FIRST.index(scope) if scope in FIRST else len(FIRST))
+        self.workqueue.move_to_end(first, last=False)
+        super()._assign_work_unit(node)
+
+
+def scheduler(config: Any, log: Any) -> GroupScheduling | None:
+    """Return the scheduler of `--dist loadgroup`; None leaves the choice to xdist."""
+    return GroupScheduling(config, log) if config.getvalue("dist") == "loadgroup" else None

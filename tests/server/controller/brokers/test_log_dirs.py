@@ -1,0 +1,140 @@
+"""Failed and cordoned directories, as heartbeats tell them."""
+
+from typing import Any
+
+import pytest
+from mockraft.wire import records
+
+
+def uuid(number: int, top: int = 0x10) -> bytes:
+    return bytes([top]) + bytes(14) + bytes([number])
+
+
+A, B, C = uuid(1), uuid(2), uuid(3)
+HIGH = uuid(1, 0xF0)
+
+
+def written(cluster: Any) -> list[tuple[str, int]]:
+    return [(records.TYPES[record.api_key], version) for record, version in cluster.written()]
+
+
+@pytest.fixture
+def two_dirs(cluster: Any) -> Any:
+    """Broker 1 has directories A and B, broker 2 has C; t-0 of 1 and 2 lies in A, t-1 in B, both led by 1."""
+    cluster.start(1, log_dirs=[A, B])
+    cluster.start(2, log_dirs=[C])
+    cluster.topic_id = cluster.create_topic("t", [1, 2], directories=[A, C])
+    cluster.other_id = cluster.create_topic("u", [1, 2], directories=[B, C])
+    return cluster
+
+
+def test_leaders_in_a_failed_directory_move_and_the_registration_comes_last(two_dirs: Any) -> None:
+    response = two_dirs.heartbeat(1, offline_log_dirs=[A])
+    assert response.is_fenced is False
+    assert written(two_dirs) == [("PartitionChangeRecord", 2), ("BrokerRegistrationChangeRecord", 2)]
+    assert two_dirs.written()[-1].record.log_dirs == [B]
+    hit, spared = two_dirs.partition(two_dirs.topic_id), two_dirs.partition(two_dirs.other_id)
+    assert (hit.leader, hit.isr, hit.directories) == (2, (2,), (A, C))
+    assert (spared.leader, spared.isr) == (1, (1, 2))
+
+
+def test_saying_it_again_writes_nothing(two_dirs: Any) -> None:
+    two_dirs.heartbeat(1, offline_log_dirs=[A])
+    two_dirs.heartbeat(1, offline_log_dirs=[A])
+    assert two_dirs.written() == []
+
+
+def test_unknown_directories_are_ignored(two_dirs: Any) -> None:
+    assert two_dirs.heartbeat(1, offline_log_dirs=[C, uuid(99)]).error_code == 0
+    assert two_dirs.written() == []
+
+
+def test_a_follower_in_a_failed_directory_leaves_the_isr_and_the_leader_stays(two_dirs: Any) -> None:
+    topic_id = two_dirs.create_topic("v", [2, 1], directories=[C, A])
+    two_dirs.heartbeat(1, offline_log_dirs=[A])
+    partition = two_dirs.partition(topic_id)
+    assert (partition.leader, partition.isr, partition.leader_epoch) == (2, (2,), 0)
+
+
+def test_the_new_leader_is_the_first_replica_that_is_in_sync_whatever_the_order_of_the_isr(two_dirs: Any) -> None:
+    """KIP-18's rule: the first of the assigned replicas that is in the new ISR; those assigned stay."""
+    two_dirs.start(3, log_dirs=[uuid(4)])
+    topic_id = two_dirs.create_topic("v", [1, 2, 3], isr=[3, 2, 1], directories=[A, C, uuid(4)])
+    two_dirs.heartbeat(1, offline_log_dirs=[A])
+    partition = two_dirs.partition(topic_id)
+    assert (partition.leader, partition.isr, partition.replicas) == (2, (3, 2), (1, 2, 3))
+
+
+def test_replacing_a_registration_keeps_replicas_of_missing_directories(two_dirs: Any) -> None:
+    before = two_dirs.partition(two_dirs.topic_id)
+    two_dirs.register(1, log_dirs=[B])
+    assert two_dirs.partition(two_dirs.topic_id) == before
+    assert two_dirs.broker(1).has_online_dir(A) is False
+
+
+def test_replacing_a_registration_clears_cordoned_directories(two_dirs: Any) -> None:
+    two_dirs.heartbeat(1, cordoned_log_dirs=[A, B])
+    assert two_dirs.broker(1).has_uncordoned_log_dirs is False
+    two_dirs.register(1, log_dirs=[A, B])
+    assert two_dirs.broker(1).cordoned_log_dirs is None
+
+
+def test_failed_directories_are_handled_in_javas_order(cluster: Any) -> None:
+    cluster.start(1, log_dirs=[A, HIGH, B])
+    in_a = cluster.create_topic("t", [1], directories=[A])
+    in_high = cluster.create_topic("u", [1], directories=[HIGH])
+    cluster.heartbeat(1, offline_log_dirs=[A, HIGH])
+    changed = [getattr(record, "topic_id", None) for record, _ in cluster.written()]
+    assert changed == [in_high, in_a, None]
+    assert cluster.broker(1).log_dirs == (B,)
+
+
+def test_the_partition_without_another_replica_keeps_its_broker_eligible_but_leaderless(two_dirs: Any) -> None:
+    topic_id = two_dirs.create_topic("alone", [1], directories=[A])
+    two_dirs.heartbeat(1, offline_log_dirs=[A])
+    partition = two_dirs.partition(topic_id)
+    assert (partition.leader, partition.isr, partition.elr) == (-1, (), (1,))
+
+
+def test_a_replica_whose_directory_failed_is_not_elected_when_its_broker_is_alive(two_dirs: Any) -> None:
+    two_dirs.heartbeat(1, offline_log_dirs=[A])
+    two_dirs.fence(2)
+    partition = two_dirs.partition(two_dirs.topic_id)
+    assert (partition.leader, partition.elr) == (-1, (2,))
+
+
+def test_when_all_directories_failed_the_record_says_so_at_every_heartbeat(two_dirs: Any) -> None:
+    for _ in range(2):
+        two_dirs.heartbeat(2, offline_log_dirs=[C])
+        assert two_dirs.written()[-1].record.log_dirs == []
+    assert two_dirs.broker(2).log_dirs == (C,)
+
+
+@pytest.mark.parametrize(
+    ("told", "recorded"),
+    [
+        ([None], []),
+        ([[]], [[]]),
+        ([[], []], [[]]),
+        ([[A], None, [A]], [[A]]),
+        ([[A, B], [B, A], [A, B, A]], [[A, B]]),
+        ([[A], [A, B], []], [[A], [A, B], []]),
+        ([[A, A]], [[A, A]]),
+        ([[uuid(99)]], [[uuid(99)]]),
+    ],
+)
+def test_cordoned_directories_are_written_when_the_set_changes(
+    cluster: Any, told: list[list[bytes] | None], recorded: list[list[bytes]]
+) -> None:
+    cluster.start(1, log_dirs=[A, B])
+    found = []
+    for cordoned in told:
+        cluster.heartbeat(1, cordoned_log_dirs=cordoned)
+        found += [(version, record.cordoned_log_dirs) for record, version in cluster.written()]
+    assert found == [(3, cordoned) for cordoned in recorded]
+
+
+def test_a_fenced_broker_cordons_too(cluster: Any) -> None:
+    cluster.register(1, log_dirs=[A, B])
+    cluster.heartbeat(1, want_fence=True, cordoned_log_dirs=[A, B])
+    assert cluster.broker(1).has_uncordoned_log_dirs is False

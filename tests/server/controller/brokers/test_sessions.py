@@ -1,0 +1,104 @@
+from typing import Any
+
+from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
+from mockraft.server.controller.brokers.sessions import Session, Sessions
+
+
+def test_an_unknown_broker_has_no_session() -> None:
+    assert not Sessions(9000).is_valid(1, 5, 100)
+
+
+def test_a_session_lasts_the_timeout_and_not_a_millisecond_longer() -> None:
+    sessions = Sessions(9000)
+    sessions.touch(1, 5, 100)
+    assert sessions.is_valid(1, 5, 9100)
+    assert not sessions.is_valid(1, 5, 9101)
+
+
+def test_a_session_belongs_to_one_epoch() -> None:
+    sessions = Sessions(9000)
+    sessions.touch(1, 5, 100)
+    assert not sessions.is_valid(1, 6, 100)
+
+
+def test_no_session_expires_with_recent_contact() -> None:
+    sessions = Sessions(9000)
+    sessions.touch(1, 5, 100)
+    assert sessions.pop_expired(9100) is None
+
+
+def test_the_stalest_session_expires_first_and_each_once() -> None:
+    sessions = Sessions(9000)
+    sessions.touch(1, 5, 100)
+    sessions.touch(2, 6, 200)
+    sessions.touch(1, 5, 300)
+    assert sessions.pop_expired(9250) == Session(2, 6)
+    assert sessions.pop_expired(9250) is None
+    assert sessions.pop_expired(9301) == Session(1, 5)
+    assert sessions.pop_expired(99999) is None
+
+
+def test_a_restarted_controller_gives_unfenced_brokers_a_fresh_session(cluster: Any) -> None:
+    cluster.start(1, 2)
+    cluster.fence(2)
+    cluster.advance(8000)
+    restarted = type(cluster.controller)(cluster.config, cluster.raft, cluster.chance, cluster.now_ms)
+    epochs = {broker_id: cluster.broker(broker_id).broker_epoch for broker_id in (1, 2)}
+    assert restarted.sessions.is_valid(1, epochs[1], cluster.now_ms + 9000)
+    assert not restarted.sessions.is_valid(2, epochs[2], cluster.now_ms)
+
+
+def test_the_lowest_offset_is_that_of_active_brokers() -> None:
+    states = HeartbeatStates()
+    for broker_id, offset in ((1, 10), (2, 20), (3, 30)):
+        states.register(broker_id, fenced=True)
+        states.touch(broker_id, fenced=False, metadata_offset=offset)
+    states.enter_controlled_shutdown(1, 25)
+    assert not states.others_passed_shutdown(1)
+    states.touch(2, fenced=False, metadata_offset=25)
+    assert states.others_passed_shutdown(1)
+    states.touch(2, fenced=False, metadata_offset=3)
+    assert not states.others_passed_shutdown(1)
+    states.touch(2, fenced=True, metadata_offset=3)
+    assert states.others_passed_shutdown(1)
+
+
+def test_no_active_broker_is_waited_for_when_there_is_none() -> None:
+    states = HeartbeatStates()
+    states.register(1, fenced=False)
+    states.enter_controlled_shutdown(1, 7)
+    assert states.others_passed_shutdown(1)
+
+
+def test_the_shutdown_offset_is_set_once_and_cleared_by_fencing() -> None:
+    states = HeartbeatStates()
+    states.register(1, fenced=False)
+    states.enter_controlled_shutdown(1, 7)
+    states.enter_controlled_shutdown(1, 9)
+    assert states.brokers[1].shutdown_offset == 7
+    states.touch(1, fenced=True, metadata_offset=9)
+    assert not states.brokers[1].is_shutting_down
+
+
+def test_a_registration_change_forgets_the_offset_unless_it_flips_the_fencing() -> None:
+    states = HeartbeatStates()
+    states.register(1, fenced=False)
+    states.touch(1, fenced=False, metadata_offset=12)
+    states.register(1, fenced=True)
+    assert states.brokers[1].metadata_offset == 12
+    states.register(1, fenced=True)
+    assert states.brokers[1].metadata_offset == -1
+
+
+def test_the_lowest_offset_stays_right_over_thousands_of_heartbeats() -> None:
+    states = HeartbeatStates()
+    for broker_id in range(5):
+        states.register(broker_id, fenced=False)
+    states.touch(4, fenced=False, metadata_offset=0)
+    for step in range(1, 5000):
+        states.touch(step % 4, fenced=False, metadata_offset=step)
+    states.register(9, fenced=False)
+    states.enter_controlled_shutdown(9, 1)
+    assert not states.others_passed_shutdown(9)
+    states.touch(4, fenced=False, metadata_offset=5000)
+    assert states.others_passed_shutdown(9)

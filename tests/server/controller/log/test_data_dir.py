@@ -1,0 +1,199 @@
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from mockraft.server.controller.log import data_dir
+from mockraft.server.controller.log.data_dir import DataDir, DataDirError
+from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
+from mockraft.wire import uuids
+
+CLUSTER_ID = "vVmXkzINR52jzR994Gyb3Q"
+
+
+@contextmanager
+def opened(path: Path, cluster_id: str = CLUSTER_ID, node_id: int = 3000, seed: int = 1) -> Iterator[DataDir]:
+    found = DataDir(path, cluster_id, node_id, random.Random(seed))
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def test_files_are_in_kafkas_formats(tmp_path: Path) -> None:
+    with opened(tmp_path / "made" / "here") as found:
+        text = uuids.text_of(found.directory_id)
+        meta = (found.path / "meta.properties").read_text().splitlines()
+        assert meta[0].startswith("#")
+        assert meta[1:] == [f"cluster.id={CLUSTER_ID}", f"directory.id={text}", "node.id=3000", "version=1"]
+        topic = (found.partition_path / "partition.metadata").read_text()
+        assert topic == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+        found.write_election(Election(7, 3000), 1, [3000])
+        assert (found.partition_path / "quorum-state").read_text() == (
+            '{"leaderId":3000,"leaderEpoch":7,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+        )
+        found.write_leader_epochs([(1, 0), (7, 12)])
+        assert (found.partition_path / "leader-epoch-checkpoint").read_text() == "0\n2\n1 0\n7 12\n"
+
+
+def test_comes_back_with_the_same_directory_id_and_epochs(tmp_path: Path) -> None:
+    with opened(tmp_path, seed=1) as first:
+        assert first.read_election() == Election()
+        assert first.read_leader_epochs() == []
+        first.write_election(Election(7, 3000), 1, [3000])
+        first.write_leader_epochs([(1, 0), (7, 12)])
+    with opened(tmp_path, seed=2) as second:
+        assert second.directory_id == first.directory_id
+        assert second.read_election() == Election(7, 3000)
+        assert second.read_leader_epochs() == [(1, 0), (7, 12)]
+
+
+def test_an_election_is_remembered_in_the_format_of_the_kraft_version(tmp_path: Path) -> None:
+    voted = Election(7, None, ReplicaKey(2, bytes(range(16))))
+    with opened(tmp_path) as found:
+        found.write_election(voted, 1, [2, 3])
+        assert found.read_election() == voted
+        found.write_election(voted, 0, [2, 3])
+        assert (found.partition_path / "quorum-state").read_text() == (
+            '{"clusterId":"","leaderId":-1,"leaderEpoch":7,"votedId":2,"appliedOffset":0,'
+            '"currentVoters":[{"voterId":2},{"voterId":3}],"data_version":0}'
+        )
+        assert found.read_election() == Election(7, None, ReplicaKey(2, bytes(16)))
+
+
+def test_reads_meta_properties_as_java_writes_them(tmp_path: Path) -> None:
+    lines = ["#", "#Fri Nov 20 10:49:51 UTC 2026", "cluster.id=" + CLUSTER_ID, "version=1", "node.id=3000", ""]
+    (tmp_path / "meta.properties").write_text("\n".join([*lines, "directory.id=5FA_GCXWTNqrLrpox6MRbQ", "x.y=z"]))
+    with opened(tmp_path) as found:
+        assert uuids.text_of(found.directory_id) == "5FA_GCXWTNqrLrpox6MRbQ"
+    assert data_dir.cluster_id_of(tmp_path) == CLUSTER_ID
+
+
+def test_a_directory_id_is_added_where_an_old_kafka_wrote_none(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text(f"cluster.id={CLUSTER_ID}\nnode.id=3000\nversion=1\n")
+    with opened(tmp_path, seed=1) as first:
+        pass
+    with opened(tmp_path, seed=2) as second:
+        assert first.directory_id == second.directory_id
+
+
+@pytest.mark.parametrize(("cluster_id", "node_id", "key"), [("other", 3000, "cluster.id"), (CLUSTER_ID, 1, "node.id")])
+def test_another_controllers_dir_is_refused(tmp_path: Path, cluster_id: str, node_id: int, key: str) -> None:
+    with opened(tmp_path):
+        pass
+    with pytest.raises(DataDirError, match=f"{key} is .* not its data dir"), opened(tmp_path, cluster_id, node_id):
+        pass
+    with opened(tmp_path):
+        pass
+
+
+def test_a_log_without_meta_properties_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path) as found:
+        (found.partition_path / "00000000000000000000.log").touch()
+        (found.path / "meta.properties").unlink()
+    with pytest.raises(DataDirError, match=r"a log but no meta\.properties"), opened(tmp_path):
+        pass
+
+
+def test_one_process_may_not_open_it_twice(tmp_path: Path) -> None:
+    with opened(tmp_path):
+        with pytest.raises(DataDirError, match="another controller runs on this data dir"), opened(tmp_path):
+            pass
+        with pytest.raises(DataDirError, match="another controller runs on this data dir"), opened(tmp_path):
+            pass
+    with opened(tmp_path):
+        pass
+
+
+def test_two_processes_may_not_open_it(tmp_path: Path) -> None:
+    program = (
+        "import random, sys; from pathlib import Path; from mockraft.server.controller.log.data_dir import DataDir\n"
+        f"d = DataDir(Path(sys.argv[1]), {CLUSTER_ID!r}, 3000, random.Random(1)); print('open', flush=True); input()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], **pipes) as other:  # type: ignore[call-overload]
+        try:
+            assert other.stdout.readline() == b"open\n"
+            with pytest.raises(DataDirError, match="another controller runs"), opened(tmp_path):
+                pass
+        finally:
+            other.kill()
+    with opened(tmp_path):
+        pass
+
+
+def test_a_path_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(DataDirError, match=r"file/dir: cannot be used: .*Not a directory"),
+        opened(tmp_path / "file" / "dir"),
+    ):
+        pass
+
+
+def test_a_read_only_dir_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(data_dir, "replace_file", refuse)
+    with pytest.raises(DataDirError, match=r"cannot be used: .*Read-only file system"), opened(tmp_path):
+        pass
+    monkeypatch.undo()
+    with opened(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "read"),
+    [
+        ("quorum-state", "", "read_election"),
+        ("quorum-state", "[]", "read_election"),
+        ("quorum-state", '{"leaderEpoch":"x"}', "read_election"),
+        ("leader-epoch-checkpoint", "0\n1\nx 1\n", "read_leader_epochs"),
+        ("leader-epoch-checkpoint", "0\n1\n1\n", "read_leader_epochs"),
+    ],
+)
+def test_a_damaged_small_file_is_named(tmp_path: Path, name: str, text: str, read: str) -> None:
+    with opened(tmp_path) as found:
+        (found.partition_path / name).write_text(text)
+        with pytest.raises(DataDirError, match=f"{name}: not a {name} file"):
+            getattr(found, read)()
+
+
+def test_a_damaged_directory_id_is_named(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text(f"cluster.id={CLUSTER_ID}\nnode.id=3000\ndirectory.id=xyz\nversion=1\n")
+    with pytest.raises(DataDirError, match=r"directory\.id 'xyz' is not a uuid"), opened(tmp_path):
+        pass
+
+
+def test_a_crash_while_a_file_is_replaced_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    data_dir.replace_file(path, [b"old"])
+
+    def fail(_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(data_dir.os, "fsync", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        data_dir.replace_file(path, [b"new"])
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("file", b"old")]
+
+
+def test_uuids_are_drawn_as_kafka_draws_them() -> None:
+    chance = random.Random(3)
+    for _ in range(2000):
+        uuid = data_dir.random_uuid(chance)
+        assert uuid[6] >> 4 == 4
+        assert uuid[8] >> 6 == 2
+        assert len(uuids.text_of(uuid)) == 22
+        assert not uuids.text_of(uuid).startswith("-")
+    assert data_dir.random_uuid(random.Random(9)) == data_dir.random_uuid(random.Random(9))
+
+
+def test_a_file_in_the_place_of_the_partitions_dir_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "__cluster_metadata-0").write_text("not a directory")
+    with pytest.raises(DataDirError, match=r"cannot be used: .*File exists"), opened(tmp_path):
+        pass

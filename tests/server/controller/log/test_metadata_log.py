@@ -1,0 +1,192 @@
+import random
+from typing import Any
+
+import pytest
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.log.metadata_log import EpochEndOffset, MetadataLog
+from mockraft.server.controller.log.snapshot import SnapshotId
+from mockraft.server.controller.settings import features
+from mockraft.server.raft.raft import Raft
+from mockraft.wire import record_batch
+from mockraft.wire.errors import WireError
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.no_op_record import NoOpRecord
+from mockraft.wire.records.topic_record import TopicRecord
+
+NOOP = RecordAt(NoOpRecord(), 0)
+HEAD_END = 12  # 3 control records and 9 of the bootstrap
+
+
+def topic(number: int) -> RecordAt:
+    return RecordAt(TopicRecord(name=f"topic-{number}", topic_id=number.to_bytes(16, "big")), 0)
+
+
+def opened(now_ms: int = 1000, seed: int = 1, **options: Any) -> MetadataLog:
+    log = Raft.open(ControllerConfig(**options), now_ms, random.Random(seed)).log
+    log.append(log.bootstrap_records(), now_ms)
+    return log
+
+
+def all_batches(log: MetadataLog) -> list[record_batch.Batch]:
+    return list(record_batch.read_batches(log.read(log.start_offset, 1 << 30)))
+
+
+def test_an_empty_log_begins_as_kafkas() -> None:
+    log = opened()
+    control, bootstrap = all_batches(log)
+    assert (control.is_control, bootstrap.is_control) == (True, False)
+    assert [record_batch.control_type(key) for key, _ in control.records] == [2, 5, 6]
+    assert [record for _, record in log.records()] == features.bootstrap_records(30)
+    assert (log.start_offset, log.end_offset, log.high_watermark, log.leader_epoch) == (0, HEAD_END, HEAD_END, 1)
+
+
+@pytest.mark.parametrize("level", [7, 12, 13, 25, 30])
+def test_the_bootstrap_is_that_of_the_metadata_version(level: int) -> None:
+    log = opened(metadata_version=level, min_insync_replicas=2)
+    expected = features.bootstrap_records(level, min_insync_replicas=2)
+    assert [record for _, record in log.records()] == expected
+
+
+def test_with_kraft_version_0_no_voters_are_written() -> None:
+    assert len(all_batches(opened(kraft_version=0))[0].records) == 1
+
+
+def test_the_same_inputs_give_the_same_bytes() -> None:
+    logs = [opened(seed=7), opened(seed=7)]
+    for log in logs:
+        log.append([topic(1), topic(2)], 2000)
+    assert logs[0].read(0, 1 << 30) == logs[1].read(0, 1 << 30)
+    assert logs[0].directory_id == logs[1].directory_id
+    assert opened(seed=8).directory_id != logs[0].directory_id
+
+
+def test_records_get_the_offsets_of_the_log() -> None:
+    log = opened()
+    assert log.append([topic(1), topic(2)], 2000) == HEAD_END
+    assert log.append([topic(3)], 3000) == HEAD_END + 2
+    expected = [(HEAD_END, topic(1)), (HEAD_END + 1, topic(2)), (HEAD_END + 2, topic(3))]
+    assert list(log.records(HEAD_END)) == expected
+    assert list(log.records(HEAD_END + 1)) == expected[1:]
+    assert list(log.records())[-3:] == expected
+    *_, last = all_batches(log)
+    assert (last.base_offset, last.leader_epoch, last.timestamps_ms) == (HEAD_END + 2, 1, [3000])
+
+
+def test_a_record_that_cannot_be_written_leaves_the_log_as_it_was() -> None:
+    log = opened()
+    for refused in ([topic(1), RecordAt(TopicRecord(name="x" * 40_000), 0)], []):
+        with pytest.raises(WireError):
+            log.append(refused, 2000)
+        assert log.end_offset == HEAD_END
+
+
+def test_a_follower_of_this_log_goes_on() -> None:
+    log = opened()
+    assert log.check(0, 0) is None
+    assert log.check(5, 1) is None
+    assert log.check(HEAD_END, 1) is None
+
+
+def test_a_follower_ahead_gets_the_end_of_this_log() -> None:
+    log = opened()
+    assert log.check(HEAD_END + 1, 1) == EpochEndOffset(1, HEAD_END)
+    assert log.check(HEAD_END, 9) == EpochEndOffset(1, HEAD_END)
+    assert log.check(5, 0) == EpochEndOffset(0, 0)
+
+
+def written_snapshot(log: MetadataLog, now_ms: int = 5000) -> SnapshotId:
+    found = log.write_snapshot([record for _, record in log.records()], now_ms)
+    assert found is not None
+    return found
+
+
+def test_a_snapshot_covers_the_whole_log() -> None:
+    log = opened()
+    log.append([topic(1)], 2000)
+    assert written_snapshot(log) == SnapshotId(HEAD_END + 1, 1)
+    assert [batch.is_control for batch in log.snapshots[0].batches()] == [True, False, True]
+    log.append([topic(2)], 3000)
+    records = list(log.records())
+    assert [offset for offset, _ in records] == [HEAD_END] * 10 + [HEAD_END + 1]
+    assert records[-2:] == [(HEAD_END, topic(1)), (HEAD_END + 1, topic(2))]
+    assert list(log.records(HEAD_END + 1)) == [(HEAD_END + 1, topic(2))]
+
+
+def test_no_second_snapshot_of_the_same_offset() -> None:
+    log = opened()
+    written_snapshot(log)
+    assert log.write_snapshot([], 6000) is None
+    assert len(log.snapshots) == 1
+
+
+def test_a_follower_without_a_log_fetches_the_snapshot() -> None:
+    log = opened()
+    snapshot_id = written_snapshot(log)
+    assert log.check(0, 0) == snapshot_id
+    assert log.check(3, 1) is None, "the log is still there"
+    assert log.check(3, 0) == snapshot_id, "but not in an epoch before the snapshot's"
+
+
+def test_retention_drops_the_oldest_snapshot_and_the_log_below_the_next() -> None:
+    log = opened(metadata_max_retention_bytes=1)
+    first = written_snapshot(log)
+    assert log.start_offset == 0, "the only snapshot stays, and so does the log"
+    log.append([topic(1)], 2000)
+    second = written_snapshot(log)
+    assert (log.start_offset, [found.id for found in log.snapshots]) == (second.end_offset, [second])
+    assert log.find_snapshot(first) is None
+    log.append([topic(2)], 3000)
+    assert log.check(first.end_offset, 1) == second
+    assert log.check(second.end_offset, 1) is None
+    assert log.check(second.end_offset, 0) == second
+    assert next(record_batch.read_batches(log.read(second.end_offset, 100))).base_offset == second.end_offset
+    assert len(list(log.records())) == 11
+
+
+def test_memory_stays_bounded_by_retention() -> None:
+    log = opened(metadata_max_retention_bytes=20_000, metadata_log_max_record_bytes_between_snapshots=5_000)
+    for number in range(2_000):
+        log.append([NOOP], number)
+        if log.snapshot_due(number):
+            written_snapshot(log, number)
+    held = len(log.read(log.start_offset, 1 << 30)) + sum(found.size for found in log.snapshots)
+    assert held <= 20_000 + 5_000 + 72 + log.snapshots[-1].size
+
+
+def test_a_snapshot_is_due_by_bytes() -> None:
+    log = opened(metadata_log_max_record_bytes_between_snapshots=1000)
+    assert log.snapshot_due(1000) is None
+    log.append([topic(1)] * 20, 2000)
+    assert log.snapshot_due(2000) is not None
+    written_snapshot(log)
+    assert log.snapshot_due(5000) is None
+
+
+def test_a_snapshot_is_due_by_age_when_there_is_anything_new() -> None:
+    log = opened(metadata_log_max_snapshot_interval_ms=100)
+    assert log.snapshot_due(1099) is None
+    assert log.snapshot_due(1100) is not None
+    written_snapshot(log, 1100)
+    assert log.snapshot_due(99_999) is None
+    log.append([NOOP], 2000)
+    assert log.snapshot_due(2000) is not None
+
+
+def test_an_interval_of_0_means_never() -> None:
+    log = opened(metadata_log_max_snapshot_interval_ms=0)
+    assert log.snapshot_due(1 << 50) is None
+
+
+def test_ten_thousand_followers_share_one_answer() -> None:
+    log = opened()
+    for number in range(100):
+        log.append([topic(number)], 2000)
+    first = log.read(HEAD_END, 4000)
+    assert all(log.read(HEAD_END, 4000) is first for _ in range(100))
+    assert log.read(log.end_offset - 1, 4000) is log.read(log.end_offset - 1, 1)
+
+
+def test_a_log_in_memory_can_be_closed() -> None:
+    log = opened()
+    log.close()
+    assert log.end_offset == HEAD_END

@@ -1,0 +1,137 @@
+"""A log on the disk that follows another: what it cut off or began anew is so after a restart too."""
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.log.data_dir import DataDirError
+from mockraft.server.controller.log.metadata_log import MetadataLog
+from mockraft.server.controller.log.positions import EpochEndOffset
+from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
+from mockraft.server.raft.raft import Raft
+from mockraft.wire import record_batch, uuids
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.topic_record import TopicRecord
+
+VOTERS = f"1@a:1:{uuids.text_of(bytes([1]) * 16)},2@b:2:{uuids.text_of(bytes([2]) * 16)}"
+
+
+def topic(number: int) -> RecordAt:
+    return RecordAt(TopicRecord(name=f"topic-{number}", topic_id=number.to_bytes(16, "big")), 0)
+
+
+def topics(log: MetadataLog) -> list[str]:
+    return [at.record.name for _, at in log.records()]
+
+
+@pytest.fixture(autouse=True)
+def _without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture
+def reopen(tmp_path: Path) -> Any:
+    logs: list[MetadataLog] = []
+
+    def open_again(**options: Any) -> MetadataLog:
+        while logs:
+            logs.pop().close()
+        config = ControllerConfig(
+            node_id=1, data_dir=tmp_path / "data", metadata_log_segment_bytes=300, initial_controllers=VOTERS, **options
+        )
+        logs.append(MetadataLog.open(config, 1000, random.Random(1)))
+        return logs[-1]
+
+    yield open_again
+    while logs:
+        logs.pop().close()
+
+
+def batches(*epochs_and_numbers: tuple[int, int], start: int = 0) -> bytes:
+    """One topic a batch from offset 0 on, those from `start` on."""
+    leader = MetadataLog.open(ControllerConfig(), 1000, random.Random(1))
+    for epoch, number in epochs_and_numbers:
+        leader.leader_epoch = epoch
+        leader.append([topic(number)], 1000)
+    return leader.read(start, 1 << 30)
+
+
+@pytest.mark.parametrize("end", range(9))
+def test_what_was_cut_off_stays_cut_off(reopen: Any, end: int) -> None:
+    log = reopen()
+    log.append_fetched(batches(*((1, n) for n in range(4)), *((3, n) for n in range(4, 8))), 3)
+    assert len(list(Path(log.config.data_dir, "__cluster_metadata-0").glob("*.log"))) > 2
+    assert log.truncate(EpochEndOffset(3 if end > 4 else 1, end)) == end
+    log.append_fetched(batches(*((1 if n < 4 else 3, n) for n in range(end)), (5, 9), start=end), 5)
+    expected = [*(f"topic-{n}" for n in range(end)), "topic-9"]
+    assert topics(log) == expected
+    again = reopen()
+    assert (topics(again), again.end_offset, again.last_epoch) == (expected, end + 1, 5)
+
+
+def test_the_logs_part_where_the_largest_common_epoch_ends(reopen: Any) -> None:
+    log = reopen()
+    log.append_fetched(batches((1, 0), (1, 1), (3, 2), (4, 3)), 4)
+    assert log.truncate(EpochEndOffset(4, 9)) == 4
+    assert log.truncate(EpochEndOffset(3, 9)) == 3
+    assert log.truncate(EpochEndOffset(2, 3)) == 2, "an epoch that is not here"
+    assert log.truncate(EpochEndOffset(1, 1)) == 1
+    assert log.truncate(EpochEndOffset(0, 0)) == 0
+
+
+def test_what_is_committed_is_not_cut_off(reopen: Any) -> None:
+    log = reopen()
+    log.append_fetched(batches((1, 0), (1, 1)), 1)
+    log.high_watermark = 2
+    with pytest.raises(ValueError, match="committed up to 2"):
+        log.truncate(EpochEndOffset(1, 1))
+    assert log.end_offset == 2
+
+
+def test_an_installed_snapshot_is_where_the_log_begins_after_a_restart(reopen: Any) -> None:
+    leader = MetadataLog.open(ControllerConfig(), 1000, random.Random(1))
+    leader.leader_epoch = 3
+    leader.append([topic(1), topic(2)], 1000)
+    snapshot_id = leader.write_snapshot([topic(1), topic(2)], 1000)
+    assert snapshot_id is not None
+    log = reopen()
+    log.append_fetched(batches((1, 7)), 1)
+    log.install_snapshot(snapshot_id, leader.snapshots[0].read(0, 1 << 20), 1000)
+    leader.append([topic(3)], 1000)
+    log.append_fetched(leader.read(2, 1 << 20), 3)
+    for found in (log, reopen()):
+        assert topics(found) == ["topic-1", "topic-2", "topic-3"]
+        assert (found.start_offset, found.end_offset, found.last_epoch) == (2, 3, 3)
+        assert list(found.voters.nodes) == [3000], "as the snapshot says"
+
+
+def test_configured_voters_hold_until_a_voters_record(reopen: Any) -> None:
+    log = reopen()
+    assert (list(log.voters.nodes), log.voters_offset, log.kraft_version) == ([1, 2], -1, 1)
+    assert log.directory_id == bytes([1]) * 16
+
+
+def test_the_epoch_and_the_vote_are_remembered(reopen: Any) -> None:
+    election = Election(7, None, ReplicaKey(2, bytes([2]) * 16))
+    reopen().save_election(election)
+    assert reopen().election == election
+
+
+def test_a_data_dir_of_another_directory_id_is_refused(reopen: Any, tmp_path: Path) -> None:
+    reopen()
+    reopen().close()
+    others = VOTERS.replace(uuids.text_of(bytes([1]) * 16), uuids.text_of(bytes([9]) * 16))
+    config = ControllerConfig(node_id=1, data_dir=tmp_path / "data", initial_controllers=others)
+    with pytest.raises(DataDirError, match=r"its directory\.id is"):
+        Raft.open(config, 1000, random.Random(1))
+
+
+def test_a_follower_writes_no_batch_of_its_own(reopen: Any) -> None:
+    log = reopen()
+    data = batches((1, 0), (1, 1))
+    log.append_fetched(data, 1)
+    assert log.read(0, 1 << 20) == data
+    assert [header.base_offset for header in record_batch.read_headers(data)] == [0, 1]

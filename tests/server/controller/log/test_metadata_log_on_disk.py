@@ -1,0 +1,400 @@
+"""A log with a data dir: what is there after a restart, a crash at any byte, a full disk, and what is refused."""
+
+import dataclasses
+import errno
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.log import data_dir, segments
+from mockraft.server.controller.log.data_dir import DataDirError, StorageError
+from mockraft.server.controller.log.metadata_log import EpochEndOffset, MetadataLog
+from mockraft.server.controller.log.snapshot import SnapshotId
+from mockraft.server.controller.result import ControllerResult
+from mockraft.server.raft.raft import Raft
+from mockraft.wire import record_batch
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.topic_record import TopicRecord
+
+HEAD_END = 12
+FIRST_SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
+
+Open = Callable[..., MetadataLog]
+
+
+def topic(number: int) -> RecordAt:
+    return RecordAt(TopicRecord(name=f"topic-{number}", topic_id=number.to_bytes(16, "big")), 0)
+
+
+def topics(log: MetadataLog) -> list[str]:
+    return [at.record.name for _, at in log.records() if isinstance(at.record, TopicRecord)]
+
+
+def led(config: ControllerConfig, now_ms: int, seed: int) -> MetadataLog:
+    log = Raft.open(config, now_ms, random.Random(seed)).log
+    if not any(log.records()):
+        log.append(log.bootstrap_records(), now_ms)
+    return log
+
+
+def full_disk(*_: object) -> int:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.fixture(autouse=True)
+def _without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process loses nothing that is in the page cache."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture
+def reopen(tmp_path: Path) -> Any:
+    """Close the log that this opened before and open the data dir again."""
+    config = ControllerConfig(data_dir=tmp_path / "data")
+    logs: list[MetadataLog] = []
+
+    def open_again(seed: int = 1, **options: Any) -> MetadataLog:
+        while logs:
+            logs.pop().close()
+        logs.append(led(dataclasses.replace(config, **options), 1000 * (len(logs) + 1), seed))
+        return logs[-1]
+
+    yield open_again
+    while logs:
+        logs.pop().close()
+
+
+def crashed(log: MetadataLog, to: Path) -> Path:
+    """The data dir as a kill -9 would leave it now."""
+    assert log.config.data_dir is not None
+    shutil.rmtree(to, ignore_errors=True)
+    shutil.copytree(log.config.data_dir, to)
+    return to
+
+
+def started_in(data_dir: Path, **options: Any) -> MetadataLog:
+    return led(ControllerConfig(data_dir=data_dir, **options), 9000, 3)
+
+
+def test_a_restart_keeps_every_record_and_begins_an_epoch(reopen: Open) -> None:
+    first = reopen()
+    for number in range(5):
+        first.append([topic(number)], 2000)
+    before, end_offset, directory_id = first.read(0, 1 << 30), first.end_offset, first.directory_id
+    second = reopen(seed=2)
+    assert (second.read(0, len(before)), second.leader_epoch, second.directory_id) == (before, 2, directory_id)
+    (leader_change,) = record_batch.read_batches(second.read(end_offset, 1))
+    assert (leader_change.leader_epoch, leader_change.is_control, len(leader_change.records)) == (2, True, 1)
+    assert second.end_offset == end_offset + 1
+    assert topics(second) == [f"topic-{number}" for number in range(5)]
+    assert second.append([topic(9)], 3000) == end_offset + 1
+
+
+def test_a_follower_goes_on_after_a_restart(reopen: Open) -> None:
+    end_offset = reopen().end_offset
+    log = reopen()
+    assert log.check(end_offset, 1) is None
+    assert log.check(end_offset + 5, 1) == EpochEndOffset(1, end_offset)
+
+
+def test_an_epoch_is_never_used_twice(reopen: Open) -> None:
+    assert [reopen().leader_epoch for _ in range(4)] == [1, 2, 3, 4]
+
+
+def test_a_new_port_is_written_as_a_new_voter_set(reopen: Open) -> None:
+    end_offset = reopen(port=1111).end_offset
+    log = reopen(port=2222)
+    (batch,) = record_batch.read_batches(log.read(end_offset, 1))
+    assert [record_batch.control_type(key) for key, _ in batch.records] == [2, 5, 6]
+    end_offset = log.end_offset
+    (batch,) = record_batch.read_batches(reopen(port=2222).read(end_offset, 1))
+    assert [record_batch.control_type(key) for key, _ in batch.records] == [2]
+
+
+def test_a_crash_at_any_byte_of_the_last_batches_keeps_what_was_acknowledged(reopen: Open, tmp_path: Path) -> None:
+    log = reopen()
+    ends = []
+    for number in range(3):
+        log.append([topic(number)], 2000)
+        ends.append((tmp_path / "data" / FIRST_SEGMENT).stat().st_size)
+    start = ends[0]
+    for size in range(start, ends[-1] + 1):
+        copy = crashed(log, tmp_path / "crashed")
+        os.truncate(copy / FIRST_SEGMENT, size)
+        again = started_in(copy)
+        acknowledged = sum(end <= size for end in ends)
+        assert topics(again) == [f"topic-{number}" for number in range(acknowledged)]
+        assert again.append([topic(7)], 9000) == again.end_offset - 1
+        again.close()
+
+
+def test_a_crash_at_any_byte_of_the_first_start_starts_anew(reopen: Open, tmp_path: Path) -> None:
+    log = reopen()
+    size = (tmp_path / "data" / FIRST_SEGMENT).stat().st_size
+    for cut in range(0, size + 1, 3):
+        copy = crashed(log, tmp_path / "crashed")
+        os.truncate(copy / FIRST_SEGMENT, cut)
+        if cut < 174:
+            (copy / "__cluster_metadata-0" / "leader-epoch-checkpoint").unlink()
+        again = started_in(copy)
+        assert [at for _, at in again.records()] == [at for _, at in log.records()]
+        again.close()
+
+
+def test_a_full_disk_refuses_the_write_and_keeps_the_log(
+    reopen: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = reopen()
+    log.append([topic(1)], 2000)
+    end_offset, held = log.end_offset, log.read(0, 1 << 30)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(segments.os, "pwrite", full_disk)
+        with pytest.raises(StorageError, match="No space left"):
+            log.append([topic(2)], 3000)
+        assert (log.end_offset, log.read(0, 1 << 30)) == (end_offset, held)
+    log.append([topic(3)], 4000)
+    assert topics(started_in(crashed(log, tmp_path / "crashed"))) == ["topic-1", "topic-3"]
+
+
+def test_a_full_disk_at_the_start_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(segments.os, "pwrite", full_disk)
+        with pytest.raises(DataDirError, match="No space left"):
+            started_in(tmp_path)
+    started_in(tmp_path).close()
+
+
+def test_a_snapshot_that_cannot_be_written_is_left_for_later(
+    reopen: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = reopen(metadata_log_max_record_bytes_between_snapshots=1)
+    log.append([topic(1)], 2000)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(data_dir.os, "fsync", full_disk)
+        assert log.write_snapshot([topic(1)], 3000) is None
+    assert "cannot be written: [Errno 28] No space left" in caplog.text
+    assert not list(tmp_path.rglob("*.checkpoint*"))
+    assert log.snapshot_due(3000) is None
+    assert log.snapshot_due(63_000) is not None
+    assert log.write_snapshot([topic(1)], 63_000) == SnapshotId(log.end_offset, 1)
+
+
+def with_snapshot(log: MetadataLog, now_ms: int = 3000) -> SnapshotId:
+    found = log.write_snapshot([record for _, record in log.records()], now_ms)
+    assert found is not None
+    return found
+
+
+def test_starts_from_a_snapshot(reopen: Open, tmp_path: Path) -> None:
+    log = reopen()
+    log.append([topic(1)], 2000)
+    first = with_snapshot(log)
+    log.append([topic(2)], 2000)
+    again = reopen()
+    assert [found.id for found in again.snapshots] == [first]
+    assert topics(again) == ["topic-1", "topic-2"]
+    assert again.check(0, 0) == first
+    assert (tmp_path / "data" / "__cluster_metadata-0" / first.file_name).exists()
+
+
+def test_starts_from_a_snapshot_after_the_log_below_it_was_deleted(reopen: Open, tmp_path: Path) -> None:
+    log = reopen(metadata_max_retention_bytes=1)
+    for number in range(3):
+        log.append([topic(number)], 2000)
+        last = with_snapshot(log)
+    log.append([topic(3)], 2000)
+    names = sorted(path.name for path in (tmp_path / "data" / "__cluster_metadata-0").iterdir())
+    base = f"{last.end_offset:020d}"
+    assert [name for name in names if name[0] == "0"] == [f"{base}-0000000001.checkpoint", f"{base}.log"]
+    again = reopen()
+    assert (again.start_offset, topics(again)) == (last.end_offset, ["topic-0", "topic-1", "topic-2", "topic-3"])
+    assert again.leader_epoch == 2
+    third = reopen()
+    assert third.check(third.end_offset, 3) is None
+    assert third.check(last.end_offset, 1) is None
+
+
+def test_starts_from_a_snapshot_whose_log_is_still_empty(reopen: Open) -> None:
+    log = reopen(metadata_max_retention_bytes=1)
+    for number in range(2):
+        log.append([topic(number)], 2000)
+        last = with_snapshot(log)
+    again = reopen()
+    assert (again.start_offset, again.end_offset) == (last.end_offset, last.end_offset + 1)
+    assert topics(again) == ["topic-0", "topic-1"]
+
+
+def test_the_voters_of_a_snapshot_are_known(reopen: Open) -> None:
+    log = reopen(metadata_max_retention_bytes=1)
+    for number in range(2):
+        log.append([topic(number)], 2000)
+        last = with_snapshot(log)
+    (batch,) = record_batch.read_batches(reopen().read(last.end_offset, 1))
+    assert len(batch.records) == 1, "the voters are not written again"
+
+
+def test_a_log_that_lost_its_end_begins_after_the_snapshot(
+    reopen: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = reopen()
+    log.append([topic(1)], 2000)
+    last = with_snapshot(log)
+    copy = crashed(log, tmp_path / "crashed")
+    (copy / f"__cluster_metadata-0/{last.end_offset:020d}.log").unlink()
+    os.truncate(copy / FIRST_SEGMENT, (copy / FIRST_SEGMENT).stat().st_size - 1)
+    again = started_in(copy)
+    assert "before snapshot" in caplog.text
+    assert (again.start_offset, topics(again)) == (last.end_offset, ["topic-1"])
+    again.append([topic(2)], 9000)
+    again.close()
+    third = started_in(copy)
+    assert topics(third) == ["topic-1", "topic-2"]
+    third.close()
+
+
+def test_unfinished_and_outlived_snapshots_are_deleted(reopen: Open, tmp_path: Path) -> None:
+    log = reopen(metadata_max_retention_bytes=1)
+    for number in range(2):
+        log.append([topic(number)], 2000)
+        last = with_snapshot(log)
+    partition = tmp_path / "data" / "__cluster_metadata-0"
+    for name in ("00000000000000000099-0000000001.checkpoint.part", "00000000000000000002-0000000001.checkpoint"):
+        (partition / name).write_bytes(b"x")
+    assert [found.id for found in reopen().snapshots] == [last]
+    assert [path.name for path in partition.glob("*.checkpoint*")] == [last.file_name]
+
+
+def test_a_damaged_snapshot_is_named(reopen: Open, tmp_path: Path) -> None:
+    log = reopen()
+    last = with_snapshot(log)
+    path = tmp_path / "data" / "__cluster_metadata-0" / last.file_name
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataDirError, match=last.file_name):
+        reopen()
+
+
+def test_a_log_below_which_no_snapshot_lies_is_refused(reopen: Open, tmp_path: Path) -> None:
+    log = reopen(metadata_max_retention_bytes=1)
+    for number in range(2):
+        log.append([topic(number)], 2000)
+        last = with_snapshot(log)
+    (tmp_path / "data" / "__cluster_metadata-0" / last.file_name).unlink()
+    with pytest.raises(DataDirError, match="no snapshot covers"):
+        reopen()
+
+
+def test_a_deleted_log_is_refused(reopen: Open, tmp_path: Path) -> None:
+    reopen().append([topic(1)], 2000)
+    copy = crashed(reopen(), tmp_path / "crashed")
+    (copy / FIRST_SEGMENT).unlink()
+    with pytest.raises(DataDirError, match=r"at leader epoch 2, but the log is gone.*fresh brokers"):
+        started_in(copy)
+    with pytest.raises(DataDirError, match="the log is gone"):
+        started_in(copy)
+
+
+@pytest.mark.parametrize("size", [0, 174, 400])
+def test_a_log_that_is_shorter_than_its_epochs_is_refused(reopen: Open, tmp_path: Path, size: int) -> None:
+    reopen().append([topic(1)], 2000)
+    copy = crashed(reopen(), tmp_path / "crashed")
+    os.truncate(copy / FIRST_SEGMENT, size)
+    with pytest.raises(DataDirError, match=r"its end was lost.*fresh brokers"):
+        started_in(copy)
+
+
+def test_another_node_or_cluster_is_refused(reopen: Open) -> None:
+    reopen()
+    with pytest.raises(DataDirError, match=r"node\.id is 3000"):
+        reopen(node_id=1)
+    with pytest.raises(DataDirError, match=r"cluster\.id is"):
+        reopen(cluster_id="another")
+    assert reopen().leader_epoch == 2, "a refused start leaves no trace"
+
+
+def test_a_log_of_other_voters_is_refused(reopen: Open, tmp_path: Path) -> None:
+    copy = crashed(reopen(), tmp_path / "crashed")
+    meta = copy / "meta.properties"
+    lines = [line for line in meta.read_text().splitlines() if not line.startswith("directory.id")]
+    meta.write_text("\n".join([*lines, "directory.id=5FA_GCXWTNqrLrpox6MRbQ"]))
+    with pytest.raises(DataDirError, match=r"the voters are \[3000\], not this controller"):
+        started_in(copy)
+
+
+def test_segments_are_limited_in_size(reopen: Open, tmp_path: Path) -> None:
+    log = reopen(metadata_log_segment_bytes=600)
+    for number in range(20):
+        log.append([topic(number)], 2000)
+    sizes = [path.stat().st_size for path in (tmp_path / "data").rglob("*.log")]
+    assert len(sizes) > 3
+    assert max(sizes) <= 600
+    assert topics(reopen()) == [f"topic-{number}" for number in range(20)]
+
+
+def test_fsync_is_asked_for_by_option(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    for fsync in (False, True):
+        log = reopen(metadata_log_fsync=fsync)
+        with monkeypatch.context() as patch:
+            patch.setattr(segments.os, "fsync", synced.append)
+            log.append([topic(1)], 2000)
+        assert bool(synced) is fsync
+
+
+def test_a_refused_write_leaves_the_image_as_it_was(
+    new_cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = new_cluster(data_dir=tmp_path)
+    end_offset = cluster.log.end_offset
+    monkeypatch.setattr(segments.os, "pwrite", full_disk)
+    with pytest.raises(StorageError):
+        cluster.controller.commit(ControllerResult([topic(1)], None), 2000)
+    assert (cluster.log.end_offset, dict(cluster.controller.image.topics.by_name)) == (end_offset, {})
+
+
+def test_damage_anywhere_is_recovered_from_or_named(reopen: Open, tmp_path: Path) -> None:
+    log = reopen(metadata_log_segment_bytes=700)
+    for number in range(8):
+        log.append([topic(number)], 2000)
+    with_snapshot(log)
+    log.append([topic(9)], 2000)
+    log.close()
+    chance = random.Random(4)
+    opened = refused = 0
+    for _ in range(200):
+        copy = crashed(log, tmp_path / "crashed")
+        files = [path for path in sorted(copy.rglob("*")) if path.is_file() and path.stat().st_size]
+        path = chance.choice(files)
+        data = bytearray(path.read_bytes())
+        start = chance.randrange(len(data))
+        if chance.random() < 0.3:
+            del data[start:]
+        else:
+            data[start : start + chance.randrange(1, 5)] = chance.randbytes(chance.randrange(1, 5))
+        path.write_bytes(data)
+        try:
+            again = started_in(copy)
+        except DataDirError:
+            refused += 1
+            continue
+        list(again.records())
+        again.append([topic(10)], 9000)
+        again.close()
+        opened += 1
+    assert opened > 10
+    assert refused > 10
+
+
+def test_a_record_of_a_newer_kafka_is_named(reopen: Open, tmp_path: Path) -> None:
+    log = reopen()
+    data = record_batch.encode([b"\x01\x63\x00\x00"], base_offset=log.end_offset, leader_epoch=1, timestamp_ms=1)
+    with (tmp_path / "data" / FIRST_SEGMENT).open("ab") as file:
+        file.write(data)
+    with pytest.raises(DataDirError, match="cannot be replayed: there is no metadata record of type 99"):
+        list(reopen().records())

@@ -1,0 +1,296 @@
+import errno
+import itertools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft.server.controller.log import segments
+from mockraft.server.controller.log.data_dir import DataDirError, StorageError
+from mockraft.server.controller.log.segments import LogStorage
+from mockraft.wire import error_codes, record_batch
+
+FIRST_SEGMENT = "00000000000000000000.log"
+
+
+def batch(base_offset: int, count: int = 1, size: int = 20) -> bytes:
+    values = [bytes([base_offset % 256]) * size] * count
+    return record_batch.encode(values, base_offset=base_offset, leader_epoch=1, timestamp_ms=1000)
+
+
+def storage(path: Path, segment_bytes_max: int = 1 << 30, fsync: bool = False) -> LogStorage:
+    return LogStorage(path, segment_bytes_max=segment_bytes_max, fsync=fsync)
+
+
+def written(path: Path, count: int, **options: Any) -> list[bytes]:
+    """Open, append `count` batches of two records, close; what was appended."""
+    found = storage(path, **options)
+    found.open_for_append(0)
+    batches = [batch(number * 2, 2) for number in range(count)]
+    for number, data in enumerate(batches):
+        found.append(data, number * 2)
+    found.close()
+    return batches
+
+
+def recovered(path: Path) -> list[bytes]:
+    return [data for _, data in storage(path).recover()]
+
+
+def test_what_was_appended_comes_back(tmp_path: Path) -> None:
+    batches = written(tmp_path, 5)
+    assert recovered(tmp_path) == batches
+    assert (tmp_path / FIRST_SEGMENT).read_bytes() == b"".join(batches)
+
+
+def test_headers_are_about_the_batchs_own_bytes(tmp_path: Path) -> None:
+    written(tmp_path, 2)
+    header, data = list(storage(tmp_path).recover())[1]
+    assert (header.position, header.end, header.base_offset, header.last_offset) == (0, len(data), 2, 3)
+    assert len(record_batch.read_batch(data, header).records) == 2
+
+
+def test_appends_go_on_after_what_was_there(tmp_path: Path) -> None:
+    batches = written(tmp_path, 2)
+    found = storage(tmp_path)
+    list(found.recover())
+    found.open_for_append(4)
+    found.append(batch(4), 4)
+    found.close()
+    assert recovered(tmp_path) == [*batches, batch(4)]
+
+
+def test_an_append_is_in_the_file_before_it_returns(tmp_path: Path) -> None:
+    found = storage(tmp_path)
+    found.open_for_append(0)
+    found.append(batch(0), 0)
+    assert recovered(tmp_path) == [batch(0)]
+    found.close()
+
+
+def test_segments_roll_by_size(tmp_path: Path) -> None:
+    size = len(batch(0, 2))
+    batches = written(tmp_path, 7, segment_bytes_max=3 * size)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [f"{base:020d}.log" for base in (0, 6, 12)]
+    assert recovered(tmp_path) == batches
+
+
+def test_a_batch_larger_than_a_segment_still_fits(tmp_path: Path) -> None:
+    assert written(tmp_path, 3, segment_bytes_max=10) == recovered(tmp_path)
+
+
+def test_segments_below_an_offset_are_deleted_and_the_last_one_stays(tmp_path: Path) -> None:
+    batches = written(tmp_path, 6, segment_bytes_max=2 * len(batch(0, 2)))
+    (tmp_path / "00000000000000000000.timeindex").touch()
+    found = storage(tmp_path)
+    found.delete_before(5)
+    assert recovered(tmp_path) == batches[2:]
+    found.delete_before(100)
+    assert recovered(tmp_path) == batches[4:]
+    assert [path.name for path in tmp_path.iterdir()] == ["00000000000000000008.log"]
+
+
+def test_restarts_at_another_offset(tmp_path: Path) -> None:
+    written(tmp_path, 6, segment_bytes_max=2 * len(batch(0, 2)))
+    found = storage(tmp_path)
+    found.restart_at(100)
+    found.append(batch(100), 100)
+    found.close()
+    assert recovered(tmp_path) == [batch(100)]
+    assert [path.name for path in tmp_path.iterdir()] == ["00000000000000000100.log"]
+
+
+def test_a_failed_restart_keeps_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = storage(tmp_path)
+    found.open_for_append(0)
+    found.append(batch(0), 0)
+
+    def refuse(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(segments, "sync_directory", refuse)
+        with pytest.raises(OSError, match="No space left"):
+            found.restart_at(100)
+    assert found.segments == [0]
+    found.append(batch(1), 1)
+    found.close()
+    assert recovered(tmp_path) == [batch(0), batch(1)]
+
+
+def test_a_roll_of_an_empty_segment_does_nothing(tmp_path: Path) -> None:
+    written(tmp_path, 1)
+    found = storage(tmp_path)
+    found.open_for_append(2)
+    for _ in range(3):
+        found.roll(2)
+    found.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [FIRST_SEGMENT, "00000000000000000002.log"]
+    assert len(recovered(tmp_path)) == 1
+
+
+def test_a_crash_at_any_byte_of_an_append_keeps_all_before_it(tmp_path: Path) -> None:
+    batches = written(tmp_path, 3)
+    path = tmp_path / FIRST_SEGMENT
+    whole = path.read_bytes()
+    ends = list(itertools.accumulate(map(len, batches)))
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        kept = sum(end <= size for end in ends)
+        assert recovered(tmp_path) == batches[:kept]
+        assert path.stat().st_size == sum(map(len, batches[:kept])), "the torn tail is cut off the file"
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("filler", [b"\0", b"\xff", b"\x02"])
+def test_a_tail_of_lost_blocks_is_cut_off(tmp_path: Path, filler: bytes) -> None:
+    batches = written(tmp_path, 3)
+    path = tmp_path / FIRST_SEGMENT
+    whole = path.read_bytes()
+    start = len(whole) - len(batches[2])
+    for size in range(1, len(batches[2]), 7):
+        path.write_bytes(whole[: start + size] + filler * (len(batches[2]) - size + 4096))
+        assert recovered(tmp_path) == batches[:2]
+
+
+def test_a_damaged_last_batch_is_cut_off_and_its_leader_epoch_is_not_guarded(tmp_path: Path) -> None:
+    batches = written(tmp_path, 2)
+    path = tmp_path / FIRST_SEGMENT
+    whole = path.read_bytes()
+    start = len(batches[0])
+    for position in range(start + 16, len(whole)):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x41]) + whole[position + 1 :])
+        assert recovered(tmp_path) == batches[:1]
+
+
+def test_damage_before_the_last_batch_is_refused_at_every_byte(tmp_path: Path) -> None:
+    batches = written(tmp_path, 3)
+    path = tmp_path / FIRST_SEGMENT
+    whole = path.read_bytes()
+    start, end = len(batches[0]), len(batches[0]) + len(batches[1])
+    for position in range(start, end):
+        if 12 <= position - start < 16:
+            continue  # the leader epoch is outside the CRC
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x41]) + whole[position + 1 :])
+        with pytest.raises(DataDirError, match=r"there is a valid batch after it|has base offset"):
+            recovered(tmp_path)
+        assert path.stat().st_size == len(whole), "nothing is cut where records would be lost"
+
+
+def test_a_torn_segment_before_the_last_is_refused(tmp_path: Path) -> None:
+    written(tmp_path, 4, segment_bytes_max=2 * len(batch(0, 2)))
+    path = tmp_path / FIRST_SEGMENT
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataDirError, match="there are segments after it"):
+        recovered(tmp_path)
+
+
+def test_a_missing_segment_is_refused(tmp_path: Path) -> None:
+    written(tmp_path, 6, segment_bytes_max=2 * len(batch(0, 2)))
+    (tmp_path / "00000000000000000004.log").unlink()
+    with pytest.raises(DataDirError, match="begins at 8, but the segment before it ends at 4"):
+        recovered(tmp_path)
+
+
+def test_a_batch_out_of_order_is_refused(tmp_path: Path) -> None:
+    (tmp_path / FIRST_SEGMENT).write_bytes(batch(0) + batch(2))
+    with pytest.raises(DataDirError, match="has base offset 2, expected 1"):
+        recovered(tmp_path)
+
+
+def failing(code: int, after_bytes: int = 0) -> Callable[..., int]:
+    """A pwrite that writes `after_bytes` and then fails."""
+    left = [after_bytes]
+
+    def pwrite(descriptor: int, data: Any, position: int) -> int:
+        if not left[0]:
+            raise OSError(code, os.strerror(code))
+        count = os.write(descriptor, bytes(data)[: left[0]]) if os.lseek(descriptor, position, os.SEEK_SET) >= 0 else 0
+        left[0] -= count
+        return count
+
+    return pwrite
+
+
+@pytest.mark.parametrize("after_bytes", [0, 1, 30, 80])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EFBIG])
+def test_a_write_that_fails_leaves_the_log_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, after_bytes: int
+) -> None:
+    found = storage(tmp_path)
+    found.open_for_append(0)
+    found.append(batch(0), 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(segments.os, "pwrite", failing(code, after_bytes))
+        with pytest.raises(StorageError, match=os.strerror(code)) as refused:
+            found.append(batch(1), 1)
+        assert refused.value.error_code == error_codes.KAFKA_STORAGE_ERROR
+        assert (tmp_path / FIRST_SEGMENT).read_bytes() == batch(0)
+    found.append(batch(1), 1)
+    found.close()
+    assert recovered(tmp_path) == [batch(0), batch(1)]
+
+
+def test_short_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = storage(tmp_path)
+    found.open_for_append(0)
+    real = os.pwrite
+    with monkeypatch.context() as patch:
+        patch.setattr(segments.os, "pwrite", lambda fd, data, position: real(fd, bytes(data)[:7], position))
+        found.append(batch(0, 3), 0)
+    found.close()
+    assert recovered(tmp_path) == [batch(0, 3)]
+
+
+def test_a_log_that_cannot_be_cut_back_takes_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = storage(tmp_path)
+    found.open_for_append(0)
+    found.append(batch(0), 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(segments.os, "pwrite", failing(errno.EIO, 10))
+        patch.setattr(segments.os, "ftruncate", lambda _, size: failing(errno.EIO)(0, b"", size))
+        with pytest.raises(StorageError):
+            found.append(batch(1), 1)
+    with pytest.raises(StorageError, match="restart"):
+        found.append(batch(1), 1)
+    found.close()
+    assert recovered(tmp_path) == [batch(0)]
+
+
+def test_with_fsync_a_failed_sync_refuses_this_and_all_later_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = storage(tmp_path, fsync=True)
+    found.open_for_append(0)
+    found.append(batch(0), 0)
+    with monkeypatch.context() as patch:
+
+        def fsync(_: int) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+        patch.setattr(segments.os, "fsync", fsync)
+        with pytest.raises(StorageError):
+            found.append(batch(1), 1)
+    with pytest.raises(StorageError, match="a sync failed before"):
+        found.append(batch(1), 1)
+    found.close()
+    assert recovered(tmp_path) == [batch(0)]
+
+
+def test_a_segment_that_cannot_be_made_refuses_the_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = storage(tmp_path, segment_bytes_max=10)
+    found.open_for_append(0)
+    found.append(batch(0), 0)
+
+    def refuse(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(segments, "sync_directory", refuse)
+        with pytest.raises(StorageError, match="No space left"):
+            found.append(batch(1), 1)
+    found.append(batch(1), 1)
+    found.close()
+    assert recovered(tmp_path) == [batch(0), batch(1)]

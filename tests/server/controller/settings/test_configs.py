@@ -1,0 +1,214 @@
+import pytest
+from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.settings import configs
+from mockraft.server.controller.settings.configs import Change, ConfigSource, Operation
+from mockraft.wire import error_codes
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.config_record import ConfigRecord
+
+
+def put(cluster, kind, name, key, value):
+    cluster.write(RecordAt(ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value), 0))
+
+
+def alter(cluster, kind, name, **changes):
+    """Changes of a resource: keys with `_` for `.`, values as (operation, value). Returns {key: new value}."""
+    asked = {key.replace("_", "."): Change(*change) for key, change in changes.items()}
+    records = configs.alter_resource(cluster.controller, kind, name, asked)
+    return {record.name: record.value for record, _ in records}
+
+
+def refusal(cluster, kind, name, **changes):
+    with pytest.raises(ApiError) as refused:
+        alter(cluster, kind, name, **changes)
+    return refused.value.error_code, refused.value.message
+
+
+def effective(cluster, key, **own):
+    own = {name.replace("_", "."): value for name, value in own.items()}
+    found = {each.key.name: each for each in configs.effective_topic_configs(cluster.controller, own)}
+    return found[key].value, found[key].source
+
+
+@pytest.fixture
+def topic(cluster):
+    cluster.start(1)
+    cluster.create_topic("t", [1])
+    return cluster
+
+
+def test_a_topics_own_value_is_stronger_than_the_nodes_the_clusters_and_the_default(cluster):
+    assert effective(cluster, "retention.ms") == ("604800000", ConfigSource.DEFAULT)
+    put(cluster, BROKER, "", "log.retention.ms", "3")
+    assert effective(cluster, "retention.ms") == ("3", ConfigSource.DYNAMIC_DEFAULT_BROKER)
+    put(cluster, BROKER, "3000", "log.retention.ms", "2")
+    assert effective(cluster, "retention.ms") == ("2", ConfigSource.DYNAMIC_BROKER)
+    assert effective(cluster, "retention.ms", retention_ms="1") == ("1", ConfigSource.TOPIC)
+    assert configs.topic_config(cluster.controller, "t", "retention.ms") == "2"
+    put(cluster, TOPIC, "t", "retention.ms", "1")
+    assert configs.topic_config(cluster.controller, "t", "retention.ms") == "1"
+
+
+def test_brokers_units_become_the_topics(cluster):
+    put(cluster, BROKER, "", "log.retention.hours", "2")
+    assert effective(cluster, "retention.ms") == ("7200000", ConfigSource.DYNAMIC_DEFAULT_BROKER)
+    put(cluster, BROKER, "", "log.retention.minutes", " 3 ")
+    assert effective(cluster, "retention.ms")[0] == "180000"
+    put(cluster, BROKER, "", "log.roll.hours", "a day")
+    assert effective(cluster, "segment.ms")[0] == "0"
+
+
+def test_another_brokers_value_counts_for_no_topic(cluster):
+    put(cluster, BROKER, "1", "log.retention.ms", "2")
+    assert effective(cluster, "retention.ms") == ("604800000", ConfigSource.DEFAULT)
+
+
+def test_the_controllers_min_insync_replicas_is_the_clusters_where_elr_is_on(new_cluster):
+    assert effective(new_cluster(min_insync_replicas=2), "min.insync.replicas") == (
+        "2",
+        ConfigSource.DYNAMIC_DEFAULT_BROKER,
+    )
+    before_elr = new_cluster(min_insync_replicas=2, metadata_version=20)
+    assert effective(before_elr, "min.insync.replicas") == ("2", ConfigSource.STATIC_BROKER)
+
+
+def test_an_internal_key_is_told_only_where_it_is_set(cluster):
+    names = {each.key.name for each in configs.effective_topic_configs(cluster.controller, {})}
+    assert "internal.segment.bytes" not in names
+    assert effective(cluster, "internal.segment.bytes", internal_segment_bytes="7") == ("7", ConfigSource.TOPIC)
+
+
+def test_a_topic_is_written_only_where_it_changes_a_broker_always(topic):
+    put(topic, TOPIC, "t", "retention.ms", "5")
+    put(topic, BROKER, "1", "num.io.threads", "5")
+    assert alter(topic, TOPIC, "t", retention_ms=(Operation.SET, "5"), flush_ms=(Operation.DELETE, None)) == {}
+    assert alter(topic, TOPIC, "t", retention_ms=(Operation.DELETE, "5")) == {"retention.ms": None}
+    unchanged = alter(topic, BROKER, "1", num_io_threads=(Operation.SET, "5"), nothing=(Operation.DELETE, None))
+    assert unchanged == {"num.io.threads": "5", "nothing": None}
+
+
+def test_lists_grow_and_shrink_from_their_value_or_their_default(topic):
+    assert alter(topic, TOPIC, "t", cleanup_policy=(Operation.APPEND, "compact,delete")) == {
+        "cleanup.policy": "delete,compact"
+    }
+    put(topic, TOPIC, "t", "cleanup.policy", "compact")
+    assert alter(topic, TOPIC, "t", cleanup_policy=(Operation.APPEND, "compact")) == {}
+    assert alter(topic, TOPIC, "t", cleanup_policy=(Operation.SUBTRACT, "delete,compact")) == {"cleanup.policy": ""}
+
+
+def test_only_topics_and_brokers_have_lists(topic):
+    assert refusal(topic, TOPIC, "t", retention_ms=(Operation.APPEND, "1")) == (
+        error_codes.INVALID_CONFIG,
+        "Can't APPEND to key retention.ms because its type is not LIST.",
+    )
+    assert refusal(topic, CLIENT_METRICS, "m", metrics=(Operation.SUBTRACT, "1")) == (
+        error_codes.INVALID_CONFIG,
+        "Can't SUBTRACT to key metrics because its type is not LIST.",
+    )
+
+
+def test_min_insync_replicas_stays_with_cluster_and_topics_while_elr_is_on(topic, new_cluster):
+    one = (Operation.SET, "1")
+    assert refusal(topic, BROKER, "1", min_insync_replicas=one)[0] == error_codes.INVALID_CONFIG
+    assert refusal(topic, BROKER, "", min_insync_replicas=(Operation.DELETE, None))[0] == error_codes.INVALID_CONFIG
+    assert alter(topic, BROKER, "", min_insync_replicas=one) == {"min.insync.replicas": "1"}
+    before_elr = new_cluster(metadata_version=22)
+    before_elr.start(1)
+    assert alter(before_elr, BROKER, "1", min_insync_replicas=one) == {"min.insync.replicas": "1"}
+    assert (
+        configs.clear_elr_records(before_elr.controller, [RecordAt(ConfigRecord(name="min.insync.replicas"), 0)]) == []
+    )
+
+
+def test_log_dirs_are_cordoned_from_level_30_on(new_cluster):
+    cluster = new_cluster(metadata_version=29)
+    cluster.start(1)
+    assert refusal(cluster, BROKER, "1", cordoned_log_dirs=(Operation.DELETE, None)) == (
+        error_codes.INVALID_CONFIG,
+        "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("one", 42), ("-1", 42), ("2147483648", 42), ("77", 102), ("1", None), ("3000", None), ("", None)],
+)
+def test_a_broker_is_named_by_the_id_of_a_registered_node(topic, name, code):
+    change = {"x": (Operation.SET, "y")}
+    if code is None:
+        assert alter(topic, BROKER, name, **change) == {"x": "y"}
+    else:
+        assert refusal(topic, BROKER, name, **change)[0] == code
+
+
+def test_the_controller_itself_is_no_node_before_controllers_register(new_cluster):
+    assert refusal(new_cluster(metadata_version=14), BROKER, "3000", x=(Operation.SET, "y"))[0] == 102
+
+
+@pytest.mark.parametrize(("name", "code"), [("", 42), ("a b", 17), ("nowhere", 3)])
+def test_a_topic_must_be_there(topic, name, code):
+    assert refusal(topic, TOPIC, name, flush_ms=(Operation.SET, "1"))[0] == code
+
+
+def test_a_value_may_have_32767_characters(topic):
+    assert alter(topic, BROKER, "1", x=(Operation.SET, "v" * 32_767))
+    assert refusal(topic, BROKER, "1", x=(Operation.SET, "v" * 32_768)) == (
+        error_codes.INVALID_CONFIG,
+        "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes.",
+    )
+
+
+def test_values_that_were_there_before_are_checked_too(topic):
+    put(topic, TOPIC, "t", "min.compaction.lag.ms", "9")
+    assert refusal(topic, TOPIC, "t", max_compaction_lag_ms=(Operation.SET, "8")) == (
+        error_codes.INVALID_CONFIG,
+        "conflict topic config setting min.compaction.lag.ms (9) > max.compaction.lag.ms (8)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code"),
+    [
+        ("interval.ms", "100", None),
+        ("interval.ms", "99", 42),
+        ("interval.ms", "3600001", 42),
+        ("interval.ms", "often", 40),
+        ("match", "client_id=a.*,client_source_port=[0-9]+", None),
+        ("match", "client=a", 40),
+        ("match", "client_id=(", 40),
+        ("match", "client_id", 40),
+        ("no.such", "1", 42),
+    ],
+)
+def test_client_metrics_have_an_interval_and_patterns(topic, key, value, code):
+    change = {key: (Operation.SET, value)}
+    if code is None:
+        assert alter(topic, CLIENT_METRICS, "m", **change) == {key: value}
+    else:
+        assert refusal(topic, CLIENT_METRICS, "m", **change)[0] == code
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("consumer.heartbeat.interval.ms", "5001", None),
+        ("consumer.heartbeat.interval.ms", "4999", "must be greater than or equal to group.consumer.min.heartbeat."),
+        ("share.delivery.count.limit", "11", "must be less than or equal to group.share.max.delivery.count.limit"),
+        ("streams.num.standby.replicas", "3", "must be less than or equal to group.streams.max.standby.replicas"),
+        ("streams.no.such", "3", "Unknown group config name: streams.no.such"),
+    ],
+)
+def test_groups_stay_within_the_brokers_bounds(topic, key, value, message):
+    change = {key: (Operation.SET, value)}
+    if message is None:
+        assert alter(topic, GROUP, "g", **change) == {key: value}
+    else:
+        code, why = refusal(topic, GROUP, "g", **change)
+        assert code == error_codes.INVALID_CONFIG
+        assert message in why
+
+
+@pytest.mark.parametrize("kind", [CLIENT_METRICS, GROUP, TOPIC])
+def test_only_brokers_have_a_default_resource(topic, kind):
+    assert refusal(topic, kind, "", x=(Operation.SET, "1"))[0] == error_codes.INVALID_REQUEST

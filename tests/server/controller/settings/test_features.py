@@ -1,0 +1,147 @@
+import pytest
+from mockraft.server.controller.settings import features
+
+NEWEST = {
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "share.version": 1,
+    "streams.version": 1,
+    "transaction.version": 2,
+}
+
+
+def names(level: int) -> list[str]:
+    return [type(record).__name__ for record, _ in features.bootstrap_records(level)]
+
+
+def test_names_every_level_from_7_to_30():
+    versions = features.metadata_versions()
+    assert list(versions) == list(range(7, 31))
+    assert (versions[7].name, versions[17].name, versions[30].name) == ("3.3-IV3", "3.7-IV2", "4.3-IV0")
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [("4.3-IV0", 30), ("30", 30), ("4.3", 30), ("4.3.1", 30), ("3.9", 21), ("4.1", 27), ("3.3-IV3", 7), ("3.7.2", 19)],
+)
+def test_reads_a_version_as_kafka_does(text, level):
+    assert features.metadata_version_level(text) == level
+
+
+@pytest.mark.parametrize("text", ["6", "31", "4.4-IV0", "4", "", "IV0", "-1"])
+def test_refuses_a_version_that_the_release_does_not_have(text):
+    with pytest.raises(ValueError, match=r"metadata\.version|feature level"):
+        features.metadata_version_level(text)
+
+
+@pytest.mark.parametrize(
+    ("level", "register_broker", "partition"),
+    [(7, 1, 0), (8, 2, 0), (16, 2, 0), (17, 3, 1), (22, 3, 1), (23, 3, 2), (29, 3, 2), (30, 4, 2)],
+)
+def test_record_versions_follow_the_level(level, register_broker, partition):
+    versions = features.metadata_version(level).record_versions
+    assert versions["RegisterBrokerRecord"] == register_broker
+    assert versions["PartitionRecord"] == versions["PartitionChangeRecord"] == partition
+    assert versions.get("RegisterControllerRecord") == (0 if level >= 15 else None)
+
+
+@pytest.mark.parametrize(
+    ("ability", "lowest"),
+    [
+        ("migration", 8),
+        ("scram", 11),
+        ("metadata_transaction", 13),
+        ("delegation_token", 14),
+        ("controller_registration", 15),
+        ("directory_assignment", 17),
+        ("elr", 23),
+        ("cordoned_log_dirs", 30),
+    ],
+)
+def test_an_ability_comes_with_its_level(ability, lowest):
+    assert next(v.level for v in features.metadata_versions().values() if ability in v.supports) == lowest
+
+
+def test_isr_shrinks_bump_the_leader_epoch_below_level_12():
+    bumping = [v.level for v in features.metadata_versions().values() if v.leader_epoch_bump_on_isr_shrink]
+    assert bumping == [7, 8, 9, 10, 11]
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        (7, {}),
+        (21, {}),
+        (22, {"group.version": 1}),
+        (24, {"group.version": 1, "transaction.version": 2}),
+        (27, {"eligible.leader.replicas.version": 1, "group.version": 1, "transaction.version": 2}),
+        (30, NEWEST),
+    ],
+)
+def test_default_feature_levels_are_those_of_kafka_storage_format(level, expected):
+    assert features.default_feature_levels(level) == expected
+
+
+def test_supports_the_ranges_of_4_3_1():
+    ranges = {name: (f.min_level, f.max_level) for name, f in features.supported_features().items()}
+    assert ranges == {
+        "metadata.version": (7, 30),
+        "kraft.version": (0, 1),
+        "transaction.version": (0, 2),
+        "group.version": (0, 1),
+        "eligible.leader.replicas.version": (0, 1),
+        "share.version": (0, 1),
+        "streams.version": (0, 1),
+    }
+
+
+def test_the_newest_log_begins_with_a_transaction_of_features_and_min_insync_replicas():
+    records = features.bootstrap_records(30)
+    assert names(30) == [
+        "BeginTransactionRecord",
+        *["FeatureLevelRecord"] * 6,
+        "ConfigRecord",
+        "EndTransactionRecord",
+    ]
+    assert records[0].record.name == "Bootstrap records"
+    levels = [(r.name, r.feature_level) for r, _ in records[1:7]]
+    assert levels == [("metadata.version", 30), *sorted(NEWEST.items())]
+    config = records[7].record
+    assert (config.resource_type, config.resource_name) == (4, "")
+    assert (config.name, config.value) == ("min.insync.replicas", "1")
+    assert {version for _, version in records} == {0}
+
+
+def test_no_transaction_below_level_13():
+    assert names(12) == ["FeatureLevelRecord"]
+    assert names(13) == ["BeginTransactionRecord", "FeatureLevelRecord", "EndTransactionRecord"]
+
+
+def test_no_min_insync_replicas_without_eligible_leader_replicas():
+    off = features.bootstrap_records(30, feature_levels={"eligible.leader.replicas.version": 0})
+    assert [r.name for r, _ in off if type(r).__name__ == "FeatureLevelRecord"] == [
+        "metadata.version",
+        "group.version",
+        "share.version",
+        "streams.version",
+        "transaction.version",
+    ]
+    assert "ConfigRecord" not in [type(r).__name__ for r, _ in off]
+
+
+def test_min_insync_replicas_is_the_given_default():
+    config = next(r for r, _ in features.bootstrap_records(30, min_insync_replicas=2) if hasattr(r, "value"))
+    assert config.value == "2"
+
+
+@pytest.mark.parametrize(
+    ("level", "chosen", "why"),
+    [
+        (30, {"no.such.feature": 1}, "Unsupported feature"),
+        (30, {"group.version": 2}, "with feature level 2"),
+        (22, {"eligible.leader.replicas.version": 1}, "depends on metadata.version level 23"),
+    ],
+)
+def test_refuses_features_that_the_release_or_level_does_not_have(level, chosen, why):
+    with pytest.raises(ValueError, match=why):
+        features.bootstrap_records(level, feature_levels=chosen)

@@ -1,0 +1,77 @@
+"""Token buckets of the controller mutation quota: overdrawn once, then refused until they are even (KIP-599)."""
+
+from typing import Any
+
+import pytest
+from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.settings.mutation_quota import IDLE_MS_MAX, KEY, MutationQuota, MutationQuotas
+from mockraft.wire import error_codes
+
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def quotas() -> MutationQuotas:
+    return MutationQuotas(windows=11, window_seconds=1)
+
+
+def quota_of(quotas: MutationQuotas, rates: Any, now_ms: int = NOW_MS, *, is_strict: bool = True) -> MutationQuota:
+    limits = {((("user", "alice"),)): {KEY: rates}} if isinstance(rates, float) else rates
+    return quotas.quota_for(limits, "User:alice", "tool", now_ms, is_strict=is_strict)
+
+
+def code(quota: MutationQuota, partitions: int) -> int:
+    try:
+        quota.draw(partitions)
+    except ApiError as refusal:
+        return refusal.error_code
+    return error_codes.NONE
+
+
+def test_a_full_bucket_may_be_overdrawn_once_and_fills_again(quotas: MutationQuotas) -> None:
+    first = quota_of(quotas, 2.0)
+    assert [code(first, 22), code(first, 4), code(first, 1)] == [0, 0, error_codes.THROTTLING_QUOTA_EXCEEDED]
+    assert first.throttle_time_ms == 2000
+    assert code(quota_of(quotas, 2.0, NOW_MS + 1999), 1) == error_codes.THROTTLING_QUOTA_EXCEEDED
+    later = quota_of(quotas, 2.0, NOW_MS + 2000)
+    assert (code(later, 1), later.throttle_time_ms) == (0, 0)
+    assert code(later, 1) == error_codes.THROTTLING_QUOTA_EXCEEDED
+
+
+def test_an_older_request_is_never_refused_and_told_to_wait(quotas: MutationQuotas) -> None:
+    older = quota_of(quotas, 1.0, is_strict=False)
+    for partitions, wait_ms in ((11, 0), (5, 5000), (1, 6000)):
+        assert (code(older, partitions), older.throttle_time_ms) == (0, wait_ms)
+
+
+def test_a_bucket_holds_no_more_than_its_windows(quotas: MutationQuotas) -> None:
+    assert code(quota_of(quotas, 1.0), 0) == 0
+    later = quota_of(quotas, 1.0, NOW_MS + IDLE_MS_MAX)
+    assert [code(later, 12), code(later, 1)] == [0, error_codes.THROTTLING_QUOTA_EXCEEDED]
+    assert later.throttle_time_ms == 1000
+
+
+def test_a_bucket_that_nobody_drew_from_for_long_is_forgotten(quotas: MutationQuotas) -> None:
+    quota_of(quotas, 0.001).draw(1_000_000)
+    assert code(quota_of(quotas, 0.001, NOW_MS + IDLE_MS_MAX), 1) == error_codes.THROTTLING_QUOTA_EXCEEDED
+    assert code(quota_of(quotas, 0.001, NOW_MS + IDLE_MS_MAX + 1), 1) == 0
+
+
+def test_a_wait_longer_than_can_be_said_is_the_longest(quotas: MutationQuotas) -> None:
+    quota = quota_of(quotas, 1e-9, is_strict=False)
+    quota.draw(10_000)
+    assert quota.throttle_time_ms == (1 << 31) - 1
+
+
+def test_without_a_quota_nothing_is_counted(quotas: MutationQuotas) -> None:
+    for limits in ({}, {(("user", "bob"),): {KEY: 1.0}}, {(("user", "alice"),): {"producer_byte_rate": 1.0}}):
+        quota = quota_of(quotas, limits)
+        assert [code(quota, 1_000_000), code(quota, 1)] == [0, 0]
+        assert quota.throttle_time_ms == 0
+
+
+def test_what_a_bucket_lacks_stays_when_its_rate_changes(quotas: MutationQuotas) -> None:
+    quota_of(quotas, 1.0).draw(21)
+    changed = quota_of(quotas, 5.0)
+    assert code(changed, 1) == error_codes.THROTTLING_QUOTA_EXCEEDED
+    assert changed.throttle_time_ms == 2000

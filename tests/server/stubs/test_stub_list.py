@@ -1,0 +1,164 @@
+"""The choice among several stubs, and the reasons given for the others."""
+
+from typing import Any
+
+import pytest
+from mockraft import Stub, stub
+from mockraft.server.stubs.errors import StubError
+from mockraft.server.stubs.stub_list import StubList
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+
+from .test_match import asked
+
+
+@pytest.fixture
+def stubs() -> StubList:
+    return StubList()
+
+
+def served(stubs: StubList, count: int = 1, **fields: Any) -> list[str | None]:
+    """Ids of the stubs that serve so many heartbeats of broker 1."""
+    request = BrokerHeartbeatRequest(**{"broker_id": 1, **fields})
+    found = [stubs.match(asked(request, broker_id=request.broker_id)) for _ in range(count)]
+    return [None if each is None else each.id for each in found]
+
+
+def test_the_highest_priority_serves_and_among_equals_the_newest(stubs: StubList) -> None:
+    stubs.add(stub("BrokerHeartbeat").named("", id="old"))
+    stubs.add(stub("BrokerHeartbeat").named("", id="new"))
+    assert served(stubs) == ["new"]
+    stubs.add(stub("BrokerHeartbeat", broker_id=1).named("", id="low").with_priority(-1))
+    assert served(stubs) == ["new"]
+    stubs.add(stub().named("", id="high").with_priority(1).once())
+    assert served(stubs, 2) == ["high", "new"]
+    assert [each.id for each in stubs.stubs] == ["high", "new", "old", "low"]
+
+
+def test_a_stub_that_is_not_for_it_lets_the_next_one_serve(stubs: StubList) -> None:
+    stubs.add(stub("BrokerHeartbeat").named("", id="any"))
+    stubs.add(stub("BrokerHeartbeat", broker_id=[2, 3]).named("", id="others"))
+    stubs.add(stub("BrokerHeartbeat", broker_id=1).named("", id="twice").times(2))
+    stubs.add(stub("Fetch").named("", id="fetch"))
+    assert served(stubs, 3) == ["twice", "twice", "any"]
+    assert served(stubs, broker_id=3) == ["others"]
+    assert served(stubs, broker_id=9) == ["any"]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "calls"),
+    [
+        (lambda each: each, [1, 2, 3, 4]),
+        (lambda each: each.every_time(), [1, 2, 3, 4]),
+        (lambda each: each.once(), [1]),
+        (lambda each: each.times(3), [1, 2, 3]),
+        (lambda each: each.on_call(3), [3]),
+        (lambda each: each.with_probability(1.0), [1, 2, 3, 4]),
+        (lambda each: each.with_probability(0), []),
+    ],
+)
+def test_triggers_fire_on_their_calls(stubs: StubList, trigger: Any, calls: list[int]) -> None:
+    live = stubs.add(trigger(stub("BrokerHeartbeat")))
+    found = served(stubs, 4)
+    assert [number for number, each in enumerate(found, 1) if each] == calls
+    assert (live.match_count, live.call_count) == (4, len(calls))
+
+
+def test_chance_repeats_with_its_seed(stubs: StubList) -> None:
+    def fired(seed: int) -> list[bool]:
+        stubs.reset()
+        stubs.add(stub("BrokerHeartbeat").with_probability(0.5, seed))
+        return [each is not None for each in served(stubs, 200)]
+
+    assert fired(1) == fired(1) != fired(2)
+    assert 60 < sum(fired(1)) < 140
+
+
+def test_scenarios_go_from_state_to_state(stubs: StubList) -> None:
+    stubs.add(stub("BrokerHeartbeat").named("", id="down").in_scenario("failover", requires="Started", then="Moved"))
+    stubs.add(stub("BrokerHeartbeat").named("", id="moved").in_scenario("failover", requires="Moved"))
+    assert stubs.scenarios == {"failover": "Started"}
+    assert served(stubs, 3) == ["down", "moved", "moved"]
+    stubs.set_scenario("failover", "Nowhere")
+    assert served(stubs) == [None]
+    stubs.reset_scenarios()
+    assert served(stubs) == ["down"]
+    with pytest.raises(KeyError, match="did you mean failover"):
+        stubs.set_scenario("failovr", "Moved")
+
+
+def test_stubs_are_switched_off_replaced_and_taken_away(stubs: StubList) -> None:
+    live = stubs.add(stub("BrokerHeartbeat").named("a", id="a"))
+    assert stubs.enable("a", False) is live
+    assert served(stubs) == [None]
+    assert stubs.unused() == []
+    stubs.enable("a")
+    assert served(stubs) == ["a"]
+    other = stubs.replace("a", stub("BrokerHeartbeat").named("b").in_scenario("new", requires="Started"))
+    assert (other.id, other.call_count, served(stubs)) == ("a", 0, ["a"])
+    with pytest.raises(StubError, match="there is a stub 'a' already"):
+        stubs.add(stub().named("", id="a"))
+    stubs.remove("a")
+    assert (stubs.is_armed, served(stubs)) == (False, [None])
+    with pytest.raises(KeyError, match="there are no stubs"):
+        stubs.remove("a")
+
+
+def test_what_never_served_is_told(stubs: StubList) -> None:
+    used, unused = stubs.add(stub("BrokerHeartbeat")), stubs.add(stub("Fetch"))
+    served(stubs)
+    assert stubs.unused() == [unused]
+    assert used.called
+
+
+def test_a_strict_rack_is_armed_without_stubs(stubs: StubList) -> None:
+    stubs.strict = True
+    assert stubs.is_armed
+    stubs.reset()
+    assert (stubs.is_armed, stubs.strict) == (False, False)
+
+
+def test_ids_are_made_for_those_that_have_none(stubs: StubList) -> None:
+    stubs.add(stub().named("", id="stub-2"))
+    assert [stubs.add(Stub()).id for _ in range(2)] == ["stub-3", "stub-4"]
+
+
+def test_near_misses_say_field_by_field_what_was_there_instead(stubs: StubList) -> None:
+    stubs.add(stub("Fetch").named("", id="far"))
+    stubs.add(stub("BrokerHeartbeat", broker_id=2, want_fence=True).named("", id="nearer"))
+    stubs.add(stub("BrokerHeartbeat", broker_id=2, want_fence=False).named("fenced 2", id="near"))
+    stubs.add(stub("BrokerHeartbeat", want_fence=False, current_metadata_offset__gte=9, version=2).named("", id="less"))
+    misses = stubs.near_misses(asked())
+    assert [miss.stub.id for miss in misses if miss.stub] == ["nearer", "near", "less"]
+    assert misses[1].to_json()["conditions"] == [
+        {"field": "api", "expected": "BrokerHeartbeat", "actual": "BrokerHeartbeat", "held": True},
+        {"field": "brokerId", "expected": 2, "actual": 1, "held": False},
+        {"field": "wantFence", "expected": False, "actual": True, "held": False},
+    ]
+    assert "stub near (fenced 2):\n  ✓ api" in misses[1].describe()
+    assert "✗ brokerId: wanted 2, there was 1" in misses[1].describe()
+
+
+def test_a_near_miss_says_when_scenario_or_trigger_are_why(stubs: StubList) -> None:
+    spent = stubs.add(stub("BrokerHeartbeat").once())
+    waiting = stubs.add(stub("BrokerHeartbeat").in_scenario("s", requires="Later"))
+    served(stubs)
+    by_stub = {miss.stub.id: miss.conditions[-1] for miss in stubs.near_misses(asked()) if miss.stub}
+    assert by_stub[spent.id].path == "trigger"
+    assert (by_stub[waiting.id].path, by_stub[waiting.id].actual) == ("scenario", "Started")
+
+
+def test_hundreds_of_stubs_for_others_are_not_tried(stubs: StubList) -> None:
+    def never(value: Any) -> bool:
+        raise AssertionError("it was tried")
+
+    for number in range(300):
+        stubs.add(stub("Fetch", client_id=never))
+        stubs.add(stub("BrokerHeartbeat", broker_id=1_000 + number, where={"wantFence": never}))
+    assert served(stubs) == [None]
+
+
+def test_a_near_miss_of_a_long_text_is_told_in_a_line(stubs: StubList) -> None:
+    stubs.add(stub(client_id="x"))
+    (condition,) = stubs.near_misses(asked(client_id="y" * 10_000))[0].conditions
+    assert len(str(condition)) < 300
+    assert str(condition).endswith("… (10,002 characters)")

@@ -1,0 +1,33 @@
+"""Names as JSON and Python spell them, and hints for unknown ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def similar_names(name: object, known: Iterable[str], limit: int = 3) -> list[str]:
+    """Return the known names that are most like an unknown one, whatever their case; the most similar first."""
+    # Imported here: only errors need it.
+    from difflib import get_close_matches
+
+    by_lower = {each.lower(): each for each in known}
+    return [by_lower[found] for found in get_close_matches(str(name).lower(), by_lower, limit)]
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return the hint of every error about an unknown name: similar names, or all known ones if none is similar."""
+    names = list(known)
+    if near := similar_names(name, names):
+        return f"did you mean {' or '.join(near)}?"
+    return f"there are: {', '.join(names) or 'none'}"
+
+
+def snake(name: str) -> str:
+    """Return `currentMetadataOffset` as Python spells it; a snake_case name stays as it is."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+def camel(name: str) -> str:
+    """Return `current_metadata_offset` as JSON spells it."""
+    head, *rest = name.rstrip("_").split("_")
+    return head + "".join(word.capitalize() for word in rest)
