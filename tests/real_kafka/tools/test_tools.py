@@ -46,7 +46,8 @@ def test_kafka_topics_creates_describes_and_deletes(cluster: KafkaCluster, by_br
     with pytest.raises(KafkaProcessError, match="Topic 'made' already exists"):
         topics.run(*by_broker, "--create", "--topic", "made")
     topics.run(*by_broker, "--delete", "--topic", "made")
-    assert "made" not in topics.run(*by_broker, "--list").split()
+    # Another broker than the one that forwarded the request may not have read of it yet.
+    wait_until(lambda: "made" not in topics.run(*by_broker, "--list").split(), 20, "the topic gone from the list")
 
     def folders() -> list[Path]:
         every = [folder for broker in cluster.brokers.values() for folder in broker.log_dirs]
