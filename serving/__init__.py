@@ -1,6 +1,7 @@
 """Building blocks of any server of Kafka APIs, for the controller as well as for simulated brokers.
 
 * `api` describes one API: request and response class, versions, handler and error form, and the context of a request.
+* `parked` is the result of a handler that must wait.
 * `registry` builds the table by API key and checks it.
 * `directory_ids` are Kafka's log directory ids (DirectoryId), used on both sides of BrokerRegistration.
 

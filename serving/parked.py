@@ -1,0 +1,25 @@
+"""The result of a handler that must wait: a deadline and a function that tries again (Kafka's DelayedOperation)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from mockraft.wire.message import Message
+
+NEVER_MS: Final = 1 << 62
+"""Later than any time."""
+
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+
+class Parked(NamedTuple, Generic[ResponseT]):
+    """Result of a handler that cannot answer yet.
+
+    `retry(now_ms, expired)` is called when the state that it may wait for has changed and, with expired true, at
+    `deadline_ms` (NEVER_MS: no deadline); it returns the response, or None to stay parked. At the deadline it must
+    return a response.
+    """
+
+    deadline_ms: int
+    retry: Callable[[int, bool], ResponseT | None]
