@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from math import isinf, isnan
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from mockraft.wire import uuids
 from mockraft.wire.errors import WireError
@@ -22,6 +22,8 @@ from mockraft.wire.names import did_you_mean
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
 M = TypeVar("M", bound=Message)
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+"""Any value of a JSON tree."""
 Tree = dict[str, Any]
 
 UNKNOWN_TAGS = "_unknownTaggedFields"
