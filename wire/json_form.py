@@ -9,7 +9,7 @@ message knows is an error instead of being ignored.
 
 import base64
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from math import isinf, isnan
@@ -22,9 +22,9 @@ from mockraft.wire.names import did_you_mean
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
 M = TypeVar("M", bound=Message)
-Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
-"""Any value of a JSON tree."""
-Tree = dict[str, Any]
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""Any JSON value. Its containers are read-only types, so that a `dict[str, int]` is one, too."""
+Tree = dict[str, Json]
 
 UNKNOWN_TAGS = "_unknownTaggedFields"
 

@@ -73,8 +73,8 @@ class Side(Names):
             self._connect()
             tree, records = {"silent" if isinstance(error, TimeoutError) else "closed": True}, []
         records += self.new_records()
-        if step.api == "CreateDelegationToken" and tree.get("hmac"):
-            self.hmacs.append(tree["hmac"])
+        if step.api == "CreateDelegationToken" and (hmac := tree.get("hmac")):
+            self.hmacs.append(str(hmac))
         return Outcome(self.named(tree), records)
 
     def new_records(self) -> list[list[Any]]:
