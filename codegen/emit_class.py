@@ -65,6 +65,8 @@ def _constants(lines: Lines, spec: MessageSpec) -> None:
     )
     if spec.latest_version_unstable:
         lines.add("latest_version_unstable: ClassVar[bool] = True")
+    if spec.response:
+        lines.add(f"response_class: ClassVar[type[{spec.response}]]")
 
 
 def _constructor(lines: Lines, struct: StructSpec) -> None:

@@ -6,6 +6,7 @@ from mockraft.codegen.emit_class import emit_struct
 from mockraft.codegen.emit_reader import ReaderEmitter
 from mockraft.codegen.emit_writer import WriterEmitter
 from mockraft.codegen.lines import Lines
+from mockraft.codegen.names import snake
 from mockraft.codegen.needs import Needs
 from mockraft.codegen.spec import MessageSpec, StructSpec
 
@@ -82,6 +83,8 @@ def _head(spec: MessageSpec, needs: Needs, more: set[str]) -> str:
         "    from typing import ClassVar",
         "",
     )
+    if spec.response:
+        lines.add(f"    from mockraft.wire.messages.{snake(spec.response)} import {spec.response}", "")
     needs.add_constants(lines)
     lines.add("", "")
     return header(spec.source, spec.sha256) + lines.text()

@@ -111,6 +111,11 @@ class MessageSpec:
     source: str = ""
     sha256: str = ""
 
+    @property
+    def response(self) -> str:
+        """Name of the response to this request; empty for other messages."""
+        return f"{self.name.removesuffix('Request')}Response" if self.kind == "request" else ""
+
     def flexible_at(self, version: int) -> bool:
         """Return True if a version has compact lengths and tag sections."""
         return self.flexible_versions.has(version)

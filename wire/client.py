@@ -10,7 +10,7 @@ import itertools
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast, overload
 
 from mockraft.wire import api_keys, error_codes, messages, sasl
 from mockraft.wire.client_security import ClientSecurity
@@ -22,8 +22,9 @@ from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateReq
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 
 if TYPE_CHECKING:
-    from mockraft.wire.message import Message, MessageLookup
+    from mockraft.wire.message import Message, MessageLookup, RequestMessage
 
+R = TypeVar("R")
 SOFTWARE_NAME = "apache-kafka-java"
 SOFTWARE_VERSION = "4.3.1"
 _API_VERSIONS_MAX = 4
@@ -147,7 +148,15 @@ class KafkaConnection(asyncio.Protocol):
             )
         return int(version)
 
-    async def send(self, request: Message, *, version: int | None = None, timeout_ms: int | None = None) -> Any:
+    @overload
+    async def send(
+        self, request: RequestMessage[R], *, version: int | None = None, timeout_ms: int | None = None
+    ) -> R: ...
+    @overload
+    async def send(
+        self, request: Message, *, version: int | None = None, timeout_ms: int | None = None
+    ) -> Message: ...
+    async def send(self, request: Any, *, version: int | None = None, timeout_ms: int | None = None) -> Any:
         """Send one request message and return its response message.
 
         `version` defaults to :meth:`version_for`. Several requests may be in flight; responses arrive in order.

@@ -10,6 +10,27 @@ if TYPE_CHECKING:
     from typing import ClassVar, Protocol, Self, TypeVar
 
     S = TypeVar("S", bound="Struct")
+    RequestT_co = TypeVar("RequestT_co", covariant=True)
+    ResponseT_co = TypeVar("ResponseT_co", covariant=True)
+
+    class RequestMessage(Protocol[ResponseT_co]):
+        """A request. Generated requests declare the class of their response; it is for type checkers only."""
+
+        @property
+        def response_class(self) -> type[ResponseT_co]:
+            """Class of the response; at run time it is `messages.response(api_key)`."""
+
+    class RequestClass(Protocol[RequestT_co, ResponseT_co]):
+        """A class of requests."""
+
+        __name__: str
+
+        @property
+        def response_class(self) -> type[ResponseT_co]:
+            """Class of the response."""
+
+        def read(self, data: bytes, version: int) -> RequestT_co:
+            """Read a request."""
 
     class MessageLookup(Protocol):
         """Lookup of message classes by API key: the module `wire.messages`, or an Overlay."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
+
 pack_h = packed("h").pack
 pack_qh = packed("qh").pack
 pack_qhB = packed("qhB").pack
@@ -42,6 +44,7 @@ class AddOffsetsToTxnRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 4
     flexible_from: ClassVar[int] = 3
+    response_class: ClassVar[type[AddOffsetsToTxnResponse]]
 
     def __init__(
         self,

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
+
 pack_all_i = PACKERS["i"]
 pack_h = packed("h").pack
 pack_i = packed("i").pack
@@ -102,6 +104,7 @@ class AddPartitionsToTxnRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 5
     flexible_from: ClassVar[int] = 3
+    response_class: ClassVar[type[AddPartitionsToTxnResponse]]
 
     def __init__(
         self,

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse
+
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
 pack_iiU = packed("iiU").pack
@@ -71,6 +73,7 @@ class AddRaftVoterRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[AddRaftVoterResponse]]
 
     def __init__(
         self,

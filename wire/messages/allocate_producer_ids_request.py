@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+
 pack_iq = packed("iq").pack
 pack_iqx = packed("iqx").pack
 unpack_iqB = packed("iqB").unpack_from
@@ -33,6 +35,7 @@ class AllocateProducerIdsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[AllocateProducerIdsResponse]]
 
     def __init__(
         self,

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse
+
 pack_do = packed("do").pack
 pack_dox = packed("dox").pack
 pack_h = packed("h").pack
@@ -114,6 +116,7 @@ class AlterClientQuotasRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 1
+    response_class: ClassVar[type[AlterClientQuotasResponse]]
 
     def __init__(
         self,

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.alter_configs_response import AlterConfigsResponse
+
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_bh = packed("bh").pack
@@ -95,6 +97,7 @@ class AlterConfigsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[AlterConfigsResponse]]
 
     def __init__(
         self,

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+
 pack_all_i = PACKERS["i"]
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -88,6 +90,7 @@ class AlterPartitionReassignmentsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[AlterPartitionReassignmentsResponse]]
 
     def __init__(
         self,

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse
+
 iterate_iqB = packed("iqB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -122,6 +124,7 @@ class AlterPartitionRequest(Message):
     min_version: ClassVar[int] = 2
     max_version: ClassVar[int] = 3
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[AlterPartitionResponse]]
 
     def __init__(
         self,

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
+
 pack_all_i = PACKERS["i"]
 pack_h = packed("h").pack
 pack_i = packed("i").pack
@@ -87,6 +89,7 @@ class AlterReplicaLogDirsRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[AlterReplicaLogDirsResponse]]
 
     def __init__(
         self,

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
+
 iterate_iqB = packed("iqB").iter_unpack
 pack_iq = packed("iq").pack
 pack_iqx = packed("iqx").pack
@@ -80,6 +82,7 @@ class AlterShareGroupOffsetsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[AlterShareGroupOffsetsResponse]]
 
     def __init__(
         self,

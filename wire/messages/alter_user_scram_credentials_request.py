@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
+
 pack_b = packed("b").pack
 pack_bi = packed("bi").pack
 pack_biB = packed("biB").pack
@@ -89,6 +91,7 @@ class AlterUserScramCredentialsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[AlterUserScramCredentialsResponse]]
 
     def __init__(
         self,

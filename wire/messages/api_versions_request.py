@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
+
 
 
 class ApiVersionsRequest(Message):
@@ -33,6 +35,7 @@ class ApiVersionsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 4
     flexible_from: ClassVar[int] = 3
+    response_class: ClassVar[type[ApiVersionsResponse]]
 
     def __init__(
         self,

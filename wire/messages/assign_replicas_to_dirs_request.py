@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
+
 iterate_iB = packed("iB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -105,6 +107,7 @@ class AssignReplicasToDirsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[AssignReplicasToDirsResponse]]
 
     def __init__(
         self,

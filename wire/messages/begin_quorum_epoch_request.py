@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+
 iterate_iUiiB = packed("iUiiB").iter_unpack
 iterate_iii = packed("iii").iter_unpack
 pack_H = packed("H").pack
@@ -123,6 +125,7 @@ class BeginQuorumEpochRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 1
+    response_class: ClassVar[type[BeginQuorumEpochResponse]]
 
     def __init__(
         self,

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+
 pack_iqqoo = packed("iqqoo").pack
 pack_iqqoox = packed("iqqoox").pack
 unpack_all_U = UNPACKERS["U"]
@@ -47,6 +49,7 @@ class BrokerHeartbeatRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[BrokerHeartbeatResponse]]
 
     def __init__(
         self,

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.broker_registration_response import BrokerRegistrationResponse
+
 pack_Hh = packed("Hh").pack
 pack_Hhx = packed("Hhx").pack
 pack_U = packed("U").pack
@@ -108,6 +110,7 @@ class BrokerRegistrationRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 4
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[BrokerRegistrationResponse]]
 
     def __init__(
         self,

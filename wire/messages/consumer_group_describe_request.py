@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
 unpack_oB = packed("oB").unpack_from
@@ -39,6 +41,7 @@ class ConsumerGroupDescribeRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[ConsumerGroupDescribeResponse]]
 
     def __init__(
         self,

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_all_i = PACKERS["i"]
@@ -72,6 +74,7 @@ class ConsumerGroupHeartbeatRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[ConsumerGroupHeartbeatResponse]]
 
     def __init__(
         self,

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.controller_registration_response import ControllerRegistrationResponse
+
 pack_Hh = packed("Hh").pack
 pack_Hhx = packed("Hhx").pack
 pack_hh = packed("hh").pack
@@ -93,6 +95,7 @@ class ControllerRegistrationRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[ControllerRegistrationResponse]]
 
     def __init__(
         self,

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.create_delegation_token_response import CreateDelegationTokenResponse
+
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_q = packed("q").pack
@@ -69,6 +71,7 @@ class CreateDelegationTokenRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 3
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[CreateDelegationTokenResponse]]
 
     def __init__(
         self,

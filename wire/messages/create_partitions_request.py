@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.create_partitions_response import CreatePartitionsResponse
+
 pack_all_i = PACKERS["i"]
 pack_h = packed("h").pack
 pack_i = packed("i").pack
@@ -97,6 +99,7 @@ class CreatePartitionsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 3
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[CreatePartitionsResponse]]
 
     def __init__(
         self,

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
+
 pack_all_i = PACKERS["i"]
 pack_h = packed("h").pack
 pack_i = packed("i").pack
@@ -128,6 +130,7 @@ class CreateTopicsRequest(Message):
     min_version: ClassVar[int] = 2
     max_version: ClassVar[int] = 7
     flexible_from: ClassVar[int] = 5
+    response_class: ClassVar[type[CreateTopicsResponse]]
 
     def __init__(
         self,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.delete_acls_response import DeleteAclsResponse
+
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_bb = packed("bb").pack
@@ -82,6 +84,7 @@ class DeleteAclsRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 3
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[DeleteAclsResponse]]
 
     def __init__(
         self,

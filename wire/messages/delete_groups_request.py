@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.delete_groups_response import DeleteGroupsResponse
+
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 unpack_h = packed("h").unpack_from
@@ -43,6 +45,7 @@ class DeleteGroupsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[DeleteGroupsResponse]]
 
     def __init__(
         self,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.delete_records_response import DeleteRecordsResponse
+
 iterate_iq = packed("iq").iter_unpack
 iterate_iqB = packed("iqB").iter_unpack
 pack_h = packed("h").pack
@@ -90,6 +92,7 @@ class DeleteRecordsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[DeleteRecordsResponse]]
 
     def __init__(
         self,

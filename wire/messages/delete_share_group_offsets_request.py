@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
+
 
 
 class DeleteShareGroupOffsetsRequestTopic(Struct):
@@ -53,6 +55,7 @@ class DeleteShareGroupOffsetsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[DeleteShareGroupOffsetsResponse]]
 
     def __init__(
         self,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.delete_share_group_state_response import DeleteShareGroupStateResponse
+
 iterate_iB = packed("iB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -85,6 +87,7 @@ class DeleteShareGroupStateRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[DeleteShareGroupStateResponse]]
 
     def __init__(
         self,

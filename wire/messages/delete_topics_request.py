@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.delete_topics_response import DeleteTopicsResponse
+
 pack_U = packed("U").pack
 pack_Ux = packed("Ux").pack
 pack_h = packed("h").pack
@@ -72,6 +74,7 @@ class DeleteTopicsRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 6
     flexible_from: ClassVar[int] = 4
+    response_class: ClassVar[type[DeleteTopicsResponse]]
 
     def __init__(
         self,

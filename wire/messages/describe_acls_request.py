@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.describe_acls_response import DescribeAclsResponse
+
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_bb = packed("bb").pack
@@ -45,6 +47,7 @@ class DescribeAclsRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 3
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[DescribeAclsResponse]]
 
     def __init__(
         self,

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.describe_client_quotas_response import DescribeClientQuotasResponse
+
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_bh = packed("bh").pack
@@ -75,6 +77,7 @@ class DescribeClientQuotasRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 1
+    response_class: ClassVar[type[DescribeClientQuotasResponse]]
 
     def __init__(
         self,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.describe_cluster_response import DescribeClusterResponse
+
 pack_o = packed("o").pack
 pack_ob = packed("ob").pack
 pack_obo = packed("obo").pack
@@ -40,6 +42,7 @@ class DescribeClusterRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[DescribeClusterResponse]]
 
     def __init__(
         self,

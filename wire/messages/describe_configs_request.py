@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.describe_configs_response import DescribeConfigsResponse
+
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_bh = packed("bh").pack
@@ -78,6 +80,7 @@ class DescribeConfigsRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 4
     flexible_from: ClassVar[int] = 4
+    response_class: ClassVar[type[DescribeConfigsResponse]]
 
     def __init__(
         self,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
+
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 unpack_h = packed("h").unpack_from
@@ -63,6 +65,7 @@ class DescribeDelegationTokenRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 3
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[DescribeDelegationTokenResponse]]
 
     def __init__(
         self,

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.describe_groups_response import DescribeGroupsResponse
+
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_o = packed("o").pack
@@ -48,6 +50,7 @@ class DescribeGroupsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 6
     flexible_from: ClassVar[int] = 5
+    response_class: ClassVar[type[DescribeGroupsResponse]]
 
     def __init__(
         self,

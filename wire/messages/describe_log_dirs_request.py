@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.describe_log_dirs_response import DescribeLogDirsResponse
+
 pack_all_i = PACKERS["i"]
 pack_h = packed("h").pack
 pack_i = packed("i").pack
@@ -68,6 +70,7 @@ class DescribeLogDirsRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 5
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[DescribeLogDirsResponse]]
 
     def __init__(
         self,

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.describe_producers_response import DescribeProducersResponse
+
 pack_all_i = PACKERS["i"]
 unpack_all_i = UNPACKERS["i"]
 
@@ -59,6 +61,7 @@ class DescribeProducersRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[DescribeProducersResponse]]
 
     def __init__(
         self,

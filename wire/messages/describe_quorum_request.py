@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.describe_quorum_response import DescribeQuorumResponse
+
 iterate_iB = packed("iB").iter_unpack
 pack_each_ix = pack_each("ix")
 pack_i = packed("i").pack
@@ -80,6 +82,7 @@ class DescribeQuorumRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[DescribeQuorumResponse]]
 
     def __init__(
         self,

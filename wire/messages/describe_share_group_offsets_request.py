@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse
+
 pack_all_i = PACKERS["i"]
 unpack_all_i = UNPACKERS["i"]
 
@@ -80,6 +82,7 @@ class DescribeShareGroupOffsetsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[DescribeShareGroupOffsetsResponse]]
 
     def __init__(
         self,

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
+
 pack_i = packed("i").pack
 pack_ib = packed("ib").pack
 pack_ibB = packed("ibB").pack
@@ -80,6 +82,7 @@ class DescribeTopicPartitionsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[DescribeTopicPartitionsResponse]]
 
     def __init__(
         self,

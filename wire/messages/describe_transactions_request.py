@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.describe_transactions_response import DescribeTransactionsResponse
+
 
 
 class DescribeTransactionsRequest(Message):
@@ -35,6 +37,7 @@ class DescribeTransactionsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[DescribeTransactionsResponse]]
 
     def __init__(
         self,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.describe_user_scram_credentials_response import DescribeUserScramCredentialsResponse
+
 
 
 class UserName(Struct):
@@ -53,6 +55,7 @@ class DescribeUserScramCredentialsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[DescribeUserScramCredentialsResponse]]
 
     def __init__(
         self,

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse
+
 pack_all_i = PACKERS["i"]
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
@@ -76,6 +78,7 @@ class ElectLeadersRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[ElectLeadersResponse]]
 
     def __init__(
         self,

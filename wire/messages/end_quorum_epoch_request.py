@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
+
 iterate_iUB = packed("iUB").iter_unpack
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
@@ -150,6 +152,7 @@ class EndQuorumEpochRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 1
+    response_class: ClassVar[type[EndQuorumEpochResponse]]
 
     def __init__(
         self,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.end_txn_response import EndTxnResponse
+
 pack_h = packed("h").pack
 pack_qho = packed("qho").pack
 pack_qhox = packed("qhox").pack
@@ -41,6 +43,7 @@ class EndTxnRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 5
     flexible_from: ClassVar[int] = 3
+    response_class: ClassVar[type[EndTxnResponse]]
 
     def __init__(
         self,

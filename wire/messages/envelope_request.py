@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.envelope_response import EnvelopeResponse
+
 
 
 class EnvelopeRequest(Message):
@@ -33,6 +35,7 @@ class EnvelopeRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[EnvelopeResponse]]
 
     def __init__(
         self,

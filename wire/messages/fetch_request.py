@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.fetch_response import FetchResponse
+
 iterate_iiqiqiB = packed("iiqiqiB").iter_unpack
 iterate_iiqqi = packed("iiqqi").iter_unpack
 iterate_iqi = packed("iqi").iter_unpack
@@ -184,6 +186,7 @@ class FetchRequest(Message):
     min_version: ClassVar[int] = 4
     max_version: ClassVar[int] = 18
     flexible_from: ClassVar[int] = 12
+    response_class: ClassVar[type[FetchResponse]]
 
     def __init__(
         self,

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
+
 pack_BBU = packed("BBU").pack
 pack_ii = packed("ii").pack
 pack_iiB = packed("iiB").pack
@@ -122,6 +124,7 @@ class FetchSnapshotRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[FetchSnapshotResponse]]
 
     def __init__(
         self,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.find_coordinator_response import FindCoordinatorResponse
+
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_bx = packed("bx").pack
@@ -46,6 +48,7 @@ class FindCoordinatorRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 6
     flexible_from: ClassVar[int] = 3
+    response_class: ClassVar[type[FindCoordinatorResponse]]
 
     def __init__(
         self,

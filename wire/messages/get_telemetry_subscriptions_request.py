@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
+
 pack_U = packed("U").pack
 pack_Ux = packed("Ux").pack
 unpack_UB = packed("UB").unpack_from
@@ -35,6 +37,7 @@ class GetTelemetrySubscriptionsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[GetTelemetrySubscriptionsResponse]]
 
     def __init__(
         self,

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.heartbeat_response import HeartbeatResponse
+
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -44,6 +46,7 @@ class HeartbeatRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 4
     flexible_from: ClassVar[int] = 4
+    response_class: ClassVar[type[HeartbeatResponse]]
 
     def __init__(
         self,

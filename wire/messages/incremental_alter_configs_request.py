@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+
 pack_b = packed("b").pack
 pack_bB = packed("bB").pack
 pack_bh = packed("bh").pack
@@ -97,6 +99,7 @@ class IncrementalAlterConfigsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 1
+    response_class: ClassVar[type[IncrementalAlterConfigsResponse]]
 
     def __init__(
         self,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.init_producer_id_response import InitProducerIdResponse
+
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iqh = packed("iqh").pack
@@ -48,6 +50,7 @@ class InitProducerIdRequest(Message):
     max_version: ClassVar[int] = 6
     flexible_from: ClassVar[int] = 2
     latest_version_unstable: ClassVar[bool] = True
+    response_class: ClassVar[type[InitProducerIdResponse]]
 
     def __init__(
         self,

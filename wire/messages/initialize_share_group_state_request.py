@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.initialize_share_group_state_response import InitializeShareGroupStateResponse
+
 iterate_iiqB = packed("iiqB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -87,6 +89,7 @@ class InitializeShareGroupStateRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[InitializeShareGroupStateResponse]]
 
     def __init__(
         self,

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.join_group_response import JoinGroupResponse
+
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_ih = packed("ih").pack
@@ -73,6 +75,7 @@ class JoinGroupRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 9
     flexible_from: ClassVar[int] = 6
+    response_class: ClassVar[type[JoinGroupResponse]]
 
     def __init__(
         self,

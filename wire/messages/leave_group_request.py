@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.leave_group_response import LeaveGroupResponse
+
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 unpack_h = packed("h").unpack_from
@@ -67,6 +69,7 @@ class LeaveGroupRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 5
     flexible_from: ClassVar[int] = 4
+    response_class: ClassVar[type[LeaveGroupResponse]]
 
     def __init__(
         self,

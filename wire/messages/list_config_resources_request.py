@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.list_config_resources_response import ListConfigResourcesResponse
+
 pack_all_b = PACKERS["b"]
 unpack_all_b = UNPACKERS["b"]
 
@@ -38,6 +40,7 @@ class ListConfigResourcesRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[ListConfigResourcesResponse]]
 
     def __init__(
         self,

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.list_groups_response import ListGroupsResponse
+
 
 
 class ListGroupsRequest(Message):
@@ -37,6 +39,7 @@ class ListGroupsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 5
     flexible_from: ClassVar[int] = 3
+    response_class: ClassVar[type[ListGroupsResponse]]
 
     def __init__(
         self,

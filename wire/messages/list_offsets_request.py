@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.list_offsets_response import ListOffsetsResponse
+
 iterate_iiq = packed("iiq").iter_unpack
 iterate_iiqB = packed("iiqB").iter_unpack
 iterate_iq = packed("iq").iter_unpack
@@ -102,6 +104,7 @@ class ListOffsetsRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 11
     flexible_from: ClassVar[int] = 6
+    response_class: ClassVar[type[ListOffsetsResponse]]
 
     def __init__(
         self,

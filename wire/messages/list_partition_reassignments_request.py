@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
+
 pack_all_i = PACKERS["i"]
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -64,6 +66,7 @@ class ListPartitionReassignmentsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[ListPartitionReassignmentsResponse]]
 
     def __init__(
         self,

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.list_transactions_response import ListTransactionsResponse
+
 pack_all_q = PACKERS["q"]
 pack_q = packed("q").pack
 pack_qB = packed("qB").pack
@@ -46,6 +48,7 @@ class ListTransactionsRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[ListTransactionsResponse]]
 
     def __init__(
         self,

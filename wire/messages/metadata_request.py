@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.metadata_response import MetadataResponse
+
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_h = packed("h").pack
@@ -79,6 +81,7 @@ class MetadataRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 13
     flexible_from: ClassVar[int] = 9
+    response_class: ClassVar[type[MetadataResponse]]
 
     def __init__(
         self,

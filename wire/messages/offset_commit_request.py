@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.offset_commit_response import OffsetCommitResponse
+
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_h = packed("h").pack
@@ -109,6 +111,7 @@ class OffsetCommitRequest(Message):
     min_version: ClassVar[int] = 2
     max_version: ClassVar[int] = 10
     flexible_from: ClassVar[int] = 8
+    response_class: ClassVar[type[OffsetCommitResponse]]
 
     def __init__(
         self,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.offset_delete_response import OffsetDeleteResponse
+
 iterate_i = packed("i").iter_unpack
 pack_each_i = pack_each("i")
 pack_h = packed("h").pack
@@ -77,6 +79,7 @@ class OffsetDeleteRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 1
+    response_class: ClassVar[type[OffsetDeleteResponse]]
 
     def __init__(
         self,

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.offset_fetch_response import OffsetFetchResponse
+
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_all_i = PACKERS["i"]
@@ -127,6 +129,7 @@ class OffsetFetchRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 10
     flexible_from: ClassVar[int] = 6
+    response_class: ClassVar[type[OffsetFetchResponse]]
 
     def __init__(
         self,

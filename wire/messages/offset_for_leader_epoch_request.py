@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
+
 iterate_iii = packed("iii").iter_unpack
 iterate_iiiB = packed("iiiB").iter_unpack
 pack_h = packed("h").pack
@@ -94,6 +96,7 @@ class OffsetForLeaderEpochRequest(Message):
     min_version: ClassVar[int] = 2
     max_version: ClassVar[int] = 4
     flexible_from: ClassVar[int] = 4
+    response_class: ClassVar[type[OffsetForLeaderEpochResponse]]
 
     def __init__(
         self,

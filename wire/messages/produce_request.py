@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.produce_response import ProduceResponse
+
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_h = packed("h").pack
@@ -101,6 +103,7 @@ class ProduceRequest(Message):
     min_version: ClassVar[int] = 3
     max_version: ClassVar[int] = 13
     flexible_from: ClassVar[int] = 9
+    response_class: ClassVar[type[ProduceResponse]]
 
     def __init__(
         self,

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.push_telemetry_response import PushTelemetryResponse
+
 pack_Uiob = packed("Uiob").pack
 pack_UiobB = packed("UiobB").pack
 unpack_UiobB = packed("UiobB").unpack_from
@@ -37,6 +39,7 @@ class PushTelemetryRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[PushTelemetryResponse]]
 
     def __init__(
         self,

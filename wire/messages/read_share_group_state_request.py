@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.read_share_group_state_response import ReadShareGroupStateResponse
+
 iterate_iiB = packed("iiB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -85,6 +87,7 @@ class ReadShareGroupStateRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[ReadShareGroupStateResponse]]
 
     def __init__(
         self,

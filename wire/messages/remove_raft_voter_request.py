@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+
 pack_iU = packed("iU").pack
 pack_iUx = packed("iUx").pack
 unpack_iUB = packed("iUB").unpack_from
@@ -38,6 +40,7 @@ class RemoveRaftVoterRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[RemoveRaftVoterResponse]]
 
     def __init__(
         self,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.renew_delegation_token_response import RenewDelegationTokenResponse
+
 pack_i = packed("i").pack
 pack_q = packed("q").pack
 pack_qx = packed("qx").pack
@@ -41,6 +43,7 @@ class RenewDelegationTokenRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[RenewDelegationTokenResponse]]
 
     def __init__(
         self,

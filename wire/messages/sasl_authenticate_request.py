@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
+
 pack_i = packed("i").pack
 unpack_i = packed("i").unpack_from
 
@@ -37,6 +39,7 @@ class SaslAuthenticateRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[SaslAuthenticateResponse]]
 
     def __init__(
         self,

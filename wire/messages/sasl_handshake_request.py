@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.sasl_handshake_response import SaslHandshakeResponse
+
 pack_h = packed("h").pack
 unpack_h = packed("h").unpack_from
 
@@ -32,6 +34,7 @@ class SaslHandshakeRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 2
+    response_class: ClassVar[type[SaslHandshakeResponse]]
 
     def __init__(
         self,

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.share_acknowledge_response import ShareAcknowledgeResponse
+
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_all_b = PACKERS["b"]
@@ -118,6 +120,7 @@ class ShareAcknowledgeRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 1
+    response_class: ClassVar[type[ShareAcknowledgeResponse]]
 
     def __init__(
         self,

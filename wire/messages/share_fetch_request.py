@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.share_fetch_response import ShareFetchResponse
+
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
 pack_all_b = PACKERS["b"]
@@ -145,6 +147,7 @@ class ShareFetchRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 1
+    response_class: ClassVar[type[ShareFetchResponse]]
 
     def __init__(
         self,

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.share_group_describe_response import ShareGroupDescribeResponse
+
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
 unpack_oB = packed("oB").unpack_from
@@ -39,6 +41,7 @@ class ShareGroupDescribeRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 1
+    response_class: ClassVar[type[ShareGroupDescribeResponse]]
 
     def __init__(
         self,

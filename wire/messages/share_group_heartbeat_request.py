@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
 unpack_iB = packed("iB").unpack_from
@@ -39,6 +41,7 @@ class ShareGroupHeartbeatRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 1
+    response_class: ClassVar[type[ShareGroupHeartbeatResponse]]
 
     def __init__(
         self,

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.streams_group_describe_response import StreamsGroupDescribeResponse
+
 pack_o = packed("o").pack
 pack_ox = packed("ox").pack
 unpack_oB = packed("oB").unpack_from
@@ -39,6 +41,7 @@ class StreamsGroupDescribeRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[StreamsGroupDescribeResponse]]
 
     def __init__(
         self,

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
 pack_all_h = PACKERS["h"]
@@ -248,6 +250,7 @@ class StreamsGroupHeartbeatRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[StreamsGroupHeartbeatResponse]]
 
     def __init__(
         self,

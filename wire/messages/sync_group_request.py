@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.sync_group_response import SyncGroupResponse
+
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iB = packed("iB").pack
@@ -70,6 +72,7 @@ class SyncGroupRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 5
     flexible_from: ClassVar[int] = 4
+    response_class: ClassVar[type[SyncGroupResponse]]
 
     def __init__(
         self,

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+
 pack_h = packed("h").pack
 pack_i = packed("i").pack
 pack_iqh = packed("iqh").pack
@@ -100,6 +102,7 @@ class TxnOffsetCommitRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 5
     flexible_from: ClassVar[int] = 3
+    response_class: ClassVar[type[TxnOffsetCommitResponse]]
 
     def __init__(
         self,

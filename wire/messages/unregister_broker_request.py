@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.unregister_broker_response import UnregisterBrokerResponse
+
 pack_i = packed("i").pack
 pack_ix = packed("ix").pack
 unpack_iB = packed("iB").unpack_from
@@ -33,6 +35,7 @@ class UnregisterBrokerRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[UnregisterBrokerResponse]]
 
     def __init__(
         self,

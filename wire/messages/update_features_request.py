@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.update_features_response import UpdateFeaturesResponse
+
 pack_hb = packed("hb").pack
 pack_hbx = packed("hbx").pack
 pack_ho = packed("ho").pack
@@ -73,6 +75,7 @@ class UpdateFeaturesRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[UpdateFeaturesResponse]]
 
     def __init__(
         self,

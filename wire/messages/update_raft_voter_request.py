@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.update_raft_voter_response import UpdateRaftVoterResponse
+
 pack_H = packed("H").pack
 pack_Hx = packed("Hx").pack
 pack_hh = packed("hh").pack
@@ -90,6 +92,7 @@ class UpdateRaftVoterRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 0
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[UpdateRaftVoterResponse]]
 
     def __init__(
         self,

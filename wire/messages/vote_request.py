@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.vote_response import VoteResponse
+
 iterate_iiiUUiqB = packed("iiiUUiqB").iter_unpack
 iterate_iiiUUiqoB = packed("iiiUUiqoB").iter_unpack
 iterate_iiiiqB = packed("iiiiqB").iter_unpack
@@ -107,6 +109,7 @@ class VoteRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[VoteResponse]]
 
     def __init__(
         self,

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.write_share_group_state_response import WriteShareGroupStateResponse
+
 iterate_qqbhB = packed("qqbhB").iter_unpack
 pack_U = packed("U").pack
 pack_UB = packed("UB").pack
@@ -123,6 +125,7 @@ class WriteShareGroupStateRequest(Message):
     min_version: ClassVar[int] = 0
     max_version: ClassVar[int] = 1
     flexible_from: ClassVar[int] = 0
+    response_class: ClassVar[type[WriteShareGroupStateResponse]]
 
     def __init__(
         self,

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import ClassVar
 
+    from mockraft.wire.messages.write_txn_markers_response import WriteTxnMarkersResponse
+
 pack_all_i = PACKERS["i"]
 pack_i = packed("i").pack
 pack_ib = packed("ib").pack
@@ -97,6 +99,7 @@ class WriteTxnMarkersRequest(Message):
     min_version: ClassVar[int] = 1
     max_version: ClassVar[int] = 2
     flexible_from: ClassVar[int] = 1
+    response_class: ClassVar[type[WriteTxnMarkersResponse]]
 
     def __init__(
         self,
