@@ -7,11 +7,12 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mockraft.server.apis.api import ANONYMOUS, AnyApi, Parked, RequestContext
+from mockraft.server.apis.api import AnyApi, RequestContext
 from mockraft.server.authentication.sasl_exchange import SaslExchange
-from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.journal import ClosedConnection
 from mockraft.server.stubs.senders import names_sender, sender, sender_by_client_id
+from mockraft.serving.api import ANONYMOUS
+from mockraft.serving.parked import NEVER_MS, Parked
 from mockraft.wire.connection import FrameReader, Request
 
 DEADLINES_KEPT = 1024
@@ -90,14 +91,13 @@ class Connection:
             request.api_version,
             request.correlation_id,
             request.client_id or "",
-            self.connection_id,
-            listener,
             self.principal,
             self.peer_address,
+            self.connection_id,
+            listener,
             False,
             now_ms,
             apis,
-            None,
             self.token_authenticated,
         )
 

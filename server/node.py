@@ -14,7 +14,7 @@ import traceback
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mockraft.server.apis.api import AnyApi, Parked, answer, broken
+from mockraft.server.apis.api import AnyApi, answer, broken
 from mockraft.server.authentication.unauthenticated import UnauthenticatedConnections
 from mockraft.server.config import ControllerConfig
 from mockraft.server.connection_state import Connection, Deadlines, ParkedRequest
@@ -24,6 +24,7 @@ from mockraft.server.journal import BrokenTick, Journal
 from mockraft.server.raft.requests import QuorumRequests
 from mockraft.server.responses import Responses
 from mockraft.server.stubs.script import Script
+from mockraft.serving.parked import Parked
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from mockraft.server.apis.api import AnyApi, Parked, RequestContext, answer, broken
+from mockraft.server.apis.api import AnyApi, RequestContext, answer, broken
 from mockraft.server.connection_state import Connection
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.effects import Close, Effect, Reset, Send
 from mockraft.server.responses import Responses, answered_version
 from mockraft.server.stubs.chance import Chance
@@ -22,6 +21,7 @@ from mockraft.server.stubs.match import StubRequest
 from mockraft.server.stubs.plan import Plan
 from mockraft.server.stubs.stub import Stub
 from mockraft.server.stubs.stub_list import StubList
+from mockraft.serving.parked import NEVER_MS, Parked
 from mockraft.wire import api_keys
 from mockraft.wire.connection import Request
 

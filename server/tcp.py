@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from mockraft.server.clock import Clock, Timer
-from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, Reset, ResumeReading, Send, SendToNode
 from mockraft.server.node import Node
 from mockraft.server.tcp_connections import TcpConnection, TlsConnection
 from mockraft.server.toxic_links import ToxicLinks
+from mockraft.serving.parked import NEVER_MS
 
 if TYPE_CHECKING:
     from mockraft.server.quorum_connections import QuorumConnections

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from mockraft.server.clock import Timer
-from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.effects import Effect
+from mockraft.serving.parked import NEVER_MS
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.faults.fault import Fault, Speaker

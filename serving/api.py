@@ -47,7 +47,7 @@ class Api(Generic[RequestT, ResponseT]):
         return self.error(request, error_codes.UNKNOWN_SERVER_ERROR, None)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class RequestContext:
     """Context of a request: its header and the client. `principal` is `User:name`, `client_address` an IP address."""
 

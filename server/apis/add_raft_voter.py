@@ -4,12 +4,13 @@ Order of checks as in KafkaRaftClient.handleAddVoterRequest and AddVoterHandler:
 requested, it must have caught up with the log as an observer, and then becomes a voter by a VotersRecord.
 """
 
-from mockraft.server.apis.api import Api, Parked, RequestContext
+from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import endpoints_of, listener_of, refusal_text, voter_to_change, when_changed
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft import voter_changes
+from mockraft.serving.parked import Parked
 from mockraft.wire import error_codes
 from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse
@@ -47,9 +48,9 @@ API = Api(
     AddRaftVoterRequest,
     AddRaftVoterResponse,
     handle,
+    error,
     0,
     1,
-    error,
     forwardable=True,
     active_only=False,
     operation=AclOperation.ALTER,

@@ -18,4 +18,4 @@ def error(request: AlterPartitionRequest, error_code: int, message: str | None) 
     return AlterPartitionResponse(error_code=error_code)
 
 
-API = Api(AlterPartitionRequest, AlterPartitionResponse, handle, 2, 3, error, operation=AclOperation.CLUSTER_ACTION)
+API = Api(AlterPartitionRequest, AlterPartitionResponse, handle, error, 2, 3, operation=AclOperation.CLUSTER_ACTION)

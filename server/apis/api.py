@@ -1,96 +1,67 @@
-"""The parts of an API of the controller listener, and the context of a request."""
+"""The APIs of the controller listener: the shared base with controller handlers, and the context of a request."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mockraft.server.apis.authorization import check_cluster_operation
-from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.serving import api as serving_api
+from mockraft.serving.api import ANONYMOUS, RequestT, ResponseT
+from mockraft.serving.parked import NEVER_MS, Parked
 from mockraft.wire import error_codes
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
     from mockraft.server.controller.controller import Controller
 
-RequestT = TypeVar("RequestT", bound=Message)
-ResponseT = TypeVar("ResponseT", bound=Message)
 
-ANONYMOUS = "User:ANONYMOUS"
-"""Principal of clients that need not authenticate."""
+@dataclass(frozen=True, slots=True)
+class Api(serving_api.Api[RequestT, ResponseT]):
+    """One API of the controller listener.
 
-
-class Parked(NamedTuple, Generic[ResponseT]):
-    """Result of a handler that cannot answer yet.
-
-    `retry(now_ms, expired)` is called when the metadata log grew, was committed or changed leaders and, with expired
-    true, at `deadline_ms` (NEVER_MS: no deadline); it returns the response, or None to stay parked. At the deadline it
-    must return a response.
+    `handle(request, ctx, controller)` returns a response message or `Parked`, or raises ApiError. `active_only`: only
+    the active controller answers it, and only once everything that it read is committed; False for APIs that every node
+    answers (reads, and the log's own). `served_by` is the server's name in the journal. `operation` is required on the
+    cluster; None if the check depends on the request. `validate` raises WireError for a decodable body that Kafka's
+    request class rejects.
     """
 
-    deadline_ms: int
-    retry: Callable[[int, bool], ResponseT | None]
-
-
-class Api(NamedTuple, Generic[RequestT, ResponseT]):
-    """One API: its message classes, the offered versions, its handler and its error form.
-
-    `handle(request, ctx, controller)` returns a response message or `Parked`, or raises ApiError. `error(request,
-    error_code, message)` returns this API's error response. `active_only`: only the active controller answers it, and
-    only once everything that it read is committed; False for APIs that every node answers (reads, and the log's own).
-    `served_by` is the server's name in the journal. `operation` is required on the cluster; None if the check depends
-    on the request. `validate` raises WireError for a decodable body that Kafka's request class rejects.
-    """
-
-    request: type[RequestT]
-    response: type[ResponseT]
     handle: Callable[[RequestT, RequestContext, Controller], ResponseT | Parked[ResponseT]]
-    min_version: int
-    max_version: int
-    error: Callable[[RequestT, int, str | None], ResponseT]
     forwardable: bool = False
     active_only: bool = True
     served_by: str = "controller"
     operation: AclOperation | None = None
     validate: Callable[[RequestT], None] | None = None
 
-    @property
-    def api_key(self) -> int:
-        """Number of the API on the wire."""
-        return int(self.request.api_key)
-
 
 AnyApi: TypeAlias = Api[Any, Any]
 """An API from the table by API key. An overlay's classes replace Kafka's there, so its classes are not known."""
 
+Carried: TypeAlias = "Callable[[AnyApi, Message, RequestContext, Controller], Message | Parked[Message]]"
+
 
 @dataclass(slots=True)
-class RequestContext:
-    """Context of a request: client, time and connection (Kafka's RequestContext). `principal` is `User:name`.
+class RequestContext(serving_api.RequestContext):
+    """Context of a request: client, time and connection (Kafka's RequestContext).
 
     `apis` is the node's table by API key; `failure` is set if the handler raised, `refused_with` to the code with
     which it refused the request as a whole. `token_authenticated`: the principal logged in with a delegation token.
     `carried`, if set, answers the request in an Envelope.
     """
 
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
     connection_id: int
     listener: str
-    principal: str
-    client_address: str
     forwarded: bool
     now_ms: int
     apis: Mapping[int, AnyApi]
-    failure: str | None = None
     token_authenticated: bool = False
+    failure: str | None = None
     refused_with: int = 0
-    carried: Callable[[AnyApi, Any, RequestContext, Controller], Any] | None = None
+    carried: Carried | None = None
 
     def allows_token_requests(self, security_protocol: str) -> bool:
         """True if delegation token requests are allowed on such a listener (ControllerApis.allowTokenRequests)."""

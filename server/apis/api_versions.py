@@ -86,4 +86,4 @@ def _versions(api: AnyApi) -> ApiVersion:
     return ApiVersion(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version)
 
 
-API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, 0, 4, error, active_only=False)
+API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, error, 0, 4, active_only=False)

@@ -24,8 +24,8 @@ API = Api(
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     handle,
-    0,
-    0,
     error,
+    0,
+    0,
     operation=AclOperation.CLUSTER_ACTION,
 )

@@ -60,9 +60,9 @@ API = Api(
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     handle,
+    error,
     0,
     1,
-    error,
     active_only=False,
     operation=AclOperation.CLUSTER_ACTION,
 )

@@ -27,4 +27,4 @@ def error(request: BrokerHeartbeatRequest, error_code: int, message: str | None)
     return BrokerHeartbeatResponse(error_code=error_code)
 
 
-API = Api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, handle, 0, 2, error, operation=AclOperation.CLUSTER_ACTION)
+API = Api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, handle, error, 0, 2, operation=AclOperation.CLUSTER_ACTION)

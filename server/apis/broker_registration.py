@@ -25,5 +25,5 @@ def error(request: BrokerRegistrationRequest, error_code: int, message: str | No
 
 
 API = Api(
-    BrokerRegistrationRequest, BrokerRegistrationResponse, handle, 0, 4, error, operation=AclOperation.CLUSTER_ACTION
+    BrokerRegistrationRequest, BrokerRegistrationResponse, handle, error, 0, 4, operation=AclOperation.CLUSTER_ACTION
 )

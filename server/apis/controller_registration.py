@@ -28,8 +28,8 @@ API = Api(
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
     handle,
-    0,
-    0,
     error,
+    0,
+    0,
     operation=AclOperation.CLUSTER_ACTION,
 )

@@ -82,4 +82,4 @@ def _refusal(ctx: RequestContext, error_code: int, message: str) -> DescribeClus
     return DescribeClusterResponse(error_code=code, error_message=message)
 
 
-API = Api(DescribeClusterRequest, DescribeClusterResponse, handle, 0, 2, error, active_only=False)
+API = Api(DescribeClusterRequest, DescribeClusterResponse, handle, error, 0, 2, active_only=False)

@@ -25,4 +25,4 @@ def error(
     return DescribeDelegationTokenResponse(error_code=error_code)
 
 
-API = Api(DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, handle, 1, 3, error, active_only=False)
+API = Api(DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, handle, error, 1, 3, active_only=False)

@@ -52,9 +52,9 @@ API = Api(
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     handle,
+    error,
     0,
     1,
-    error,
     active_only=False,
     operation=AclOperation.CLUSTER_ACTION,
 )

@@ -12,10 +12,11 @@ import ipaddress
 from struct import Struct
 from typing import Any
 
-from mockraft.server.apis.api import AnyApi, Api, Parked, RequestContext, answer
+from mockraft.server.apis.api import AnyApi, Api, RequestContext, answer
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.serving.parked import Parked
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError
@@ -137,5 +138,5 @@ def _says_not_controller(response: Any, inner: RequestContext) -> bool:
 
 
 API = Api(
-    EnvelopeRequest, EnvelopeResponse, handle, 0, 0, error, active_only=False, operation=AclOperation.CLUSTER_ACTION
+    EnvelopeRequest, EnvelopeResponse, handle, error, 0, 0, active_only=False, operation=AclOperation.CLUSTER_ACTION
 )

@@ -9,13 +9,14 @@ as Kafka fills them, although version 16 could hold them.
 import logging
 from typing import TypeVar
 
-from mockraft.server.apis.api import Api, Parked, RequestContext
+from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.raft_requests import leader_and_epoch, node_endpoints
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_ID, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.voter_changes import check_leads
+from mockraft.serving.parked import Parked
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest
 from mockraft.wire.messages.fetch_response import (
@@ -172,4 +173,4 @@ def _built(
     return response
 
 
-API = Api(FetchRequest, FetchResponse, handle, 4, 18, error, active_only=False, operation=AclOperation.CLUSTER_ACTION)
+API = Api(FetchRequest, FetchResponse, handle, error, 4, 18, active_only=False, operation=AclOperation.CLUSTER_ACTION)

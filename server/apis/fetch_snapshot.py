@@ -91,9 +91,9 @@ API = Api(
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     handle,
+    error,
     0,
     1,
-    error,
     active_only=False,
     operation=AclOperation.CLUSTER_ACTION,
 )

@@ -7,6 +7,7 @@ that release does; a request in it closes the connection, with the reason in the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from mockraft.server.apis.api import AnyApi
 from mockraft.server.controller.settings.releases import Offer, api_ranges
@@ -20,5 +21,5 @@ def offered(apis: Mapping[int, AnyApi], offer: Offer) -> dict[int, AnyApi]:
         own = None if ranges else (api.min_version, api.max_version)
         found = offer.ranges[api_key] if api_key in offer.ranges else ranges.get(api_key, own)
         if found is not None:
-            table[api_key] = api._replace(min_version=found[0], max_version=found[1])
+            table[api_key] = replace(api, min_version=found[0], max_version=found[1])
     return table

@@ -8,9 +8,11 @@ its schema offers it on a controller's listener.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from mockraft.server.apis.api import AnyApi, Api, Parked
+from mockraft.server.apis.api import AnyApi, Api
+from mockraft.serving.parked import Parked
 from mockraft.wire.message import Message
 from mockraft.wire.overlay import Overlay
 from mockraft.wire.recast import recast
@@ -35,9 +37,9 @@ def _in_overlay_classes(api: AnyApi, overlay: Overlay) -> AnyApi:
     request, response = overlay.request(api.api_key), overlay.response(api.api_key)
     if request is api.request and response is api.response:
         return api
-    changed = api._replace(request=request)
+    changed = replace(api, request=request)
     if request is not api.request:
-        changed = changed._replace(min_version=request.min_version, max_version=_newest(request))
+        changed = replace(changed, min_version=request.min_version, max_version=_newest(request))
     if response is api.response:
         return changed
 
@@ -49,7 +51,7 @@ def _in_overlay_classes(api: AnyApi, overlay: Overlay) -> AnyApi:
     def converting(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *arguments: converted(function(*arguments))
 
-    return changed._replace(response=response, handle=converting(api.handle), error=converting(api.error))
+    return replace(changed, response=response, handle=converting(api.handle), error=converting(api.error))
 
 
 def _answered_with_defaults(overlay: Overlay, name: str, api_key: int) -> AnyApi:

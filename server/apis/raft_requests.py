@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, overload
 
-from mockraft.server.apis.api import Parked, ResponseT
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PARTITION, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import Endpoint
@@ -14,6 +13,8 @@ from mockraft.server.raft.outgoing import NodeEndpoint
 from mockraft.server.raft.raft import Raft
 from mockraft.server.raft.transitions import InconsistentLeaderError
 from mockraft.server.raft.voter_changes import VoterChange, check_leads
+from mockraft.serving.api import ResponseT
+from mockraft.serving.parked import Parked
 from mockraft.wire import error_codes
 from mockraft.wire.messages import begin_quorum_epoch_request, end_quorum_epoch_request, vote_request
 from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest

@@ -44,9 +44,10 @@ from mockraft.server.apis import (
     vote,
 )
 from mockraft.server.apis.api import AnyApi
+from mockraft.serving.registry import by_api_key
 
-APIS: dict[int, AnyApi] = {
-    module.API.api_key: module.API
+APIS: dict[int, AnyApi] = by_api_key(
+    module.API
     for module in (
         fetch,
         sasl_handshake,
@@ -90,5 +91,5 @@ APIS: dict[int, AnyApi] = {
         remove_raft_voter,
         update_raft_voter,
     )
-}
+)
 """APIs by API key, in ascending order."""

@@ -21,4 +21,4 @@ def error(_request: SaslAuthenticateRequest, error_code: int, message: str | Non
     return SaslAuthenticateResponse(error_code=error_code, error_message=message)
 
 
-API = Api(SaslAuthenticateRequest, SaslAuthenticateResponse, handle, 0, 2, error, active_only=False)
+API = Api(SaslAuthenticateRequest, SaslAuthenticateResponse, handle, error, 0, 2, active_only=False)

@@ -21,4 +21,4 @@ def error(_request: SaslHandshakeRequest, error_code: int, _message: str | None)
     return SaslHandshakeResponse(error_code=error_code)
 
 
-API = Api(SaslHandshakeRequest, SaslHandshakeResponse, handle, 0, 1, error, active_only=False)
+API = Api(SaslHandshakeRequest, SaslHandshakeResponse, handle, error, 0, 1, active_only=False)

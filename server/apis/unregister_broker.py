@@ -23,9 +23,9 @@ API = Api(
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
     handle,
-    0,
-    0,
     error,
+    0,
+    0,
     forwardable=True,
     operation=AclOperation.ALTER,
 )

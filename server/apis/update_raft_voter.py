@@ -50,9 +50,9 @@ API = Api(
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
     handle,
-    0,
-    0,
     error,
+    0,
+    0,
     active_only=False,
     operation=AclOperation.CLUSTER_ACTION,
 )

@@ -59,4 +59,4 @@ def _vote(raft: Raft, request: VoteRequest, partition: vote_request.PartitionDat
     return error_codes.NONE, granted
 
 
-API = Api(VoteRequest, VoteResponse, handle, 0, 2, error, active_only=False, operation=AclOperation.CLUSTER_ACTION)
+API = Api(VoteRequest, VoteResponse, handle, error, 0, 2, active_only=False, operation=AclOperation.CLUSTER_ACTION)

@@ -15,10 +15,10 @@ from mockraft.server.authentication.credentials import Credentials
 from mockraft.server.authentication.sasl_exchange import SaslExchange
 from mockraft.server.connection_state import Connection
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.distinguished_name import PrincipalMapper, subject_of
 from mockraft.server.effects import Close, Effect, PauseReading
 from mockraft.server.security_options import uses_sasl, uses_tls
+from mockraft.serving.parked import NEVER_MS
 
 if TYPE_CHECKING:
     import random

@@ -10,8 +10,7 @@ from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.brokers.registration import register_itself
 from mockraft.server.controller.brokers.sessions import Sessions
 from mockraft.server.controller.image import Image
-from mockraft.server.controller.log.data_dir import random_uuid
-from mockraft.server.controller.periodic import NEVER_MS, Periodic
+from mockraft.server.controller.periodic import Periodic
 from mockraft.server.controller.periodic_tasks import periodic_tasks
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult, check_fits_one_batch
 from mockraft.server.controller.security.authorizer import Authorizer
@@ -20,6 +19,8 @@ from mockraft.server.controller.settings.features import METADATA_VERSION
 from mockraft.server.controller.settings.mutation_quota import MutationQuotas
 from mockraft.server.controller.settings.releases import release_of
 from mockraft.server.controller.topics.placement import UsableRacks
+from mockraft.serving.directory_ids import draw_uuid
+from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord
@@ -65,7 +66,7 @@ class Controller:
         self.raft = raft
         self.log = raft.log
         self.rng = rng
-        self.incarnation_id = random_uuid(rng)
+        self.incarnation_id = draw_uuid(rng)
         self.epoch = STANDBY
         self.pending_offset = 0
         self.usable_racks = UsableRacks()

@@ -3,14 +3,12 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from mockraft.server.controller.result import ApiError, ControllerResult
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
-
-NEVER_MS: Final = 1 << 62
 
 _log = logging.getLogger("mockraft.controller")
 

@@ -13,7 +13,6 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.state_file import begin_with, read_state
-from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import VoterSet
 from mockraft.server.raft import answers, messages, voter_changes
@@ -22,6 +21,7 @@ from mockraft.server.raft.outgoing import NodeEndpoint, Outgoing
 from mockraft.server.raft.request_manager import Target
 from mockraft.server.raft.states import Role, grants
 from mockraft.server.raft.transitions import Quorum
+from mockraft.serving.parked import NEVER_MS
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from mockraft.server.controller.brokers.registration import registration_of
 from mockraft.server.controller.controller import STANDBY, Controller
-from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.raft.outgoing import Outgoing
+from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 

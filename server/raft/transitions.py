@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.snapshot import SnapshotId
-from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import BEFORE_THE_LOG, control_records
 from mockraft.server.raft.leading import Leading
 from mockraft.server.raft.outgoing import Listener, NodeEndpoint
 from mockraft.server.raft.request_manager import RequestManager
 from mockraft.server.raft.states import Role, Votes, Voting, can_step
+from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import record_batch
 from mockraft.wire.records.leader_change_message import LeaderChangeMessage, Voter
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from mockraft.server.controller.controller import Controller
@@ -136,18 +136,12 @@ def _folded(name: str) -> str:
 
 
 def _lines(controller: Controller, batch: Batch) -> Iterator[LogRecord]:
-    decode: Callable[[bytes], RecordAt] = metadata_log_frame.decode
-    overlay = controller.config.overlay
-    if overlay is not None:
-        from mockraft.wire.overlaid_records import OverlaidRecords
-
-        decode = OverlaidRecords(overlay).decode
     for index, (key, value) in enumerate(batch.records):
         if batch.is_control:
             kind = records.by_name(_CONTROL_RECORDS[record_batch.control_type(key)])
             at = RecordAt(kind.read(value or b"", 0), 0)
         else:
-            at = decode(value or b"")
+            at = controller.log.frames.decode(value or b"")
         yield LogRecord(
             batch.base_offset + index,
             batch.leader_epoch,

@@ -43,9 +43,9 @@ def forwarded_api(handle: Any) -> Api:
         AllocateProducerIdsRequest,
         AllocateProducerIdsResponse,
         handle,
-        0,
-        0,
         lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
+        0,
+        0,
         forwardable=True,
     )
 

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.server.apis.api import Api, Parked
+from mockraft.server.apis.api import Api
 from mockraft.server.connection_state import DEADLINES_KEPT
 from mockraft.server.controller.result import ApiError
 from mockraft.server.effects import AwaitSent, Close, PauseReading, ResumeReading
 from mockraft.server.journal import BrokenTick
 from mockraft.server.node import BURST_REQUESTS_MAX
+from mockraft.serving.parked import Parked
 from mockraft.wire import error_codes
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
@@ -25,9 +26,9 @@ def heartbeat_api(handle: Handle) -> Api:
         BrokerHeartbeatRequest,
         BrokerHeartbeatResponse,
         handle,
+        lambda request, code, message: BrokerHeartbeatResponse(error_code=code),
         0,
         2,
-        lambda request, code, message: BrokerHeartbeatResponse(error_code=code),
     )
 
 
@@ -37,9 +38,9 @@ def parking_api(handle: Handle) -> Api:
         AllocateProducerIdsRequest,
         AllocateProducerIdsResponse,
         handle,
-        0,
-        0,
         lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
+        0,
+        0,
     )
 
 

@@ -1,5 +1,6 @@
 """The node in a quorum of several: its answers, the time of each answer, and its own requests."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,9 +37,9 @@ def allocation_api(handle: Any = allocate) -> Api:
         AllocateProducerIdsRequest,
         AllocateProducerIdsResponse,
         handle,
-        0,
-        0,
         lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
+        0,
+        0,
         forwardable=True,
     )
 
@@ -61,7 +62,7 @@ def test_a_standby_answers_not_controller_to_what_only_the_active_one_may_do(mak
 
 
 def test_a_standby_answers_what_every_node_does(make_rig: Any) -> None:
-    rig = make_rig(allocation_api()._replace(active_only=False))
+    rig = make_rig(replace(allocation_api(), active_only=False))
     rig.controller.epoch = -1
     assert rig.ask(rig.connect(), AllocateProducerIdsRequest(), 0).producer_id_start == 1000
 
@@ -125,7 +126,7 @@ def test_not_controller_is_lifted_out_of_the_items_of_a_carried_response(make_ri
 
 def test_not_leader_of_a_carried_describe_quorum_is_lifted_as_not_controller(make_rig: Any) -> None:
     api = Api(
-        DescribeQuorumRequest, DescribeQuorumResponse, not_the_leader, 0, 2, None, forwardable=True, active_only=False
+        DescribeQuorumRequest, DescribeQuorumResponse, not_the_leader, None, 0, 2, forwardable=True, active_only=False
     )
     rig = make_rig(envelope.API, api)
     response = rig.ask(rig.connect(), forwarded(DescribeQuorumRequest(), 2), 0)

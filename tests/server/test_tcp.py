@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from mockraft import Controller
 from mockraft.server.apis import api_versions
-from mockraft.server.apis.api import Api, Parked
+from mockraft.server.apis.api import Api
 from mockraft.server.clock import RealClock, VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.node import Node
 from mockraft.server.tcp import TcpListener, bind
+from mockraft.serving.parked import Parked
 from mockraft.wire import client
 from mockraft.wire.connection import FrameReader, write_request
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
@@ -36,9 +37,9 @@ def filler(size: int) -> Api:
         AllocateProducerIdsRequest,
         AllocateProducerIdsResponse,
         lambda request, ctx, controller: response,
-        0,
-        0,
         lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
+        0,
+        0,
     )
 
 
@@ -122,9 +123,9 @@ async def test_one_connections_parked_request_delays_no_other(still_controller: 
         AllocateProducerIdsRequest,
         AllocateProducerIdsResponse,
         lambda request, ctx, controller: Parked(ctx.now_ms + 3_600_000, lambda now_ms, expired: None),
-        0,
-        0,
         lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
+        0,
+        0,
     )
     async with listening(still_controller, never) as (listener, port):
         stuck = await connected(port)

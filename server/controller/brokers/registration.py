@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller.brokers import fencing
-from mockraft.server.controller.image import BrokerRegistration, directory_ids
+from mockraft.server.controller.image import BrokerRegistration
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.controller.settings.features import KRAFT_VERSION, METADATA_VERSION, supported_features
 from mockraft.server.rules import Rule
 from mockraft.server.security_options import SECURITY_PROTOCOLS
+from mockraft.serving import directory_ids
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.java_values import trim
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Listener

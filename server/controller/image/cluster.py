@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from mockraft.server.controller.image import directory_ids
 from mockraft.server.controller.settings.features import MetadataVersion
+from mockraft.serving import directory_ids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
@@ -77,7 +77,9 @@ class BrokerRegistration:
 
     def has_online_dir(self, directory_id: bytes) -> bool:
         """Return True if a replica assigned to this directory is online."""
-        return directory_ids.is_online(directory_id, self.log_dirs)
+        if directory_id in (directory_ids.UNASSIGNED, directory_ids.MIGRATING):
+            return True
+        return directory_id != directory_ids.LOST and (not self.log_dirs or directory_id in self.log_dirs)
 
     def to_record(self, version: MetadataVersion) -> RecordAt:
         """Return the RegisterBrokerRecord of this registration, as far as the version can express it."""
@@ -171,7 +173,7 @@ class ClusterImage:
                 fenced=record.fenced,
                 in_controlled_shutdown=record.in_controlled_shutdown,
                 is_migrating_zk_broker=record.is_migrating_zk_broker,
-                log_dirs=directory_ids.in_java_order(record.log_dirs),
+                log_dirs=tuple(directory_ids.in_java_order(record.log_dirs)),
                 cordoned_log_dirs=None if record.cordoned_log_dirs is None else tuple(record.cordoned_log_dirs),
                 registration_offset=offset,
             )
@@ -196,7 +198,7 @@ class ClusterImage:
                 in_controlled_shutdown=registration.in_controlled_shutdown
                 if record.in_controlled_shutdown == NO_CHANGE
                 else record.in_controlled_shutdown == IN_CONTROLLED_SHUTDOWN,
-                log_dirs=directory_ids.in_java_order(record.log_dirs) if record.log_dirs else registration.log_dirs,
+                log_dirs=tuple(directory_ids.in_java_order(record.log_dirs or registration.log_dirs)),
                 cordoned_log_dirs=registration.cordoned_log_dirs if cordoned is None else tuple(cordoned),
             )
         )

@@ -6,7 +6,7 @@ Kafka's BrokersToIsrs, BrokersToElrs and the maps beside them in ReplicationCont
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from mockraft.server.controller.image import directory_ids
+from mockraft.serving import directory_ids
 
 if TYPE_CHECKING:
     from mockraft.server.controller.image.topics import Partition

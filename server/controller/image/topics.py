@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from mockraft.server.controller.image import directory_ids
 from mockraft.server.controller.image.partition_index import PartitionIndex
 from mockraft.server.controller.settings.features import MetadataVersion
+from mockraft.serving import directory_ids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord

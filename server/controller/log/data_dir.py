@@ -24,6 +24,7 @@ from mockraft.server.controller.quorum.election_state import (
     ReplicaKey,
 )
 from mockraft.server.controller.result import ApiError
+from mockraft.serving.directory_ids import draw_uuid
 from mockraft.wire import error_codes, uuids
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class DataDir:
         except OSError as error:
             raise DataDirError(f"data dir {path}: cannot be used: {error}") from error
         try:
-            self.directory_id = self._identify(cluster_id, node_id, directory_id or random_uuid(rng))
+            self.directory_id = self._identify(cluster_id, node_id, directory_id or draw_uuid(rng))
             if directory_id not in (None, self.directory_id):
                 raise DataDirError(
                     f"data dir {path}: its directory.id is {uuids.text_of(self.directory_id)}, but this controller has"
@@ -187,16 +188,6 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def random_uuid(rng: random.Random) -> bytes:
-    """Return a random uuid as Kafka does: RFC 4122 version 4, not beginning with "-" in text."""
-    while True:
-        drawn = bytearray(rng.randbytes(16))
-        drawn[6] = drawn[6] & 0x0F | 0x40
-        drawn[8] = drawn[8] & 0x3F | 0x80
-        if not uuids.text_of(bytes(drawn)).startswith("-"):
-            return bytes(drawn)
 
 
 def _uuid(path: Path, text: str) -> bytes:

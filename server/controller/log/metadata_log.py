@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.batches import LogBatches
-from mockraft.server.controller.log.data_dir import DataDirError, StorageError, random_uuid
+from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.files import LogFiles
 from mockraft.server.controller.log.positions import EpochEndOffset, check
+from mockraft.server.controller.log.record_frames import record_frames
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, configured_history
 from mockraft.server.controller.security import scram
 from mockraft.server.controller.settings import features
-from mockraft.wire import metadata_log_frame, record_batch
+from mockraft.serving.directory_ids import draw_uuid
+from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
 
@@ -50,7 +52,7 @@ class MetadataLog:
         self.snapshots: list[Snapshot] = []
         self.election = Election()
         self._files = files
-        self._frames = _frames(config)
+        self.frames = record_frames(config.overlay)
         self._batches = LogBatches()
         self._voters = configured_history(config, self.local_voter)
         self._last_timestamp_ms = 0
@@ -64,7 +66,7 @@ class MetadataLog:
         DataDirError if the data directory cannot be used: another's, in use, damaged, or shorter than it once was.
         """
         if config.data_dir is None:
-            log = cls(config, None, config.initial_directory_id or random_uuid(rng))
+            log = cls(config, None, config.initial_directory_id or draw_uuid(rng))
         else:
             try:
                 files = LogFiles(config, rng)
@@ -119,7 +121,7 @@ class MetadataLog:
         With a data dir the batch is written (page cache; disk with `metadata_log_fsync`) before this returns.
         StorageError if it cannot be: nothing was appended. WireError if a record cannot be expressed in its version.
         """
-        values = [self._frames.encode(record, version) for record, version in records]
+        values = [self.frames.encode(record, version) for record, version in records]
         data = record_batch.encode(
             values, base_offset=self.end_offset, leader_epoch=self.leader_epoch, timestamp_ms=now_ms
         )
@@ -248,7 +250,7 @@ class MetadataLog:
         try:
             if self.snapshots and self.snapshots[-1].id.end_offset > from_offset:
                 begin = self.snapshots[-1].id.end_offset
-                for record in self.snapshots[-1].records(self._frames.decode):
+                for record in self.snapshots[-1].records(self.frames.decode):
                     yield begin - 1, record
             for data in self._batches.since(begin):
                 for batch in record_batch.read_batches(data):
@@ -258,7 +260,7 @@ class MetadataLog:
                         continue
                     for offset, (_, value) in enumerate(batch.records, batch.base_offset):
                         if begin <= offset < end:
-                            yield offset, self._frames.decode(value or b"")
+                            yield offset, self.frames.decode(value or b"")
         except WireError as error:
             raise DataDirError(f"the log cannot be replayed: {error}") from error
 
@@ -294,7 +296,7 @@ class MetadataLog:
             voters=self._voters.control_records_at(self.end_offset),
             last_contained_log_timestamp_ms=self._last_timestamp_ms,
             now_ms=now_ms,
-            encode_record=self._frames.encode,
+            encode_record=self.frames.encode,
         )
         try:
             if self._files is None:
@@ -389,12 +391,3 @@ class MetadataLog:
             self.start_offset = newest.end_offset
             del self.snapshots[:-1]
         self._snapshot_bytes_mark = self._batches.appended_bytes - self._batches.bytes_since(newest.end_offset)
-
-
-def _frames(config: ControllerConfig) -> Any:
-    """Return the function that frames records: `metadata_log_frame`, or an overlay's."""
-    if config.overlay is None:
-        return metadata_log_frame
-    from mockraft.wire.overlaid_records import OverlaidRecords
-
-    return OverlaidRecords(config.overlay)

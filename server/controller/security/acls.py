@@ -8,7 +8,6 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mockraft.server.controller.image.security import AccessControlEntry
-from mockraft.server.controller.log.data_dir import random_uuid
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult, check_fits_one_batch
 from mockraft.server.controller.security.acl_types import (
     WILDCARD,
@@ -17,6 +16,7 @@ from mockraft.server.controller.security.acl_types import (
     PermissionType,
     ResourceType,
 )
+from mockraft.serving.directory_ids import draw_uuid
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
@@ -91,9 +91,9 @@ def create_acls(
         refusal = _refusal(acl)
         results.append(refusal)
         if refusal is None and acl not in security.acl_index and acl not in records:
-            acl_id = random_uuid(controller.rng)
+            acl_id = draw_uuid(controller.rng)
             while acl_id in security.acls:
-                acl_id = random_uuid(controller.rng)
+                acl_id = draw_uuid(controller.rng)
             records[acl] = acl.to_record(acl_id)
     check_fits_one_batch(records)
     return ControllerResult(list(records.values()), results, "ACLs created" if records else "")

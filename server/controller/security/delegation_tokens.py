@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mockraft.server.controller.image.security import DelegationToken
-from mockraft.server.controller.log.data_dir import random_uuid
 from mockraft.server.controller.result import ApiError, ControllerResult
+from mockraft.serving.directory_ids import draw_uuid
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.remove_delegation_token_record import RemoveDelegationTokenRecord
@@ -58,7 +58,7 @@ def create_token(
         max_timestamp=max_timestamp,
         expiration_timestamp=min(max_timestamp, _later(now_ms, config.delegation_token_expiry_time_ms)),
     )
-    token_id = uuids.text_of(random_uuid(controller.rng))
+    token_id = uuids.text_of(draw_uuid(controller.rng))
     created = CreatedToken(token_id, hmac_of(secret_key, token_id), token)
     return ControllerResult([token.to_record(token_id)], created, "delegation token created")
 

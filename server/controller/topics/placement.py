@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from mockraft.server.controller.image import directory_ids
 from mockraft.server.controller.result import ApiError
 from mockraft.server.rules import Rule
+from mockraft.serving import directory_ids
 from mockraft.wire import error_codes
 
 if TYPE_CHECKING:
@@ -86,7 +86,9 @@ def default_dir(controller: ControllerContext, broker_id: int) -> bytes:
     found = controller.image.cluster.default_dir(broker_id)
     if Rule.NEW_REPLICAS_ARE_UNASSIGNED in rules:
         found = directory_ids.UNASSIGNED
-    return directory_ids.ZERO if found == directory_ids.UNASSIGNED and Rule.UNASSIGNED_DIR_IS_ZERO in rules else found
+    if found == directory_ids.UNASSIGNED and Rule.UNASSIGNED_DIR_IS_ZERO in rules:
+        return directory_ids.MIGRATING
+    return found
 
 
 def place(usable: Sequence[Rack], partitions: int, replication_factor: int, rng: Random) -> list[list[int]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.stubs.faults.fault import Fault
+from mockraft.serving.parked import NEVER_MS
 from mockraft.wire.names import did_you_mean
 
 RAMP_STEP_MS = 100

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mockraft.server.controller.periodic import NEVER_MS
+from mockraft.serving.parked import NEVER_MS
 from mockraft.wire.names import did_you_mean
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from mockraft.server.controller.image import directory_ids
+from mockraft.serving import directory_ids
 from mockraft.wire import error_codes
 from mockraft.wire.messages.assign_replicas_to_dirs_request import (
     AssignReplicasToDirsRequest,

@@ -136,7 +136,7 @@ def test_hosts_are_compared_in_java_s_form(new_cluster: Any, client_address: str
     cluster = new_cluster(authorizer=True)
     cluster.write(acl_record(operation=AclOperation.ALTER, host=host))
     for address, allowed in ((client_address, True), ("9.9.9.9" if forwarded else "9.9.9.9:1", False)):
-        ctx = RequestContext(0, 0, 1, "", 1, "CONTROLLER", "User:bob", address, forwarded, 0, APIS)
+        ctx = RequestContext(0, 0, 1, "", "User:bob", address, 1, "CONTROLLER", forwarded, 0, APIS)
         assert is_allowed_on_cluster(cluster.controller, ctx, AclOperation.ALTER) is allowed
 
 

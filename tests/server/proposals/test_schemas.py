@@ -3,17 +3,18 @@
 import json
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mockraft.double.proposals import overlay_of
-from mockraft.server.apis.api import Parked
 from mockraft.server.apis.fetch import API as FETCH
 from mockraft.server.apis.overlaid import apis_over
 from mockraft.server.apis.registry import APIS
 from mockraft.server.apis.unregister_broker import API as UNREGISTER_BROKER
 from mockraft.server.controller.log.data_dir import DataDirError
+from mockraft.serving.parked import Parked
 from mockraft.wire import error_codes, messages
 from mockraft.wire.connection import write_request
 from mockraft.wire.errors import WireError
@@ -99,7 +100,7 @@ def test_an_answer_that_comes_later_is_said_in_the_overlays_response_too(folder_
     tree["fields"].append({"name": "Mood", "type": "int8", "versions": "18+", "taggedVersions": "18+", "tag": 9})
     answers = iter([None, FetchResponse(session_id=5)])
     parked = Parked(100, lambda now_ms, expired: next(answers))
-    waiting = FETCH._replace(handle=lambda *_: parked)
+    waiting = replace(FETCH, handle=lambda *_: parked)
     api = apis_over({FETCH.api_key: waiting}, overlay(folder_of([tree])))[FETCH.api_key]
     told = api.handle(None, None, None)  # type: ignore[arg-type]
     assert (told.deadline_ms, told.retry(1, False)) == (100, None)

@@ -9,12 +9,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mockraft.server.apis.api import Parked, RequestContext
+from mockraft.server.apis.api import RequestContext
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.raft import Raft
+from mockraft.serving.parked import Parked
 from mockraft.wire import messages, uuids
 from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -101,7 +102,7 @@ class SimulatedNode:
         api = APIS[request.api_key]
         now_ms = self.world.now_ms
         ctx = RequestContext(
-            api.api_key, version, 1, "raft", 1, "CONTROLLER", "User:ANONYMOUS", "127.0.0.1", False, now_ms, APIS
+            api.api_key, version, 1, "raft", "User:ANONYMOUS", "127.0.0.1", 1, "CONTROLLER", False, now_ms, APIS
         )
         try:
             answer = api.handle(request, ctx, self.controller)

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from mockraft.server.controller.image import Image, directory_ids
+from mockraft.server.controller.image import Image
+from mockraft.serving import directory_ids
 from mockraft.wire import records
 
 T = bytes([1]) * 16

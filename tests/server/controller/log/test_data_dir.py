@@ -185,12 +185,12 @@ def test_a_crash_while_a_file_is_replaced_leaves_the_old_one(tmp_path: Path, mon
 def test_uuids_are_drawn_as_kafka_draws_them() -> None:
     chance = random.Random(3)
     for _ in range(2000):
-        uuid = data_dir.random_uuid(chance)
+        uuid = data_dir.draw_uuid(chance)
         assert uuid[6] >> 4 == 4
         assert uuid[8] >> 6 == 2
         assert len(uuids.text_of(uuid)) == 22
         assert not uuids.text_of(uuid).startswith("-")
-    assert data_dir.random_uuid(random.Random(9)) == data_dir.random_uuid(random.Random(9))
+    assert data_dir.draw_uuid(random.Random(9)) == data_dir.draw_uuid(random.Random(9))
 
 
 def test_a_file_in_the_place_of_the_partitions_dir_is_a_clear_error(tmp_path: Path) -> None:

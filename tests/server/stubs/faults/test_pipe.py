@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.stubs.faults.fault import Fault, Speaker
 from mockraft.server.stubs.faults.pipe import DUE_ITEMS_MAX, Pipe
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.faults.toxics import End, Toxic
+from mockraft.serving.parked import NEVER_MS
 
 SPEAKER = Speaker("client", 1, 7, "CONTROLLER", 3000, "127.0.0.1")
 

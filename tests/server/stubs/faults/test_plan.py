@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mockraft.server.controller.periodic import NEVER_MS
 from mockraft.server.stubs.faults.registry import Faults
+from mockraft.serving.parked import NEVER_MS
 
 
 def latency(**step: Any) -> dict[str, Any]:
