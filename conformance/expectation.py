@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-
-Tree = dict[str, Any]
 
 
 class Difference(NamedTuple):
     """The first difference; `path` has the form `topics[0].errorCode`."""
 
     path: str
-    expected: Any
-    got: Any
+    expected: object
+    got: object
 
 
 class NotAsExpectedError(AssertionError):
     """A failed case: `what` (a response, the records, a connection) is not as expected."""
 
-    def __init__(self, what: str, expected: Any, got: Any, first: Difference) -> None:
+    def __init__(self, what: str, expected: object, got: object, first: Difference) -> None:
         super().__init__(f"{what}: {first.path or 'it'} should be {shown(first.expected)}, is {shown(first.got)}")
         self.what = what
         self.expected = expected
@@ -43,11 +41,11 @@ class Match:
         return f"<{self.description}>"
 
 
-class InAnyOrder(list[Any]):
+class InAnyOrder(list[object]):
     """An array whose elements may come in any order."""
 
 
-class Only(dict[str, Any]):
+class Only(dict[str, object]):
     """An object that has these keys and no others."""
 
 
@@ -69,12 +67,12 @@ def like(pattern: str) -> Match:
     )
 
 
-def either(*values: Any) -> Match:
+def either(*values: object) -> Match:
     """Accept any of these, which may be trees."""
     return Match(f"one of {list(values)}", lambda value: any(difference(each, value) is None for each in values))
 
 
-def difference(expected: Any, got: Any, path: str = "") -> Difference | None:
+def difference(expected: object, got: object, path: str = "") -> Difference | None:
     """Return the first difference: objects are compared by the keys of `expected` only, arrays by every element."""
     if isinstance(expected, Match):
         return None if expected.accepts(got) else Difference(path, expected, got)
@@ -88,7 +86,7 @@ def difference(expected: Any, got: Any, path: str = "") -> Difference | None:
     return None if same else Difference(path, expected, got)
 
 
-def _of_objects(expected: Tree, got: Any, path: str) -> Difference | None:
+def _of_objects(expected: Mapping[str, object], got: object, path: str) -> Difference | None:
     if not isinstance(got, dict):
         return Difference(path, expected, got)
     for key, value in expected.items():
@@ -104,7 +102,7 @@ def _of_objects(expected: Tree, got: Any, path: str) -> Difference | None:
     return None
 
 
-def _of_arrays(expected: Sequence[Any], got: Any, path: str) -> Difference | None:
+def _of_arrays(expected: Sequence[object], got: object, path: str) -> Difference | None:
     if not isinstance(got, list):
         return Difference(path, expected, got)
     for index, value in enumerate(expected):
@@ -117,7 +115,7 @@ def _of_arrays(expected: Sequence[Any], got: Any, path: str) -> Difference | Non
     return None
 
 
-def _in_any_order(expected: Sequence[Any], got: Any, path: str) -> Difference | None:
+def _in_any_order(expected: Sequence[object], got: object, path: str) -> Difference | None:
     if not isinstance(got, list):
         return Difference(path, expected, got)
     left = list(got)
@@ -129,13 +127,13 @@ def _in_any_order(expected: Sequence[Any], got: Any, path: str) -> Difference | 
     return Difference(path, MISSING, left[0]) if left else None
 
 
-def expect(what: str, expected: Any, got: Any) -> None:
+def expect(what: str, expected: object, got: object) -> None:
     """Raise NotAsExpectedError unless `got` is as expected."""
     if first := difference(expected, got):
         raise NotAsExpectedError(what, expected, got, first)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value as one line of text."""
     text = repr(value)
     return text if len(text) <= 200 else text[:197] + "..."

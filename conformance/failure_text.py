@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from mockraft.conformance.verdicts import Verdict
 from mockraft.wire import error_codes
@@ -27,7 +26,7 @@ def lines(verdict: Verdict) -> Iterator[str]:
         yield from str(detail["what"]).rstrip().splitlines()
 
 
-def named_codes(tree: Any) -> Any:
+def named_codes(tree: object) -> object:
     """Return the tree with Kafka's names next to error codes: `"errorCode": "36 TOPIC_ALREADY_EXISTS"`."""
     if isinstance(tree, list):
         return [named_codes(each) for each in tree]
@@ -41,7 +40,7 @@ def named_codes(tree: Any) -> Any:
     }
 
 
-def _block(title: str, tree: Any) -> Iterator[str]:
+def _block(title: str, tree: object) -> Iterator[str]:
     text = _compact(tree)
     if len(text) + len(title) + 2 <= _WIDTH:
         yield f"{title}: {text}"
@@ -51,5 +50,5 @@ def _block(title: str, tree: Any) -> Iterator[str]:
         yield f"  {line}"
 
 
-def _compact(tree: Any) -> str:
+def _compact(tree: object) -> str:
     return json.dumps(named_codes(tree), ensure_ascii=False)

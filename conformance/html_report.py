@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from mockraft.conformance.comparison import outcome_text, partings
 from mockraft.conformance.failure_text import named_codes
@@ -31,10 +30,10 @@ def write_html(found: Run, path: Path, against: Run | None = None) -> None:
     path.write_text(environment.from_string(text).render(_content(found, against)), encoding="utf-8")
 
 
-def _content(found: Run, against: Run | None) -> dict[str, Any]:
+def _content(found: Run, against: Run | None) -> dict[str, object]:
     others = {each.name: each for each in against.verdicts} if against else {}
     parted = {each.name for each in partings(found, against)} if against else set()
-    areas: list[dict[str, Any]] = []
+    areas: list[dict[str, object]] = []
     for area in found.areas:
         verdicts = [each for each in found.verdicts if each.area == area]
         words = [_word(each) for each in verdicts]
@@ -46,7 +45,7 @@ def _content(found: Run, against: Run | None) -> dict[str, Any]:
         "against": against,
         "areas": areas,
         "total": {word: words.count(word) for word in (*_WORDS.values(), _KNOWN)},
-        "largest": max((len(area["cases"]) for area in areas), default=1),
+        "largest": max((sum(each.area == area for each in found.verdicts) for area in found.areas), default=1),
         "differences": {each.id: each for each in known_differences()},
         "parted": len(parted),
     }
@@ -58,7 +57,7 @@ def _word(verdict: Verdict) -> str:
     return _WORDS[verdict.outcome]
 
 
-def _case(verdict: Verdict, other: Verdict | None, parted: bool) -> dict[str, Any]:
+def _case(verdict: Verdict, other: Verdict | None, parted: bool) -> dict[str, object]:
     detail = verdict.detail
     return {
         "name": verdict.name,
@@ -79,5 +78,5 @@ def _case(verdict: Verdict, other: Verdict | None, parted: bool) -> dict[str, An
     }
 
 
-def _pretty(tree: Any) -> str:
+def _pretty(tree: object) -> str:
     return json.dumps(named_codes(tree), ensure_ascii=False, indent=1)

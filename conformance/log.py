@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from mockraft.conformance.requests import Tree, request
+from mockraft.conformance.requests import Tree
 from mockraft.conformance.target import CannotConnectError, Target
-from mockraft.wire import error_codes, metadata_log_frame, record_batch
+from mockraft.wire import error_codes, metadata_log_frame, record_batch, uuids
 from mockraft.wire.client import KafkaConnection
 from mockraft.wire.json_form import to_json
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-_FETCH_VERSION = 17
+FETCH_VERSION = 17
 _BYTES = 1 << 20
 _PATIENCE_S = 20.0
 _PAUSE_S = 0.05
@@ -54,7 +55,8 @@ class Log:
             await self._connection.close()
 
     async def _read(self, connection: KafkaConnection, deadline: float) -> bool:
-        answer = await connection.send(self._fetch(), version=_FETCH_VERSION)
+        request = fetch_request(self._target.cluster_id, self._epoch, self.offset, self._last_epoch)
+        answer = await connection.send(request, version=FETCH_VERSION)
         if answer.error_code:
             code_name = error_codes.name(answer.error_code)
             raise CannotConnectError(
@@ -87,18 +89,15 @@ class Log:
                 kind = type(record).__name__.lstrip("_")
                 self.records.append(Written(offset, kind, version, to_json(record, version)))
 
-    def _fetch(self) -> Any:
-        partition: Tree = {
-            "partition": 0,
-            "currentLeaderEpoch": self._epoch,
-            "fetchOffset": self.offset,
-            "lastFetchedEpoch": self._last_epoch if self.offset else 0,
-            "partitionMaxBytes": _BYTES,
-        }
-        tree: Tree = {
-            "clusterId": self._target.cluster_id,
-            "maxWaitMs": 0,
-            "maxBytes": _BYTES,
-            "topics": [{"topicId": METADATA_TOPIC_ID, "partitions": [partition]}],
-        }
-        return request("Fetch", tree, _FETCH_VERSION)
+
+def fetch_request(cluster_id: str, leader_epoch: int, offset: int, last_epoch: int) -> FetchRequest:
+    """Return a Fetch of the metadata log from `offset`, whose previous record is of `last_epoch`."""
+    partition = FetchPartition(
+        partition=0,
+        current_leader_epoch=leader_epoch,
+        fetch_offset=offset,
+        last_fetched_epoch=last_epoch if offset else 0,
+        partition_max_bytes=_BYTES,
+    )
+    topic = FetchTopic(topic_id=uuids.read_text(METADATA_TOPIC_ID), partitions=[partition])
+    return FetchRequest(cluster_id=cluster_id, max_wait_ms=0, max_bytes=_BYTES, topics=[topic])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from mockraft.conformance.expectation import Only, Tree
+from mockraft.conformance.expectation import Only
+from mockraft.conformance.requests import Tree
 
 # Type → (first level, version) in order. Kafka's MetadataVersion has these as methods (registerBrokerRecordVersion, …).
 _VERSIONS: dict[str, tuple[tuple[int, int], ...]] = {
@@ -28,16 +29,16 @@ class Expected(NamedTuple):
         return next((version for first, version in reversed(_VERSIONS.get(self.kind, ())) if level >= first), 0)
 
 
-def record(kind: str, **fields: Any) -> Expected:
+def record(kind: str, **fields: object) -> Expected:
     """Expect a record of that type with at least these fields."""
     return Expected(f"{kind}Record", fields)
 
 
-def partition_change(topic_id: str, partition: Any = 0, **fields: Any) -> Expected:
+def partition_change(topic_id: str, partition: object = 0, **fields: object) -> Expected:
     """Expect a PartitionChangeRecord that changes these fields and nothing else."""
     return Expected("PartitionChangeRecord", Only(partitionId=partition, topicId=topic_id, **fields))
 
 
-def broker_change(broker_id: int, broker_epoch: int, **fields: Any) -> Expected:
+def broker_change(broker_id: int, broker_epoch: int, **fields: object) -> Expected:
     """Expect a BrokerRegistrationChangeRecord that changes these fields and nothing else."""
     return Expected("BrokerRegistrationChangeRecord", Only(brokerId=broker_id, brokerEpoch=broker_epoch, **fields))

@@ -8,15 +8,21 @@ from typing import Any
 
 from mockraft.wire import messages, uuids
 from mockraft.wire.json_form import from_json
+from mockraft.wire.message import Message, Struct
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema
 
 Tree = dict[str, Any]
+"""A message or record as JSON; which fields it has is in Kafka's specification."""
 
 
-def request(api: str, tree: Tree, version: int) -> Any:
+def request(api: str, fields: Tree, version: int) -> Message:
     """Build the request message of `api` ("CreateTopics") in `version`. Raises WireError for a bad field."""
-    cls = messages.by_name(f"{api}Request")
-    return from_json(cls, _filled(cls, schema(cls.__name__).root, tree, version), version)
+    return from_json(messages.by_name(f"{api}Request"), complete(api, fields, version), version)
+
+
+def complete(api: str, fields: Tree, version: int, *, drop: bool = False) -> Tree:
+    """Return the request's JSON with defaults for the missing fields; with `drop`, without those of other versions."""
+    return _complete(messages.by_name(f"{api}Request"), schema(f"{api}Request").root, fields, version, drop)
 
 
 def in_base64(data: bytes) -> str:
@@ -24,31 +30,34 @@ def in_base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _filled(cls: Any, spec: StructSpec, tree: Tree, version: int) -> Tree:
+def _complete(cls: type[Struct], spec: StructSpec, fields: Tree, version: int, drop: bool) -> Tree:
     defaults = cls()
-    filled = dict(tree)
+    names = {field.json_name for field in spec.fields}
+    tree: Tree = {name: value for name, value in fields.items() if name not in names}
     for field in spec.fields:
-        given = field.json_name in tree
-        if given and field.struct is not None and tree[field.json_name] is not None:
-            filled[field.json_name] = _filled_structs(cls, field, tree[field.json_name], version)
-        elif not given and field.versions.covers(version) and not field.tagged.covers(version):
-            filled[field.json_name] = _default(cls, field, getattr(defaults, field.attribute), version)
-    return filled
+        covered = field.versions.covers(version)
+        if field.json_name in fields:
+            if covered or not drop:
+                tree[field.json_name] = _value(cls, field, fields[field.json_name], version, drop)
+        elif covered and not field.tagged.covers(version):
+            tree[field.json_name] = _default(cls, field, getattr(defaults, field.attribute), version)
+    return tree
 
 
-def _filled_structs(cls: Any, field: FieldSpec, value: Any, version: int) -> Any:
-    assert field.struct is not None
+def _value(cls: type[Struct], field: FieldSpec, value: Any, version: int, drop: bool) -> object:
+    if field.struct is None or value is None:
+        return value
     inner = getattr(sys.modules[cls.__module__], field.struct.name)
     if field.is_array:
-        return [_filled(inner, field.struct, each, version) for each in value]
-    return _filled(inner, field.struct, value, version)
+        return [_complete(inner, field.struct, each, version, drop) for each in value]
+    return _complete(inner, field.struct, value, version, drop)
 
 
-def _default(cls: Any, field: FieldSpec, value: Any, version: int) -> Any:
+def _default(cls: type[Struct], field: FieldSpec, value: object, version: int) -> object:
     if value is None or field.is_array:
-        return value
+        return value if value is None else []
     if field.struct is not None:
-        return _filled_structs(cls, field, {}, version)
-    if field.kind == "uuid":
-        return uuids.text_of(value)
-    return in_base64(value) if isinstance(value, bytes) else value
+        return _value(cls, field, {}, version, False)
+    if not isinstance(value, bytes):
+        return value
+    return uuids.text_of(value) if field.kind == "uuid" else in_base64(value)

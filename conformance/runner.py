@@ -7,7 +7,6 @@ import random
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from mockraft.conformance.case import Case
 from mockraft.conformance.expectation import Match, NotApplicableError, NotAsExpectedError
@@ -117,7 +116,7 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case)
             verdict.detail["story"] = [
                 {
                     "api": f"{each.api} v{each.version}",
-                    "request": _plain(each.request_tree),
+                    "request": _plain(each.fields),
                     "answer": _plain(each.answer),
                 }
                 for each in world.story[-_STORY_MAX:]
@@ -127,7 +126,7 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case)
     return verdict
 
 
-def _plain(tree: Any) -> Any:
+def _plain(tree: object) -> object:
     """Return an expectation as plain JSON."""
     if isinstance(tree, dict):
         return {key: _plain(value) for key, value in tree.items()}

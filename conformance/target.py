@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, field
-from typing import Any
 
 from mockraft.conformance.requests import Tree, request
 from mockraft.wire import api_keys, error_codes, messages
@@ -146,6 +145,6 @@ async def _cluster_id(connection: KafkaConnection, target: Target) -> str:
     raise CannotConnectError(f"{target.bootstrap} does not return its cluster id: pass it with --cluster-id")
 
 
-async def _send(connection: KafkaConnection, api: str, tree: Tree) -> Any:
+async def _send(connection: KafkaConnection, api: str, tree: Tree) -> Tree:
     version = connection.version_for(messages.by_name(f"{api}Request"))
     return to_json(await connection.send(request(api, tree, version), version=version), version)

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+
+from mockraft.conformance.requests import Tree
 
 
 class Outcome(StrEnum):
@@ -30,7 +31,7 @@ class Verdict:
     outcome: Outcome
     reason: str = ""
     seconds: float = 0.0
-    detail: dict[str, Any] = field(default_factory=dict)
+    detail: Tree = field(default_factory=dict)
     known_difference: str | None = None
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.conformance.cleanup import Step, undoing
 from mockraft.conformance.expectation import ANYTHING, InAnyOrder, NotApplicableError, expect
@@ -20,6 +20,9 @@ from mockraft.wire import error_codes, messages
 from mockraft.wire.client import DisconnectedError, KafkaConnection
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
+
+if TYPE_CHECKING:
+    from mockraft.wire.message import Message
 
 CAUGHT_UP = 1 << 40
 """A metadata offset beyond the end of any log: the broker reports that it has caught up."""
@@ -50,7 +53,7 @@ class Exchange(NamedTuple):
 
     api: str
     version: int
-    request_tree: Tree
+    fields: Tree
     answer: Tree | None
 
 
@@ -80,14 +83,12 @@ class World:
         """Return an unused broker id."""
         return self.identities.uuid()
 
-    async def send(
-        self, api: str, request_tree: Tree | None = None, *, answer: Any = ANYTHING, version: int = -1
-    ) -> Any:
+    async def send(self, api: str, fields: Tree | None = None, *, answer: object = ANYTHING, version: int = -1) -> Tree:
         """Send a request (a JSON tree; omitted fields have Kafka's defaults) and expect this response.
 
         `version` defaults to the newest that both sides support. Returns the response as JSON.
         """
-        tree = request_tree or {}
+        tree = fields or {}
         version = self._version(api, version)
         message = request(api, tree, version)
         got = None
@@ -121,12 +122,12 @@ class World:
             self._follow(each)
         return mine
 
-    def afterwards(self, api: str, request_tree: Tree) -> None:
+    def afterwards(self, api: str, fields: Tree) -> None:
         """Send this request when the case is over, whatever its outcome."""
-        self._undo.append((api, request_tree))
+        self._undo.append((api, fields))
 
     async def register(
-        self, broker_id: int | None = None, *, answer: Any = None, version: int = -1, **fields: Any
+        self, broker_id: int | None = None, *, answer: object = None, version: int = -1, **fields: object
     ) -> Broker:
         """Register a new broker with one directory, unless `fields` of the request differ."""
         request_tree: Tree = {
@@ -169,11 +170,11 @@ class World:
         await self.records()
         return broker
 
-    async def brokers(self, count: int, **kind: Any) -> list[Broker]:
+    async def brokers(self, count: int, log_dirs: int = 1) -> list[Broker]:
         """Start that many brokers; ids ascend."""
-        return [await self.broker(**kind) for _ in range(count)]
+        return [await self.broker(log_dirs) for _ in range(count)]
 
-    async def heartbeat(self, broker: Broker, *, answer: Any = None, version: int = -1, **fields: Any) -> Tree:
+    async def heartbeat(self, broker: Broker, *, answer: object = None, version: int = -1, **fields: object) -> Tree:
         """Send a heartbeat of a broker that has caught up, with these fields; without `answer`, expect success."""
         request_tree: Tree = {
             "brokerId": broker.id,
@@ -181,10 +182,7 @@ class World:
             "currentMetadataOffset": CAUGHT_UP,
             **fields,
         }
-        response: Tree = await self.send(
-            "BrokerHeartbeat", request_tree, answer=answer or {"errorCode": 0}, version=version
-        )
-        return response
+        return await self.send("BrokerHeartbeat", request_tree, answer=answer or {"errorCode": 0}, version=version)
 
     async def fence(self, *brokers: Broker) -> None:
         """Fence these, one after the other; skip the records of that."""
@@ -200,11 +198,11 @@ class World:
 
     async def topic(self, *replicas: Sequence[Broker], name: str = "t", **configs: str) -> Topic:
         """Create a topic with one partition on each of these lists of brokers; config names with `_` for `.`."""
-        request_tree = self.creatable(name, *replicas, **configs)
-        request_ = {"topics": [request_tree], "timeoutMs": TIMEOUT_MS}
-        response = await self.send("CreateTopics", request_, answer={"topics": [{"errorCode": 0}]}, version=7)
+        topic = self.creatable(name, *replicas, **configs)
+        request_tree = {"topics": [topic], "timeoutMs": TIMEOUT_MS}
+        response = await self.send("CreateTopics", request_tree, answer={"topics": [{"errorCode": 0}]}, version=7)
         await self.records()
-        return Topic(request_tree["name"], response["topics"][0]["topicId"])
+        return Topic(topic["name"], response["topics"][0]["topicId"])
 
     def creatable(self, name: str, *replicas: Sequence[Broker], **configs: str | None) -> Tree:
         """Return a manually assigned topic for CreateTopics."""
@@ -227,9 +225,9 @@ class World:
         isr: Sequence[Broker],
         *,
         sender: Broker | None = None,
-        answer: Any = ANYTHING,
+        answer: object = ANYTHING,
         version: int = 3,
-        **fields: Any,
+        **fields: object,
     ) -> Tree:
         """Send AlterPartition of partition 0 as its leader; `fields` are of the partition."""
         view = await self.partition(topic)
@@ -249,8 +247,7 @@ class World:
             "brokerEpoch": sender.epoch,
             "topics": [{"topicId": topic.id, "partitions": [partition]}],
         }
-        response: Tree = await self.send("AlterPartition", request_tree, answer=answer, version=version)
-        return response
+        return await self.send("AlterPartition", request_tree, answer=answer, version=version)
 
     def needs(self, api: str) -> None:
         """Skip the case if the controller does not offer this API."""
@@ -260,30 +257,30 @@ class World:
         """Remove what the case created, as far as the controller allows it, and close the connection."""
         story = self.story
         self.story = []
-        for api, request_tree in reversed(self._undo):
+        for api, fields in reversed(self._undo):
             with suppress(DisconnectedError, WireError, NotApplicableError, OSError):
-                await self.send(api, request_tree)
+                await self.send(api, fields)
         self._undo, self.story = [], story
         if self._connection is not None:
             await self._connection.close()
 
     def _version(self, api: str, version: int) -> int:
-        cls: Any = messages.by_name(f"{api}Request")
+        cls = messages.by_name(f"{api}Request")
         offered = self.target.api_versions.get(cls.api_key)
         if offered is None:
             raise NotApplicableError(f"the controller does not offer {api}")
         if version < 0:
-            return int(min(offered[1], cls.max_version))
+            return min(offered[1], cls.max_version)
         if not offered[0] <= version <= offered[1]:
             raise NotApplicableError(f"the controller offers {api} {offered[0]}-{offered[1]}, not {version}")
         return version
 
-    async def _send(self, api: str, message: Any, tree: Tree, version: int) -> Tree:
+    async def _send(self, api: str, message: Message, fields: Tree, version: int) -> Tree:
         if self._connection is None or not self._connection.is_open:
             self._connection = await self.target.open()
-        self.story.append(Exchange(api, version, tree, None))
+        self.story.append(Exchange(api, version, fields, None))
         got = to_json(await self._connection.send(message, version=version), version)
-        self.story[-1] = Exchange(api, version, tree, got)
+        self.story[-1] = Exchange(api, version, fields, got)
         return got
 
     def _concerns_me(self, record: Written) -> bool:

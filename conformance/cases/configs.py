@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import ANYTHING, InAnyOrder, expect, like
 from mockraft.conformance.records import Expected, record
@@ -23,12 +21,12 @@ def resource(kind: int, name: str, *changes: Change) -> Tree:
     return {"resourceType": kind, "resourceName": name, "configs": configs}
 
 
-async def alter(world: World, *resources: Tree, answer: Any, **fields: Any) -> None:
+async def alter(world: World, *resources: Tree, answer: list[Tree], **fields: object) -> None:
     request = {"resources": list(resources), **fields}
     await world.send("IncrementalAlterConfigs", request, answer={"responses": InAnyOrder(answer)})
 
 
-def refused(code: int, message: Any = ANYTHING) -> list[Tree]:
+def refused(code: int, message: object = ANYTHING) -> list[Tree]:
     return [{"errorCode": code, "errorMessage": message}]
 
 
@@ -158,7 +156,7 @@ BROKER_REFUSALS: list[tuple[str, str, int]] = [
     ("a negative id", "-1", codes.INVALID_REQUEST),
     ("an id that nobody registered", "2147483646", codes.BROKER_ID_NOT_REGISTERED),
 ]
-VALUE_REFUSALS: list[tuple[str, str, str | None, Any]] = [
+VALUE_REFUSALS: list[tuple[str, str, str | None, object]] = [
     ("an unknown key", "no.such", "1", "Unknown topic config name: no.such"),
     ("a value that is no number", "retention.ms", "soon", "Invalid value soon for configuration retention.ms: Not a number of type LONG"),
     ("a value below its least", "segment.bytes", "14", like("Invalid value 14 for configuration segment.bytes: .*")),
@@ -175,7 +173,7 @@ def refuse_name(kind: int, what: str, name: str, code: int) -> None:
         await alter(world, resource(kind, name, (SET, key, "1")), answer=refused(code), validateOnly=True)
 
 
-def refuse_value(what: str, key: str, value: str | None, message: Any) -> None:
+def refuse_value(what: str, key: str, value: str | None, message: object) -> None:
     @case(f"a topic's config with {what} is refused", f"{TEST}.testIncrementalAlterConfigs")
     async def invalid_topic_config_is_refused(world: World) -> None:
         name = await topic_name(world)
@@ -290,7 +288,7 @@ async def groups_configs_are_checked(world: World) -> None:
     await world.wrote()
 
 
-async def replace(world: World, name: str, answer: Any, **values: str) -> None:
+async def replace(world: World, name: str, answer: object, **values: str) -> None:
     configs = [{"name": key.replace("_", "."), "value": value} for key, value in values.items()]
     request = {"resources": [{"resourceType": TOPIC, "resourceName": name, "configs": configs}]}
     await world.send("AlterConfigs", request, answer={"responses": answer})

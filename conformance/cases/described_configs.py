@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import ANYTHING, difference, expect
@@ -18,7 +17,7 @@ PATIENCE_S = 20.0
 PAUSE_S = 0.05
 
 
-async def describe(world: World, kind: int, name: str, *keys: str, answer: Any, **fields: Any) -> None:
+async def describe(world: World, kind: int, name: str, *keys: str, answer: Tree, **fields: object) -> None:
     """Repeat the request until the response is as expected: a controller describes its last published image."""
     request: Tree = {
         "resources": [{"resourceType": kind, "resourceName": name, "configurationKeys": list(keys) or None}],

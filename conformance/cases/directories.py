@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import expect
 from mockraft.conformance.records import broker_change, partition_change
@@ -18,7 +16,7 @@ MIGRATING, UNASSIGNED, LOST = "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 async def assign(
-    world: World, broker: Broker, directory: str, topic_id: str, *partitions: int, codes_: list[int], **fields: Any
+    world: World, broker: Broker, directory: str, topic_id: str, *partitions: int, codes_: list[int], **fields: object
 ) -> None:
     """Send AssignReplicasToDirs and expect these error codes of the partitions."""
     named: Tree = {"topicId": topic_id, "partitions": [{"partitionIndex": index} for index in partitions]}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import InAnyOrder, expect
 from mockraft.conformance.records import partition_change
@@ -16,7 +14,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 async def elect(
-    world: World, kind: int, topic: str, *partitions: int, answer: Any, code: int = 0, **fields: Any
+    world: World, kind: int, topic: str, *partitions: int, answer: object, code: int = 0, **fields: object
 ) -> None:
     """`answer` is the expected result of each partition."""
     request = {
@@ -29,7 +27,7 @@ async def elect(
     await world.send("ElectLeaders", request, answer={"errorCode": code, "replicaElectionResults": results})
 
 
-def expected_results(code: int, partition: int = 0, **fields: Any) -> list[dict[str, Any]]:
+def expected_results(code: int, partition: int = 0, **fields: object) -> list[Tree]:
     return [{"partitionId": partition, "errorCode": code, **fields}]
 
 

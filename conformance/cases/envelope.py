@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import ANYTHING, expect
@@ -24,7 +23,7 @@ def deleted(name: str) -> bytes:
 
 
 async def forward(
-    world: World, data: bytes, principal: bytes | None = ANONYMOUS, address: bytes = LOOPBACK, *, answer: Any = None
+    world: World, data: bytes, principal: bytes | None = ANONYMOUS, address: bytes = LOOPBACK, *, answer: object = None
 ) -> Tree:
     request = {
         "requestData": in_base64(data),

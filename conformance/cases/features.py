@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import ANYTHING, expect, like
 from mockraft.conformance.records import record
@@ -18,7 +16,7 @@ PREFIX = "The update failed for all features since the following feature had an 
 
 
 async def update(
-    world: World, *updates: tuple[str, int, int], answer: Any = None, version: int = 2, **fields: Any
+    world: World, *updates: tuple[str, int, int], answer: object = None, version: int = 2, **fields: object
 ) -> None:
     request: Tree = {
         "timeoutMs": 10_000,
@@ -30,7 +28,7 @@ async def update(
     await world.send("UpdateFeatures", request, answer=answer or {"errorCode": 0}, version=version)
 
 
-def refused(message: Any) -> Tree:
+def refused(message: object) -> Tree:
     return {"errorCode": codes.INVALID_UPDATE_VERSION, "errorMessage": message}
 
 
@@ -78,7 +76,7 @@ async def one_bad_feature_has_all_refused(world: World) -> None:
     await world.wrote()
 
 
-REFUSALS: list[tuple[str, tuple[str, int, int], Any]] = [
+REFUSALS: list[tuple[str, tuple[str, int, int], object]] = [
     ("an unknown kind of upgrade", (GROUP, 1, 0), like(f"{PREFIX}.*The controller does not support the given upgrade type.")),
     ("a negative level", (GROUP, -1, SAFE), like(f"{PREFIX}.*A feature version cannot be less than 0.")),
     ("a feature that nobody knows", ("no.such", 1, UPGRADE), like(f"{PREFIX}.*Invalid update version 1 for feature no.such. Local controller -?[0-9]+ does not support this feature.")),
@@ -87,7 +85,7 @@ REFUSALS: list[tuple[str, tuple[str, int, int], Any]] = [
 ]  # fmt: skip
 
 
-def refuse(what: str, change: tuple[str, int, int], message: Any) -> None:
+def refuse(what: str, change: tuple[str, int, int], message: object) -> None:
     @case(f"{what} is refused", f"{TEST}.testUpdateFeaturesErrorCases")
     async def invalid_feature_update_is_refused(world: World) -> None:
         await update(world, change, answer=refused(message), validateOnly=True)

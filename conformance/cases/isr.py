@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.records import partition_change
 from mockraft.conformance.requests import Tree
@@ -14,7 +12,7 @@ TEST = "ReplicationControlManagerTest"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
-def result(code: int, **fields: Any) -> Tree:
+def result(code: int, **fields: object) -> Tree:
     return {"errorCode": 0, "topics": [{"partitions": [{"errorCode": code, **fields}]}]}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any
 
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import ANYTHING, InAnyOrder, expect
@@ -124,7 +123,7 @@ for software in SOFTWARE:
     refuse_software(*software)
 
 
-async def api_versions(world: World, version: int) -> Any:
+async def api_versions(world: World, version: int) -> Tree:
     request = {"clientSoftwareName": "c", "clientSoftwareVersion": "1"} if version >= 3 else {}
     return await world.send("ApiVersions", request, answer={"errorCode": 0}, version=version)
 

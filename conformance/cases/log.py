@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import ANYTHING, NOT_EMPTY, above, either, expect
@@ -25,7 +24,7 @@ async def epoch_and_end(world: World) -> tuple[int, int]:
     return partition["leaderEpoch"], partition["highWatermark"]
 
 
-async def fetch(world: World, partition: Tree, *, answer: Any, version: int = 17, **fields: Any) -> Any:
+async def fetch(world: World, partition: Tree, *, answer: object, version: int = 17, **fields: object) -> Tree:
     """Fetch partition 0 as a reader; `fields` replace those of the request."""
     request: Tree = {
         "maxWaitMs": 0,
@@ -41,7 +40,7 @@ async def fetch(world: World, partition: Tree, *, answer: Any, version: int = 17
     return await world.send("Fetch", request, answer=answer, version=version)
 
 
-def of_partition(**fields: Any) -> Tree:
+def of_partition(**fields: object) -> Tree:
     return {
         "errorCode": 0,
         "responses": [{"topicId": METADATA_TOPIC_ID, "partitions": [{"partitionIndex": 0, **fields}]}],
@@ -158,7 +157,7 @@ async def fetch_at_end_waits_until_something_is_written(world: World) -> None:
     expect("the answer to Fetch", of_partition(records=NOT_EMPTY), fetched.result())
 
 
-async def fetch_snapshot(world: World, *, answer: Any, topic: str = METADATA_TOPIC, **fields: Any) -> None:
+async def fetch_snapshot(world: World, *, answer: object, topic: str = METADATA_TOPIC, **fields: object) -> None:
     """`fields` are of the partition."""
     epoch, _end = await epoch_and_end(world)
     partition = {"partition": 0, "currentLeaderEpoch": epoch, "snapshotId": {"endOffset": 5, "epoch": 1}, **fields}

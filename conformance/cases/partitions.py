@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import InAnyOrder
 from mockraft.conformance.records import record
@@ -14,7 +12,7 @@ from mockraft.wire import error_codes as codes
 TEST = "ReplicationControlManagerTest.testCreatePartitions"
 
 
-async def add(world: World, *topics: Tree, answer: Any, **fields: Any) -> None:
+async def add(world: World, *topics: Tree, answer: object, **fields: object) -> None:
     request = {"topics": list(topics), "timeoutMs": TIMEOUT_MS, **fields}
     await world.send("CreatePartitions", request, answer={"results": answer}, version=3)
 
@@ -24,7 +22,7 @@ def more(name: str, count: int, *manual: list[Broker]) -> Tree:
     return {"name": name, "count": count, "assignments": assignments or None}
 
 
-def refused(code: int, message: Any) -> list[Tree]:
+def refused(code: int, message: object) -> list[Tree]:
     return [{"errorCode": code, "errorMessage": message}]
 
 

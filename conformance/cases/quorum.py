@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import MISSING, NOT_EMPTY, above, expect, like
 from mockraft.conformance.requests import Tree
@@ -18,13 +16,13 @@ STRANGER = 123456789
 
 
 async def describe(
-    world: World, topic: str = METADATA_TOPIC, partition: int = 0, *, answer: Any, version: int = 2
-) -> Any:
+    world: World, topic: str = METADATA_TOPIC, partition: int = 0, *, answer: object, version: int = 2
+) -> Tree:
     request = {"topics": [{"topicName": topic, "partitions": [{"partitionIndex": partition}]}]}
     return await world.send("DescribeQuorum", request, answer=answer, version=version)
 
 
-def of_partition(**fields: Any) -> Tree:
+def of_partition(**fields: object) -> Tree:
     return {"errorCode": 0, "topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0, **fields}]}]}
 
 
@@ -102,7 +100,7 @@ async def voter_without_controllers_listener_is_not_added(world: World) -> None:
     await world.send("AddRaftVoter", request, answer={"errorCode": codes.INVALID_REQUEST})
 
 
-def vote(world: World, **fields: Any) -> Tree:
+def vote(world: World, **fields: object) -> Tree:
     partition = {
         "partitionIndex": 0,
         "replicaEpoch": 1,
@@ -175,7 +173,7 @@ for refused_vote in REFUSED_VOTES:
 
 
 def epoch_request(
-    world: World, topic: str = METADATA_TOPIC, leader_id: int | None = None, epoch: int = 0, **fields: Any
+    world: World, topic: str = METADATA_TOPIC, leader_id: int | None = None, epoch: int = 0, **fields: object
 ) -> Tree:
     leader_id = world.target.leader_id if leader_id is None else leader_id
     partition = {"partitionIndex": 0, "leaderId": leader_id, "leaderEpoch": epoch}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import ANYTHING, InAnyOrder, like
@@ -32,7 +31,7 @@ def entry(of: Entity, **changes: float | None) -> Tree:
     return {"entity": entity(of), "ops": ops}
 
 
-async def alter(world: World, *entries: Tree, answer: Any, **fields: Any) -> None:
+async def alter(world: World, *entries: Tree, answer: list[Tree], **fields: object) -> None:
     """`answer` is the expected result of the entries, in any order."""
     request = {"entries": list(entries), **fields}
     await world.send("AlterClientQuotas", request, answer={"entries": InAnyOrder(answer)})
@@ -41,7 +40,7 @@ async def alter(world: World, *entries: Tree, answer: Any, **fields: Any) -> Non
 GOOD: Tree = {"errorCode": 0, "errorMessage": None}
 
 
-def refused(message: Any = ANYTHING) -> Tree:
+def refused(message: object = ANYTHING) -> Tree:
     return {"errorCode": codes.INVALID_REQUEST, "errorMessage": message}
 
 
@@ -136,7 +135,7 @@ async def entity_that_is_named_twice_is_refused_and_its_first_entry_is_written(w
     await world.wrote(record("ClientQuota", value=1.0))
 
 
-REFUSALS: list[tuple[str, Any, dict[str, float], Any]] = [
+REFUSALS: list[tuple[str, Entity, dict[str, float], object]] = [
     ("no entity", [], {PRODUCER: 9.0}, "Invalid empty client quota entity"),
     ("an unknown type of entity", [("group", "g")], {PRODUCER: 9.0}, like("Unhandled client quota entity type: group")),
     ("an empty name", [(USER, "")], {PRODUCER: 9.0}, like(".*")),
@@ -167,10 +166,10 @@ REFUSALS: list[tuple[str, Any, dict[str, float], Any]] = [
 ]
 
 
-def refuse(what: str, of: Entity, changes: dict[str, float], message: Any) -> None:
+def refuse(what: str, of: Entity, changes: dict[str, float], message: object) -> None:
     @case(f"{what} is refused", f"{TEST}.testConfigKeysError")
     async def invalid_quota_is_refused(world: World) -> None:
-        changes_: dict[str, Any] = dict(changes)
+        changes_: Tree = dict(changes)
         await alter(world, entry(of, **changes_), answer=[refused(message)], validateOnly=True)
 
 

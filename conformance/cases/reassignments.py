@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import InAnyOrder
@@ -17,7 +16,7 @@ PARTS_TEST = "PartitionReassignmentReplicasTest"
 
 
 async def move(
-    world: World, topic: str, replicas: Sequence[Broker] | None, *, code: int = 0, partition: int = 0, **fields: Any
+    world: World, topic: str, replicas: Sequence[Broker] | None, *, code: int = 0, partition: int = 0, **fields: object
 ) -> None:
     """Reassign partition 0 to these; None cancels the reassignment in progress."""
     wanted = None if replicas is None else ids(replicas)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import MISSING, above, expect
 from mockraft.conformance.records import record
+from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import Broker, World
 from mockraft.wire import error_codes as codes
 from mockraft.wire import uuids
@@ -16,7 +15,7 @@ MANAGER = "ClusterControlManager.registerBroker"
 RESERVED = uuids.text_of(bytes(15) + b"\x05")
 
 
-def refused(code: int) -> Any:
+def refused(code: int) -> Tree:
     return {"errorCode": code, "brokerEpoch": -1}
 
 
@@ -136,7 +135,7 @@ async def negative_broker_id_may_register(world: World) -> None:
     await world.wrote(record("RegisterBroker", brokerId=broker_id))
 
 
-async def same_again(world: World, broker: Broker, **fields: Any) -> Broker:
+async def same_again(world: World, broker: Broker, **fields: object) -> Broker:
     """Register the same incarnation again, with these fields changed."""
     return await world.register(broker.id, **{**broker.registration, **fields})
 

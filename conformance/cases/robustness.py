@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from mockraft.conformance.case import Rank, case
+from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
 BROKEN = {"errorCode": codes.UNKNOWN_SERVER_ERROR}
-LISTENERS: list[tuple[str, dict[str, Any]]] = [
+LISTENERS: list[tuple[str, Tree]] = [
     ("without a host", {"host": ""}),
     ("on port 0", {"port": 0}),
     ("of an unknown security protocol", {"securityProtocol": 99}),
 ]
 
 
-def refuse_listener(what: str, fields: dict[str, Any]) -> None:
+def refuse_listener(what: str, fields: Tree) -> None:
     @case(f"a broker with a listener {what} is refused", "BrokerRegistration", Rank.QUIRK, disruptive=True, alone=True)
     async def invalid_listener_is_refused(world: World) -> None:
         listener = {"name": "PLAINTEXT", "host": "localhost", "port": 9092, "securityProtocol": 0, **fields}

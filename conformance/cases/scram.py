@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import Any
 
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import InAnyOrder
@@ -39,7 +38,7 @@ async def alter(
     await world.send("AlterUserScramCredentials", request, answer={"results": InAnyOrder(answer)})
 
 
-def result(user: str, code: int = 0, **fields: Any) -> Tree:
+def result(user: str, code: int = 0, **fields: object) -> Tree:
     return {"user": user, "errorCode": code, **fields}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import NOT_EMPTY, NotApplicableError, above, difference, expect
@@ -47,7 +46,7 @@ PATIENCE_S = 20.0
 PAUSE_S = 0.05
 
 
-async def create(world: World, *, answer: Tree, **fields: Any) -> Tree:
+async def create(world: World, *, answer: Tree, **fields: object) -> Tree:
     """Create a token for alice through a broker; it is expired when the case is over."""
     response = await forward(world, "CreateDelegationToken", {"maxLifetimeMs": LATEST, **fields}, 3, "alice")
     if response["errorCode"] == codes.DELEGATION_TOKEN_AUTH_DISABLED:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import InAnyOrder, expect
 from mockraft.conformance.records import record
@@ -15,7 +13,7 @@ TEST = "ControllerApisTest"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
-async def delete(world: World, *topics: Tree, answer: Any) -> None:
+async def delete(world: World, *topics: Tree, answer: list[Tree]) -> None:
     request = {"topics": list(topics), "timeoutMs": TIMEOUT_MS}
     await world.send("DeleteTopics", request, answer={"responses": InAnyOrder(answer)}, version=6)
 

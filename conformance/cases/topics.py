@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from mockraft.conformance.case import Rank, case
 from mockraft.conformance.expectation import MISSING, InAnyOrder, Only, expect, like
@@ -17,7 +16,7 @@ APIS_TEST = "ControllerApisTest"
 DEFAULTS = -1
 
 
-async def create(world: World, *topics: Tree, answer: Any, version: int = 7, **fields: Any) -> Any:
+async def create(world: World, *topics: Tree, answer: object, version: int = 7, **fields: object) -> Tree:
     """Send CreateTopics with these; `answer` is expected of the topics in the response."""
     request = {"topics": list(topics), "timeoutMs": TIMEOUT_MS, **fields}
     return await world.send("CreateTopics", request, answer={"topics": answer}, version=version)
@@ -33,7 +32,7 @@ def counted(name: str, partitions: int = DEFAULTS, replicas: int = DEFAULTS, **c
     }
 
 
-def refused(code: int, message: Any) -> Tree:
+def refused(code: int, message: object) -> Tree:
     return {"errorCode": code, "errorMessage": message}
 
 
@@ -241,7 +240,7 @@ COUNTS: list[tuple[str, int, int, int, str]] = [
         "Replication factor must be larger than 0, or -1 to use the default value.",
     ),
 ]
-CONFIGS: list[tuple[str, dict[str, str | None], Any]] = [
+CONFIGS: list[tuple[str, dict[str, str | None], object]] = [
     ("an unknown config", {"no_such": "1"}, "Unknown topic config name: no.such"),
     ("a null config", {"retention_ms": None}, "Null value not supported for topic configs: retention.ms"),
     ("a config that is no number", {"retention_ms": "soon"}, "Invalid value soon for configuration retention.ms: Not a number of type LONG"),
@@ -267,7 +266,7 @@ def refuse_counts(description: str, partitions: int, replicas: int, code: int, m
         await world.wrote()
 
 
-def refuse_configs(description: str, configs: dict[str, str | None], message: Any) -> None:
+def refuse_configs(description: str, configs: dict[str, str | None], message: object) -> None:
     @case(f"a topic with {description} is refused", f"{TEST}.testCreateTopicsWithConfigs", Rank.SHOULD)
     async def invalid_config_is_refused(world: World) -> None:
         a = await world.broker()

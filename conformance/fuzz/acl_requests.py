@@ -1,10 +1,7 @@
 """ACLs created, described and deleted; without an authorizer each request is refused."""
 
-from collections.abc import Callable
-from typing import Any
-
-from mockraft.conformance.fuzz.drawn import Draw
-from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.fuzz.drawn import Draw, drawn
+from mockraft.conformance.requests import Tree
 
 ANY, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, TOKEN, USER = 2, 3, 4, 5, 6, 7
@@ -14,15 +11,16 @@ OPERATIONS = range(2, 16)
 DENY, ALLOW = 2, 3
 
 
-def create_acls(draw: Draw) -> Step:
+@drawn(14, "CreateAcls")
+def create_acls(draw: Draw) -> Tree:
     """Create one or a few, some of them twice."""
     made = [_acl(draw) for _ in range(draw.one(1, 1, 2, 4))]
     if draw.maybe(0.1):
         made.append(dict(made[0]))
-    return Step("CreateAcls", 0, {"creations": made})
+    return {"creations": made}
 
 
-def _acl(draw: Draw) -> dict[str, Any]:
+def _acl(draw: Draw) -> Tree:
     kind = draw.one(TOPIC, TOPIC, TOPIC, CLUSTER, CLUSTER, GROUP, TRANSACTIONAL_ID, TOKEN, USER)
     name = "kafka-cluster" if kind == CLUSTER else draw.topic() if kind == TOPIC else draw.one("g", "*", "User:ann")
     return {
@@ -36,7 +34,7 @@ def _acl(draw: Draw) -> dict[str, Any]:
     }
 
 
-def _filter(draw: Draw) -> dict[str, Any]:
+def _filter(draw: Draw) -> Tree:
     acl = _acl(draw)
     return {
         "resourceTypeFilter": draw.one(ANY, acl["resourceType"]),
@@ -49,18 +47,13 @@ def _filter(draw: Draw) -> dict[str, Any]:
     }
 
 
-def delete_acls(draw: Draw) -> Step:
+@drawn(5, "DeleteAcls")
+def delete_acls(draw: Draw) -> Tree:
     """Delete the ACLs that some filters match."""
-    return Step("DeleteAcls", 0, {"filters": [_filter(draw) for _ in range(draw.one(1, 1, 2))]})
+    return {"filters": [_filter(draw) for _ in range(draw.one(1, 1, 2))]}
 
 
-def describe_acls(draw: Draw) -> Step:
+@drawn(6, "DescribeAcls")
+def describe_acls(draw: Draw) -> Tree:
     """Describe the ACLs that a filter matches."""
-    return Step("DescribeAcls", 0, _filter(draw))
-
-
-DRAWS: list[tuple[int, str, Callable[[Draw], Step | None]]] = [
-    (14, "CreateAcls", create_acls),
-    (5, "DeleteAcls", delete_acls),
-    (6, "DescribeAcls", describe_acls),
-]
+    return _filter(draw)

@@ -1,11 +1,9 @@
 """Requests of brokers and controllers: registrations, heartbeats, directories, producer ids, voters, descriptions."""
 
 import hashlib
-from collections.abc import Callable
-from typing import Any
 
-from mockraft.conformance.fuzz.drawn import Draw
-from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.fuzz.drawn import Draw, drawn
+from mockraft.conformance.requests import Tree
 from mockraft.wire import uuids
 
 RESERVED = [uuids.text_of(bytes(15) + bytes([number])) for number in (0, 1, 2, 99)]
@@ -21,7 +19,8 @@ def incarnation(broker_id: int, number: int) -> str:
     return uuids.text_of(hashlib.md5(f"{broker_id} {number}".encode()).digest())
 
 
-def register(draw: Draw) -> Step:
+@drawn(70, "BrokerRegistration")
+def register(draw: Draw) -> Tree:
     """Register a new broker, a restarted one, or one that repeats its registration."""
     absent = [each for each in range(1, 7) if each not in draw.model.brokers]
     broker_id = draw.chance.choice(absent) if absent and draw.maybe(0.7) else draw.broker_id()
@@ -34,7 +33,7 @@ def register(draw: Draw) -> Step:
     listeners = [{"name": "PLAINTEXT", "host": f"host{broker_id}", "port": 9000 + broker_id, "securityProtocol": 0}]
     if draw.maybe(0.1):
         listeners.append({"name": "EXTERNAL", "host": "other", "port": 9999, "securityProtocol": draw.one(1, 2, 3)})
-    body = {
+    return {
         "brokerId": broker_id,
         "clusterId": "$cluster",
         "incarnationId": broker.incarnation if broker and same else incarnation(broker_id, draw.chance.randrange(99)),
@@ -47,17 +46,17 @@ def register(draw: Draw) -> Step:
         "logDirs": log_dirs,
         "previousBrokerEpoch": draw.one(-1, f"$epoch:{broker_id}"),
     }
-    return Step("BrokerRegistration", 0, body)
 
 
-def heartbeat(draw: Draw) -> Step | None:
+@drawn(230, "BrokerHeartbeat")
+def heartbeat(draw: Draw) -> Tree | None:
     """Send a broker's heartbeat: it starts, stays, is fenced, shuts down, loses or cordons directories."""
     found = draw.registered()
     if found is None:
         return None
     broker_id, broker = found
     offset = draw.one("$end", "$end", "$end", 1 << 40, "$end-1", "$end-7", f"$registered:{broker_id}", -1)
-    body: dict[str, Any] = {
+    body: Tree = {
         "brokerId": broker_id,
         "brokerEpoch": f"$epoch:{broker_id}",
         "currentMetadataOffset": offset,
@@ -70,15 +69,17 @@ def heartbeat(draw: Draw) -> Step | None:
     if draw.maybe(0.3):
         own = directories(broker_id)
         body["cordonedLogDirs"] = draw.one(None, [], [], draw.chance.sample(own, draw.chance.randint(0, len(own))))
-    return Step("BrokerHeartbeat", 0, body)
+    return body
 
 
-def unregister(draw: Draw) -> Step:
+@drawn(12, "UnregisterBroker")
+def unregister(draw: Draw) -> Tree:
     """Unregister a broker."""
-    return Step("UnregisterBroker", 0, {"brokerId": draw.broker_id()})
+    return {"brokerId": draw.broker_id()}
 
 
-def assign_directories(draw: Draw) -> Step | None:
+@drawn(60, "AssignReplicasToDirs")
+def assign_directories(draw: Draw) -> Tree | None:
     """Assign a broker's replicas to directories."""
     found = draw.registered()
     if found is None:
@@ -113,22 +114,23 @@ def assign_directories(draw: Draw) -> Step | None:
         }
         for directory, topics in assigned.items()
     ]
-    body = {"brokerId": broker_id, "brokerEpoch": f"$epoch:{broker_id}", "directories": tree}
-    return Step("AssignReplicasToDirs", 0, body)
+    return {"brokerId": broker_id, "brokerEpoch": f"$epoch:{broker_id}", "directories": tree}
 
 
-def allocate_producer_ids(draw: Draw) -> Step | None:
+@drawn(10, "AllocateProducerIds")
+def allocate_producer_ids(draw: Draw) -> Tree | None:
     """Request a block of producer ids for a broker."""
     found = draw.registered()
     if found is None:
         return None
-    return Step("AllocateProducerIds", 0, {"brokerId": found[0], "brokerEpoch": f"$epoch:{found[0]}"})
+    return {"brokerId": found[0], "brokerEpoch": f"$epoch:{found[0]}"}
 
 
-def register_controller(draw: Draw) -> Step:
+@drawn(4, "ControllerRegistration")
+def register_controller(draw: Draw) -> Tree:
     """Register another controller, which need not be a voter."""
     number = draw.one(3001, 3002)
-    body = {
+    return {
         "controllerId": number,
         "incarnationId": incarnation(number, draw.chance.randrange(3)),
         "zkMigrationReady": False,
@@ -138,47 +140,33 @@ def register_controller(draw: Draw) -> Step:
             for name, (low, high) in draw.features.items()
         ],
     }
-    return Step("ControllerRegistration", 0, body)
 
 
-def remove_voter(draw: Draw) -> Step:
+@drawn(2, "RemoveRaftVoter")
+def remove_voter(draw: Draw) -> Tree:
     """Update or remove a voter that does not exist."""
-    body = {"clusterId": draw.one("$cluster", None), "voterId": 7, "voterDirectoryId": incarnation(7, 1)}
-    return Step("RemoveRaftVoter", 0, body)
+    return {"clusterId": draw.one("$cluster", None), "voterId": 7, "voterDirectoryId": incarnation(7, 1)}
 
 
-def describe_cluster(draw: Draw) -> Step:
+@drawn(3, "DescribeCluster")
+def describe_cluster(draw: Draw) -> Tree:
     """Describe the cluster."""
-    body = {"endpointType": draw.one(2, 2, 1), "includeFencedBrokers": draw.maybe(0.5)}
-    return Step("DescribeCluster", 0, body)
+    return {"endpointType": draw.one(2, 2, 1), "includeFencedBrokers": draw.maybe(0.5)}
 
 
-def describe_quorum(_: Draw) -> Step:
+@drawn(3, "DescribeQuorum")
+def describe_quorum(_: Draw) -> Tree:
     """Describe the quorum."""
-    return Step("DescribeQuorum", 0, {"topics": [{"topicName": "__cluster_metadata", "partitions": [
-        {"partitionIndex": 0}]}]})  # fmt: skip
+    return {"topics": [{"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}]}
 
 
-def api_versions(draw: Draw) -> Step:
+@drawn(3, "ApiVersions")
+def api_versions(draw: Draw) -> Tree:
     """Request the supported APIs."""
-    return Step("ApiVersions", 0, {"clientSoftwareName": "fuzz", "clientSoftwareVersion": draw.one("1", "1.0-a")})
+    return {"clientSoftwareName": "fuzz", "clientSoftwareVersion": draw.one("1", "1.0-a")}
 
 
-def sasl_handshake(draw: Draw) -> Step:
+@drawn(1, "SaslHandshake")
+def sasl_handshake(draw: Draw) -> Tree:
     """Start authentication on a listener without SASL."""
-    return Step("SaslHandshake", 0, {"mechanism": draw.one("PLAIN", "SCRAM-SHA-256", "")})
-
-
-DRAWS: list[tuple[int, str, Callable[[Draw], Step | None]]] = [
-    (70, "BrokerRegistration", register),
-    (230, "BrokerHeartbeat", heartbeat),
-    (12, "UnregisterBroker", unregister),
-    (60, "AssignReplicasToDirs", assign_directories),
-    (10, "AllocateProducerIds", allocate_producer_ids),
-    (4, "ControllerRegistration", register_controller),
-    (2, "RemoveRaftVoter", remove_voter),
-    (3, "DescribeCluster", describe_cluster),
-    (3, "DescribeQuorum", describe_quorum),
-    (3, "ApiVersions", api_versions),
-    (1, "SaslHandshake", sasl_handshake),
-]
+    return {"mechanism": draw.one("PLAIN", "SCRAM-SHA-256", "")}

@@ -2,11 +2,15 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from mockraft.conformance.fuzz.model import Model
+from mockraft.conformance.fuzz.names import NamedRecord
 from mockraft.conformance.fuzz.side import Outcome
 from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.requests import Tree
 
 _HASHED = {
     "PartitionChangeRecord": ("topicId", "partitionId"),
@@ -22,8 +26,8 @@ class Difference(NamedTuple):
 
     api: str
     path: str
-    ours: Any
-    theirs: Any
+    ours: object
+    theirs: object
 
     @property
     def kind(self) -> str:
@@ -39,16 +43,14 @@ def difference(step: Step, one: Outcome, other: Outcome, model: Model) -> Differ
     return None
 
 
-def _normal(step: Step, outcome: Outcome, model: Model) -> dict[str, Any]:
-    answer = _sorted(outcome.answer)
+def _normal(step: Step, outcome: Outcome, model: Model) -> Tree:
+    answer: Tree = _sorted(outcome.answer)
     if step.api == "ApiVersions":
         answer.pop("apiKeys", None)  # which APIs there are is known before: only those that both have are sent
     if step.body.get("validateOnly"):
         for topic in answer.get("topics", []):
             topic["topicId"] = "of no topic"
-    records = _records(step, outcome.records)
-    if step.is_chance:
-        records = [_shape(record, model) for record in records]
+    records = [_shape(each, model) if step.is_chance else list(each) for each in _records(step, outcome.records)]
     return {"answer": answer, "records": records}
 
 
@@ -62,33 +64,27 @@ def _sorted(tree: Any) -> Any:
     return tree
 
 
-def _records(step: Step, records: list[list[Any]]) -> list[Any]:
+def _records(step: Step, records: list[NamedRecord]) -> list[NamedRecord]:
     """Sort neighbouring records whose order each controller draws at random."""
-    ordered: list[Any] = []
-    run: list[list[Any]] = []
-    for record in [*records, None]:
-        if record is not None and record[0] in _HASHED and (not run or run[0][0] == record[0]):
-            run.append(record)
-            continue
-        ordered += sorted(run, key=lambda each: _place(step, each))
-        run = []
-        if record is not None:
-            (run if record[0] in _HASHED else ordered).append(record)
+    ordered: list[NamedRecord] = []
+    for kind, group in groupby(records, lambda each: each.kind):
+        run = list(group)
+        ordered += sorted(run, key=partial(_place, step)) if kind in _HASHED else run
     return ordered
 
 
-def _place(step: Step, record: list[Any]) -> list[str]:
-    place = [f"{record[2][key]:>9}" for key in _HASHED[record[0]]]
-    if step.api == "AlterConfigs" and record[2]["value"] is None:
+def _place(step: Step, record: NamedRecord) -> list[str]:
+    place = [f"{record.fields[key]:>9}" for key in _HASHED[record.kind]]
+    if step.api == "AlterConfigs" and record.fields["value"] is None:
         # What is not named any more comes from a table whose size depends on all that it ever held.
-        place.append(record[2]["name"])
+        place.append(record.fields["name"])
     return place
 
 
-def _shape(record: list[Any], model: Model) -> Any:
+def _shape(record: NamedRecord, model: Model) -> list[object]:
     name, version, body = record
     if name != "PartitionRecord":
-        return record
+        return list(record)
     active = [
         broker_id for broker_id, each in model.brokers.items() if not each.fenced and not each.in_controlled_shutdown
     ]
@@ -97,7 +93,7 @@ def _shape(record: list[Any], model: Model) -> Any:
     return [name, version, body["topicId"], body["partitionId"], len(body["replicas"]), is_sound]
 
 
-def _unlike(one: Any, other: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+def _unlike(one: object, other: object, path: str) -> Iterator[tuple[str, object, object]]:
     if isinstance(one, dict) and isinstance(other, dict):
         for key in [*one, *(key for key in other if key not in one)]:
             if key not in one or key not in other:

@@ -1,9 +1,11 @@
 """Random parts of the world, from which requests are made."""
 
 import random
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from mockraft.conformance.fuzz.model import BrokerState, Model, PartitionState
+from mockraft.conformance.requests import Tree
 
 BROKERS = range(1, 7)
 TOPICS = ("t0", "t1", "t2", "t3", "t.4", "t_4", "T5")
@@ -65,3 +67,20 @@ class Draw:
             if place is not None and place[1] not in found.setdefault(place[0], []):
                 found[place[0]].append(place[1])
         return found
+
+
+F = TypeVar("F", bound=Callable[["Draw"], Tree | None])
+Drawing = tuple[int, str, Callable[[Draw], Tree | None]]
+"""A weight, an API and the function that draws a body, which may not be possible in the world as it is."""
+DRAWINGS: dict[str, list[Drawing]] = {}
+"""All drawings by the module that has them, in their order."""
+
+
+def drawn(weight: int, api: str) -> Callable[[F], F]:
+    """Register the decorated function to draw request bodies of this API."""
+
+    def register(draw: F) -> F:
+        DRAWINGS.setdefault(draw.__module__, []).append((weight, api, draw))
+        return draw
+
+    return register

@@ -1,7 +1,7 @@
 """Draws steps: mostly requests that make sense in the world as it is, some of them slightly invalid."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from mockraft.conformance.fuzz import (
     acl_requests,
@@ -10,11 +10,12 @@ from mockraft.conformance.fuzz import (
     setting_requests,
     topic_requests,
 )
-from mockraft.conformance.fuzz.drawn import Draw
+from mockraft.conformance.fuzz.drawn import DRAWINGS, Draw, Drawing
 from mockraft.conformance.fuzz.known import is_known
 from mockraft.conformance.fuzz.model import Model
 from mockraft.conformance.fuzz.mutations import mutated
-from mockraft.conformance.fuzz.steps import Step, fitted
+from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.requests import complete
 
 SLIGHTLY_WRONG = 0.22
 FORWARDED = 0.2
@@ -29,13 +30,10 @@ TOKENS = {"CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToke
 PRINCIPALS = ("User:ann", "User:bob", "User:ANONYMOUS")
 
 Versions = Mapping[str, tuple[int, int]]
-Drawing = tuple[int, str, Callable[[Draw], Step | None]]
 DRAWS: list[Drawing] = [
-    *broker_requests.DRAWS,
-    *topic_requests.DRAWS,
-    *partition_requests.DRAWS,
-    *setting_requests.DRAWS,
-    *acl_requests.DRAWS,
+    drawing
+    for module in (broker_requests, topic_requests, partition_requests, setting_requests, acl_requests)
+    for drawing in DRAWINGS[module.__name__]
 ]
 
 
@@ -59,18 +57,19 @@ class Generator:
         """Draw the next step."""
         while True:
             ((_, api, draw),) = self.chance.choices(self._draws, [weight for weight, _, _ in self._draws])
-            step = draw(self.draw)
-            if step is None:
+            body = draw(self.draw)
+            if body is None:
                 continue
-            step.version = self._version(api)
-            step.body = fitted(step.api, step.version, step.body)
+            version = self._version(api)
+            body = complete(api, body, version, drop=True)
             if self.chance.random() < SLIGHTLY_WRONG:
-                step.body = mutated(step.api, step.version, step.body, self.chance)
+                body = mutated(api, version, body, self.chance)
+            step = Step(api, version, body)
             if api in FORWARDABLE and self.chance.random() < (ALWAYS_FORWARDED if api in TOKENS else FORWARDED):
                 step.principal = self.chance.choice(PRINCIPALS)
             for each in topic_requests.with_cleanup(step).cleanup:
                 each.version = self.versions[each.api][1]
-                each.body = fitted(each.api, each.version, each.body)
+                each.body = complete(each.api, each.body, each.version, drop=True)
             if not is_known(step, self.draw.model):
                 return step
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from mockraft.conformance.fuzz.model import Model
-from mockraft.conformance.fuzz.steps import Step, Tree
+from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.requests import Tree
 
 MANY = 1_000
 _NUMBER = re.compile(r"-?\d{1,9}")

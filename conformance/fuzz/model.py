@@ -1,9 +1,8 @@
 """The state that the metadata log describes, as far as the generator needs it, built from records in shared names."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
-Tree = dict[str, Any]
+from mockraft.conformance.requests import Tree
 
 
 @dataclass
@@ -73,9 +72,42 @@ class Model:
 
     def take(self, name: str, record: Tree) -> None:
         """Apply the next record."""
-        apply = _APPLY.get(name)
-        if apply is not None:
-            apply(self, record)
+        match name:
+            case "RegisterBrokerRecord":
+                self._register_broker(record)
+            case "BrokerRegistrationChangeRecord":
+                self._change_broker(record)
+            case "UnregisterBrokerRecord":
+                del self.brokers[record["brokerId"]]
+            case "TopicRecord":
+                self._names[record["topicId"]] = record["name"]
+                self.topics[record["name"]] = {}
+            case "RemoveTopicRecord":
+                topic = self._names.pop(record["topicId"])
+                del self.topics[topic]
+                self.configs.pop((2, topic), None)
+            case "PartitionRecord":
+                self._add_partition(record)
+            case "PartitionChangeRecord":
+                self._change_partition(record)
+            case "ClearElrRecord":
+                self._clear_elr(record["topicName"])
+            case "AccessControlEntryRecord":
+                self.acls.add(record["id"])
+            case "RemoveAccessControlEntryRecord":
+                self.acls.discard(record["id"])
+            case "RegisterControllerRecord":
+                self.controllers.add(record["controllerId"])
+            case "FeatureLevelRecord":
+                self.features[record["name"]] = record["featureLevel"]
+            case "ConfigRecord":
+                self._set_config(record)
+            case "ClientQuotaRecord":
+                self._set_quota(record)
+            case "UserScramCredentialRecord":
+                self.credentials.add((record["name"], record["mechanism"]))
+            case "RemoveUserScramCredentialRecord":
+                self.credentials.discard((record["name"], record["mechanism"]))
         self.record_count += 1
 
     def _register_broker(self, record: Tree) -> None:
@@ -100,19 +132,7 @@ class Model:
         if (cordoned := record.get("cordonedLogDirs")) is not None:
             broker.cordoned = cordoned
 
-    def _unregister_broker(self, record: Tree) -> None:
-        del self.brokers[record["brokerId"]]
-
-    def _topic(self, record: Tree) -> None:
-        self._names[record["topicId"]] = record["name"]
-        self.topics[record["name"]] = {}
-
-    def _remove_topic(self, record: Tree) -> None:
-        name = self._names.pop(record["topicId"])
-        del self.topics[name]
-        self.configs.pop((2, name), None)
-
-    def _partition(self, record: Tree) -> None:
+    def _add_partition(self, record: Tree) -> None:
         self.topics[self._names[record["topicId"]]][record["partitionId"]] = PartitionState(
             replicas=record["replicas"],
             isr=record["isr"],
@@ -139,44 +159,25 @@ class Model:
             partition.recovery = record["leaderRecoveryState"]
         partition.partition_epoch += 1
 
-    def _clear_elr(self, record: Tree) -> None:
-        name = record["topicName"]
+    def _clear_elr(self, name: str) -> None:
         for topic in [name] if name else list(self.topics):
             for partition in self.topics.get(topic, {}).values():
                 if partition.elr or partition.last_known_elr:
                     partition.elr, partition.last_known_elr = [], []
                     partition.partition_epoch += 1
 
-    def _acl(self, record: Tree) -> None:
-        self.acls.add(record["id"])
-
-    def _remove_acl(self, record: Tree) -> None:
-        self.acls.discard(record["id"])
-
-    def _controller(self, record: Tree) -> None:
-        self.controllers.add(record["controllerId"])
-
-    def _feature(self, record: Tree) -> None:
-        self.features[record["name"]] = record["featureLevel"]
-
-    def _config(self, record: Tree) -> None:
+    def _set_config(self, record: Tree) -> None:
         resource = self.configs.setdefault((record["resourceType"], record["resourceName"]), {})
         if record["value"] is None:
             resource.pop(record["name"], None)
         else:
             resource[record["name"]] = record["value"]
 
-    def _quota(self, record: Tree) -> None:
+    def _set_quota(self, record: Tree) -> None:
         _, keys = self.quotas.setdefault(repr(record["entity"]), (record["entity"], set()))
         keys.discard(record["key"])
         if not record["remove"]:
             keys.add(record["key"])
-
-    def _credential(self, record: Tree) -> None:
-        self.credentials.add((record["name"], record["mechanism"]))
-
-    def _remove_credential(self, record: Tree) -> None:
-        self.credentials.discard((record["name"], record["mechanism"]))
 
 
 _PARTITION_FIELDS = {
@@ -187,22 +188,4 @@ _PARTITION_FIELDS = {
     "directories": "directories",
     "eligibleLeaderReplicas": "elr",
     "lastKnownElr": "last_known_elr",
-}
-_APPLY = {
-    "RegisterBrokerRecord": Model._register_broker,
-    "BrokerRegistrationChangeRecord": Model._change_broker,
-    "UnregisterBrokerRecord": Model._unregister_broker,
-    "AccessControlEntryRecord": Model._acl,
-    "RemoveAccessControlEntryRecord": Model._remove_acl,
-    "RegisterControllerRecord": Model._controller,
-    "TopicRecord": Model._topic,
-    "RemoveTopicRecord": Model._remove_topic,
-    "PartitionRecord": Model._partition,
-    "PartitionChangeRecord": Model._change_partition,
-    "ClearElrRecord": Model._clear_elr,
-    "FeatureLevelRecord": Model._feature,
-    "ConfigRecord": Model._config,
-    "ClientQuotaRecord": Model._quota,
-    "UserScramCredentialRecord": Model._credential,
-    "RemoveUserScramCredentialRecord": Model._remove_credential,
 }

@@ -5,7 +5,8 @@ import random
 import re
 from typing import Any
 
-from mockraft.conformance.fuzz.steps import Tree, places
+from mockraft.conformance.fuzz.steps import places
+from mockraft.conformance.requests import Tree
 from mockraft.wire.schema_files import FieldSpec, schema
 
 MORE_THAN_ONCE = 0.2

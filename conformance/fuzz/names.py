@@ -1,18 +1,21 @@
 """One controller's own ids, epochs and offsets, and the names for them that both controllers share."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import re
-import struct
 from bisect import bisect_left
-from typing import Any
+from typing import Any, NamedTuple
 
+from mockraft.conformance.forwarding import LOOPBACK, principal_bytes
 from mockraft.conformance.fuzz.model import Model
 from mockraft.conformance.fuzz.steps import Step, replaced, request_class
+from mockraft.conformance.requests import Tree
 from mockraft.wire import uuids
 from mockraft.wire.connection import write_request
 from mockraft.wire.json_form import from_json, to_json
-from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
+from mockraft.wire.message import Message
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 
 _SYMBOL = re.compile(r"\$([a-zA-Z]+)(?::([^+]*?))?([+-]\d+)?")
@@ -25,6 +28,14 @@ _TIMES = {"issueTimestampMs", "expiryTimestampMs", "maxTimestampMs", "issueTimes
 _PRODUCER_IDS = {"producerIdStart", "nextProducerId"}
 _OWN = {"clusterId", "logEndOffset", "highWatermark", "replicaDirectoryId"}
 _INT64 = 1 << 63
+
+
+class NamedRecord(NamedTuple):
+    """A record of the log in shared names."""
+
+    kind: str
+    version: int
+    fields: Tree
 
 
 class Names:
@@ -55,37 +66,37 @@ class Names:
         self.model.record_count = 0
         self._producer_id_base = self._next_producer_id
 
-    def take(self, record: Any, version: int, offset: int) -> list[Any] | None:
-        """Learn from the log's next record; return it in shared names as [name, version, JSON], None to ignore it."""
+    def take(self, record: Message, version: int, offset: int) -> NamedRecord | None:
+        """Learn from the log's next record; return it in shared names, None to ignore it."""
         name = type(record).__name__
         if name == "NoOpRecord":
             return None
+        tree = to_json(record, version)
         self._offsets.append(offset)
         if name == "TopicRecord":
-            text = uuids.text_of(record.topic_id)
-            self._ids[text] = f"topic {record.name} {len(self._ids)}"
-            self._topic_ids[record.name] = text
+            self._ids[tree["topicId"]] = f"topic {tree['name']} {len(self._ids)}"
+            self._topic_ids[tree["name"]] = tree["topicId"]
         if name == "AccessControlEntryRecord":
-            self._ids[uuids.text_of(record.id)] = f"acl {len(self._ids)}"
+            self._ids[tree["id"]] = f"acl {len(self._ids)}"
         if name == "ProducerIdsRecord":
-            self._next_producer_id = record.next_producer_id
-        tree = self.named(to_json(record, version))
+            self._next_producer_id = tree["nextProducerId"]
+        tree = self.named(tree)
         self.model.take(name, tree)
-        return [name, version, tree]
+        return NamedRecord(name, version, tree)
 
-    def request_of(self, step: Step, correlation_id: int) -> bytes:
-        """Encode the step's request, with this controller's own ids, epochs and offsets."""
+    def request_of(self, step: Step) -> tuple[Message, int]:
+        """Return the step's request, with this controller's own ids, epochs and offsets, and its version."""
         body = replaced(step.body, self._resolved)
         message = from_json(request_class(step.api), body, step.version)
-        data = write_request(message, step.version, correlation_id, "fuzz")
         if step.principal is None:
-            return data
+            return message, step.version
         kind, _, name = step.principal.partition(":")
-        principal = struct.pack(">h", 0) + DefaultPrincipalData(type=kind, name=name).write(0)
         envelope = EnvelopeRequest(
-            request_data=data[4:], request_principal=principal, client_host_address=bytes((127, 0, 0, 1))
+            request_data=write_request(message, step.version, 0, "fuzz")[4:],
+            request_principal=principal_bytes(name, kind),
+            client_host_address=LOOPBACK,
         )
-        return write_request(envelope, 0, correlation_id, "fuzz")
+        return envelope, 0
 
     def named(self, tree: Any, key: str = "") -> Any:
         """Return the JSON with this side's own ids, epochs and times replaced by shared names."""
@@ -119,7 +130,7 @@ class Names:
         index = bisect_left(self._offsets, value)
         return f"record {index}" if index < len(self._offsets) and value > 0 else "offset" if value > 0 else value
 
-    def _resolved(self, text: str) -> Any:
+    def _resolved(self, text: str) -> str | int:
         found = _SYMBOL.fullmatch(text)
         if found is None:
             # Ids of topics may be where other ids are expected, and come back as what both sides call them.

@@ -1,14 +1,12 @@
 """ISR changes, elections and reassignments."""
 
-from collections.abc import Callable
-from typing import Any
-
-from mockraft.conformance.fuzz.drawn import Draw
+from mockraft.conformance.fuzz.drawn import Draw, drawn
 from mockraft.conformance.fuzz.model import PartitionState
-from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.requests import Tree
 
 
-def alter_partition(draw: Draw) -> Step | None:
+@drawn(150, "AlterPartition")
+def alter_partition(draw: Draw) -> Tree | None:
     """Propose ISRs of partitions as their leader."""
     led: dict[int, list[tuple[str, int, PartitionState]]] = {}
     for topic, partitions in draw.model.topics.items():
@@ -18,15 +16,14 @@ def alter_partition(draw: Draw) -> Step | None:
     if not led:
         return None
     leader = draw.chance.choice(sorted(led))
-    chosen: dict[str, list[dict[str, Any]]] = {}
+    chosen: dict[str, list[Tree]] = {}
     for topic, number, partition in draw.chance.sample(led[leader], min(len(led[leader]), draw.one(1, 1, 2, 4))):
         chosen.setdefault(topic, []).append(_proposal(draw, topic, number, partition))
     topics = [{"topicId": f"$topic:{topic}", "partitions": of_topic} for topic, of_topic in chosen.items()]
-    body = {"brokerId": leader, "brokerEpoch": f"$epoch:{leader}", "topics": topics}
-    return Step("AlterPartition", 0, body)
+    return {"brokerId": leader, "brokerEpoch": f"$epoch:{leader}", "topics": topics}
 
 
-def _proposal(draw: Draw, topic: str, number: int, partition: PartitionState) -> dict[str, Any]:
+def _proposal(draw: Draw, topic: str, number: int, partition: PartitionState) -> Tree:
     active = [
         replica
         for replica in partition.replicas
@@ -50,21 +47,22 @@ def _proposal(draw: Draw, topic: str, number: int, partition: PartitionState) ->
     }
 
 
-def elect(draw: Draw) -> Step | None:
+@drawn(45, "ElectLeaders")
+def elect(draw: Draw) -> Tree | None:
     """Elect leaders, preferred or unclean, of some partitions or all."""
     places = draw.some_partitions()
     if not places:
         return None
     request = [{"topic": topic, "partitions": numbers} for topic, numbers in places.items()]
-    body = {
+    return {
         "electionType": draw.one(0, 1),
         "topicPartitions": None if draw.maybe(0.2) else request,
         "timeoutMs": 60_000,
     }
-    return Step("ElectLeaders", 0, body)
 
 
-def reassign(draw: Draw) -> Step | None:
+@drawn(75, "AlterPartitionReassignments")
+def reassign(draw: Draw) -> Tree | None:
     """Reassign partitions, or cancel reassignments."""
     places = draw.some_partitions()
     if not places:
@@ -80,19 +78,11 @@ def reassign(draw: Draw) -> Step | None:
                                   partition.replicas[:1], [*partition.replicas[1:], draw.broker_id()])  # fmt: skip
             partitions.append({"partitionIndex": number, "replicas": target})
         topics.append({"name": topic, "partitions": partitions})
-    body = {"timeoutMs": 60_000, "allowReplicationFactorChange": draw.maybe(0.8), "topics": topics}
-    return Step("AlterPartitionReassignments", 0, body)
+    return {"timeoutMs": 60_000, "allowReplicationFactorChange": draw.maybe(0.8), "topics": topics}
 
 
-def list_reassignments(draw: Draw) -> Step:
+@drawn(8, "ListPartitionReassignments")
+def list_reassignments(draw: Draw) -> Tree:
     """List reassignments."""
     places = [{"name": topic, "partitionIndexes": numbers} for topic, numbers in draw.some_partitions().items()]
-    return Step("ListPartitionReassignments", 0, {"timeoutMs": 60_000, "topics": None if draw.maybe(0.5) else places})
-
-
-DRAWS: list[tuple[int, str, Callable[[Draw], Step | None]]] = [
-    (150, "AlterPartition", alter_partition),
-    (45, "ElectLeaders", elect),
-    (75, "AlterPartitionReassignments", reassign),
-    (8, "ListPartitionReassignments", list_reassignments),
-]
+    return {"timeoutMs": 60_000, "topics": None if draw.maybe(0.5) else places}

@@ -1,11 +1,9 @@
 """Configs, features, quotas, credentials and delegation tokens."""
 
 import base64
-from collections.abc import Callable
-from typing import Any
 
-from mockraft.conformance.fuzz.drawn import Draw
-from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.fuzz.drawn import Draw, drawn
+from mockraft.conformance.requests import Tree
 
 TOPIC_VALUES: dict[str, list[str]] = {
     "min.insync.replicas": ["1", "2", "3"],
@@ -58,9 +56,10 @@ def _value(draw: Draw, kind: int, key: str) -> str:
     return str(draw.chance.choice(OTHER_VALUES[kind][key]))
 
 
-def incremental(draw: Draw) -> Step:
+@drawn(60, "IncrementalAlterConfigs")
+def incremental(draw: Draw) -> Tree:
     """Set, delete, append to or subtract from some configs of some resources."""
-    resources: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    resources: dict[tuple[int, str], list[Tree]] = {}
     for _ in range(draw.one(1, 1, 1, 2)):
         kind, name = resource(draw)
         configs = resources.setdefault((kind, name), [])
@@ -69,10 +68,11 @@ def incremental(draw: Draw) -> Step:
             value = None if operation == 1 else _value(draw, kind, key)
             configs.append({"name": key, "configOperation": operation, "value": value})
     tree = [{"resourceType": k, "resourceName": n, "configs": c} for (k, n), c in resources.items()]
-    return Step("IncrementalAlterConfigs", 0, {"resources": tree, "validateOnly": draw.maybe(0.15)})
+    return {"resources": tree, "validateOnly": draw.maybe(0.15)}
 
 
-def replace_configs(draw: Draw) -> Step:
+@drawn(20, "AlterConfigs")
+def replace_configs(draw: Draw) -> Tree:
     """Replace all configs of some resources."""
     resources = {}
     for _ in range(draw.one(1, 1, 2)):
@@ -80,18 +80,20 @@ def replace_configs(draw: Draw) -> Step:
         keys = draw.chance.sample(list(OTHER_VALUES[kind]), draw.one(0, 1, 2))
         resources[kind, name] = [{"name": key, "value": _value(draw, kind, key)} for key in keys]
     tree = [{"resourceType": k, "resourceName": n, "configs": c} for (k, n), c in resources.items()]
-    return Step("AlterConfigs", 0, {"resources": tree, "validateOnly": draw.maybe(0.15)})
+    return {"resources": tree, "validateOnly": draw.maybe(0.15)}
 
 
-def describe_configs(draw: Draw) -> Step:
+@drawn(10, "DescribeConfigs")
+def describe_configs(draw: Draw) -> Tree:
     """Describe configs."""
     kind, name = resource(draw)
     keys = None if draw.maybe(0.3) else draw.chance.sample(list(OTHER_VALUES[kind]), 2)
     described = {"resourceType": kind, "resourceName": name, "configurationKeys": keys}
-    return Step("DescribeConfigs", 0, {"resources": [described], "includeSynonyms": draw.maybe(0.5)})
+    return {"resources": [described], "includeSynonyms": draw.maybe(0.5)}
 
 
-def update_features(draw: Draw) -> Step:
+@drawn(10, "UpdateFeatures")
+def update_features(draw: Draw) -> Tree:
     """Upgrade and downgrade features; metadata.version only by validation, as it could not be reset."""
     updates = []
     names = [name for name in draw.features if name not in {"metadata.version", "kraft.version"}]
@@ -104,16 +106,16 @@ def update_features(draw: Draw) -> Step:
     if validate_only or not updates:
         validate_only = True
         updates.append(_update(draw, "metadata.version", draw.chance.randint(6, 31)))
-    body = {"timeoutMs": 60_000, "featureUpdates": updates, "validateOnly": validate_only}
-    return Step("UpdateFeatures", 0, body)
+    return {"timeoutMs": 60_000, "featureUpdates": updates, "validateOnly": validate_only}
 
 
-def _update(draw: Draw, name: str, level: int) -> dict[str, Any]:
+def _update(draw: Draw, name: str, level: int) -> Tree:
     kind = draw.one(1, 1, 2, 3)
     return {"feature": name, "maxVersionLevel": level, "upgradeType": kind, "allowDowngrade": kind > 1}
 
 
-def alter_quotas(draw: Draw) -> Step:
+@drawn(25, "AlterClientQuotas")
+def alter_quotas(draw: Draw) -> Tree:
     """Alter quotas of users, clients and addresses."""
     entries = []
     for _ in range(draw.one(1, 1, 2)):
@@ -124,10 +126,11 @@ def alter_quotas(draw: Draw) -> Step:
         keys = draw.chance.sample(list(QUOTA_KEYS) if draw.maybe(0.1) else fitting, 1 if "ip" in kinds else 2)
         ops = [{"key": key, "value": draw.chance.choice(QUOTA_KEYS[key]), "remove": draw.maybe(0.35)} for key in keys]
         entries.append({"entity": entity, "ops": ops})
-    return Step("AlterClientQuotas", 0, {"entries": entries, "validateOnly": draw.maybe(0.15)})
+    return {"entries": entries, "validateOnly": draw.maybe(0.15)}
 
 
-def alter_credentials(draw: Draw) -> Step:
+@drawn(20, "AlterUserScramCredentials")
+def alter_credentials(draw: Draw) -> Tree:
     """Alter SCRAM credentials."""
     users = draw.chance.sample(USERS, draw.one(1, 1, 2))
     deletions, upsertions = [], []
@@ -145,54 +148,41 @@ def alter_credentials(draw: Draw) -> Step:
                     "saltedPassword": base64.b64encode(b"p" * 32).decode(),
                 }
             )
-    return Step("AlterUserScramCredentials", 0, {"deletions": deletions, "upsertions": upsertions})
+    return {"deletions": deletions, "upsertions": upsertions}
 
 
-def create_token(draw: Draw) -> Step:
+@drawn(4, "CreateDelegationToken")
+def create_token(draw: Draw) -> Tree:
     """Create a delegation token."""
     renewers = [{"principalType": "User", "principalName": name} for name in draw.chance.sample(USERS, draw.one(0, 1))]
     owner = draw.one(None, None, "bob")
-    body = {
+    return {
         "ownerPrincipalType": None if owner is None else "User",
         "ownerPrincipalName": owner,
         "renewers": renewers,
         "maxLifetimeMs": draw.one(-1, 3_600_000),
     }
-    return Step("CreateDelegationToken", 0, body)
 
 
-def renew_token(draw: Draw) -> Step:
+@drawn(4, "RenewDelegationToken")
+def renew_token(draw: Draw) -> Tree:
     """Renew a token, perhaps an expired one."""
-    body = {"hmac": f"$hmac:{draw.chance.randrange(4)}", "renewPeriodMs": draw.one(-1, 600_000)}
-    return Step("RenewDelegationToken", 0, body)
+    return {"hmac": f"$hmac:{draw.chance.randrange(4)}", "renewPeriodMs": draw.one(-1, 600_000)}
 
 
-def expire_token(draw: Draw) -> Step:
+@drawn(4, "ExpireDelegationToken")
+def expire_token(draw: Draw) -> Tree:
     """Expire a token, now or later."""
-    body = {"hmac": f"$hmac:{draw.chance.randrange(4)}", "expiryTimePeriodMs": draw.one(-1, 600_000)}
-    return Step("ExpireDelegationToken", 0, body)
+    return {"hmac": f"$hmac:{draw.chance.randrange(4)}", "expiryTimePeriodMs": draw.one(-1, 600_000)}
 
 
-def describe_tokens(_: Draw) -> Step:
+@drawn(1, "DescribeDelegationToken")
+def describe_tokens(_: Draw) -> Tree:
     """Describe tokens, which no controller supports."""
-    return Step("DescribeDelegationToken", 0, {"owners": None})
+    return {"owners": None}
 
 
-def describe_credentials(_: Draw) -> Step:
+@drawn(1, "DescribeUserScramCredentials")
+def describe_credentials(_: Draw) -> Tree:
     """Describe credentials, which no controller supports."""
-    return Step("DescribeUserScramCredentials", 0, {"users": [{"name": "ann"}]})
-
-
-DRAWS: list[tuple[int, str, Callable[[Draw], Step | None]]] = [
-    (60, "IncrementalAlterConfigs", incremental),
-    (20, "AlterConfigs", replace_configs),
-    (10, "DescribeConfigs", describe_configs),
-    (10, "UpdateFeatures", update_features),
-    (25, "AlterClientQuotas", alter_quotas),
-    (20, "AlterUserScramCredentials", alter_credentials),
-    (4, "CreateDelegationToken", create_token),
-    (4, "RenewDelegationToken", renew_token),
-    (4, "ExpireDelegationToken", expire_token),
-    (1, "DescribeDelegationToken", describe_tokens),
-    (1, "DescribeUserScramCredentials", describe_credentials),
-]
+    return {"users": [{"name": "ann"}]}

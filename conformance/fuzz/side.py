@@ -1,26 +1,29 @@
 """One controller under the fuzz: a connection, and the log as far as it was read."""
 
+from __future__ import annotations
+
 import contextlib
-import socket
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from mockraft.conformance.fuzz.names import Names
-from mockraft.conformance.fuzz.steps import Step, Tree, request_class
+from mockraft.conformance.blocking_connection import BlockingConnection
+from mockraft.conformance.fuzz.names import NamedRecord, Names
+from mockraft.conformance.fuzz.steps import Step, request_class
+from mockraft.conformance.log import FETCH_VERSION, fetch_request
+from mockraft.conformance.requests import Tree
 from mockraft.wire import metadata_log_frame, record_batch
-from mockraft.wire.connection import FrameReader, read_response, write_request
+from mockraft.wire.connection import read_response
 from mockraft.wire.json_form import to_json
-from mockraft.wire.messages.envelope_request import EnvelopeRequest
-from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-
-METADATA_TOPIC_ID = bytes(15) + b"\x01"
+from mockraft.wire.message import Message
+from mockraft.wire.messages.envelope_response import EnvelopeResponse
+from mockraft.wire.messages.fetch_response import FetchResponse
 
 
 class Outcome(NamedTuple):
     """The effect of a request, in shared names: the response, and the records written for it."""
 
-    answer: Any
-    records: list[list[Any]]
+    answer: Tree
+    records: list[NamedRecord]
 
 
 class Side(Names):
@@ -36,7 +39,6 @@ class Side(Names):
         self._address = (host, int(port))
         self.port = int(port)
         self._timeout_s = timeout_s
-        self._correlation_id = 0
         self._leader_epoch = self._last_epoch = self._offset = 0
         self._connect()
 
@@ -44,30 +46,28 @@ class Side(Names):
         """Close the connection."""
         self._connection.close()
 
-    def request(self, message: Any, version: int) -> Any:
+    def request(self, message: Message, version: int) -> Any:
         """Send one message and return its response. Raises ConnectionError if the connection is closed instead."""
-        self._correlation_id += 1
-        self._connection.sendall(write_request(message, version, self._correlation_id, "fuzz"))
-        return self._read(message.api_key, version)
+        return self._connection.exchange(message, version)
 
     def send(self, step: Step) -> None:
         """Send a step's request, followed by a Fetch."""
-        self._correlation_id += 1
-        data = self.request_of(step, self._correlation_id)
-        self._correlation_id += 1
-        fetch = write_request(self._fetch_request(), 17, self._correlation_id, "fuzz")
+        message, version = self.request_of(step)
+        data = self._connection.encode(message, version) + self._connection.encode(self._fetch(), FETCH_VERSION)
         with contextlib.suppress(ConnectionError):  # a closed connection is reported when the response is read
-            self._connection.sendall(data + fetch)
+            self._connection.socket.sendall(data)
 
     def receive(self, step: Step) -> Outcome:
         """Return the outcome of the request that was sent."""
-        cls = request_class(step.api)
+        key = request_class(step.api).api_key
         try:
+            frame = self._connection.receive_frame()
             if step.principal is None:
-                tree = to_json(self._read(cls.api_key, step.version), step.version)
+                tree = to_json(read_response(frame, key, step.version), step.version)
             else:
-                tree = self._opened(self._read(EnvelopeRequest.api_key, 0), cls.api_key, step.version)
-            records = self._taken(self._read(FetchRequest.api_key, 17))
+                tree = _opened(read_response(frame, EnvelopeResponse.api_key, 0), key, step.version)
+            fetched = read_response(self._connection.receive_frame(), FetchResponse.api_key, FETCH_VERSION)
+            records = self._take_response(fetched)[0]
         except (ConnectionError, TimeoutError) as error:
             self._connection.close()
             self._connect()
@@ -77,12 +77,12 @@ class Side(Names):
             self.hmacs.append(str(hmac))
         return Outcome(self.named(tree), records)
 
-    def new_records(self) -> list[list[Any]]:
-        """Read the records written since the last call, [name, version, JSON], without those caused by time only."""
-        found: list[list[Any]] = []
+    def new_records(self) -> list[NamedRecord]:
+        """Read the records written since the last call, without those caused by time only."""
+        found: list[NamedRecord] = []
         while True:
             try:
-                records, is_end = self._partition(self.request(self._fetch_request(), 17))
+                records, is_end = self._take_response(self.request(self._fetch(), FETCH_VERSION))
             except ConnectionResetError:  # what was sent behind a request that is refused so comes late
                 self._connect()
                 continue
@@ -91,51 +91,22 @@ class Side(Names):
                 return found
 
     def _connect(self) -> None:
-        self._frames = FrameReader()
-        self._waiting: list[bytes] = []
-        self._connection = socket.create_connection(self._address, timeout=self._timeout_s)
-        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connection = BlockingConnection(self._address, "fuzz", self._timeout_s)
 
-    def _read(self, key: int, version: int) -> Any:
-        while not self._waiting:
-            data = self._connection.recv(1 << 20)
-            if not data:
-                raise ConnectionError(f"{self.name} closed the connection")
-            self._waiting += self._frames.receive_data(data)
-        return read_response(self._waiting.pop(0), key, version)
+    def _fetch(self) -> Message:
+        return fetch_request(self.cluster_id, self._leader_epoch, self._offset, self._last_epoch)
 
-    def _opened(self, envelope: Any, key: int, version: int) -> Tree:
-        """Return the response in an envelope, or the envelope's error."""
-        if envelope.error_code or envelope.response_data is None:
-            return {"envelopeErrorCode": envelope.error_code}
-        return to_json(read_response(envelope.response_data, key, version), version)
-
-    def _fetch_request(self) -> FetchRequest:
-        partition = FetchPartition(
-            partition=0,
-            current_leader_epoch=self._leader_epoch,
-            fetch_offset=self._offset,
-            last_fetched_epoch=self._last_epoch,
-            partition_max_bytes=1 << 20,
-        )
-        topic = FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
-        return FetchRequest(cluster_id=self.cluster_id, max_wait_ms=0, max_bytes=1 << 20, topics=[topic])
-
-    def _taken(self, response: Any) -> list[list[Any]]:
-        return self._partition(response)[0]
-
-    def _partition(self, response: Any) -> tuple[list[list[Any]], bool]:
+    def _take_response(self, response: FetchResponse) -> tuple[list[NamedRecord], bool]:
         """Return the records of a Fetch response, and True if they reach the end."""
         if response.error_code or not response.responses:
             raise RuntimeError(f"{self.name} refuses to be read: error {response.error_code}")
         partition = response.responses[0].partitions[0]
         if partition.error_code:
-            if partition.current_leader.leader_epoch > self._leader_epoch:
-                self._leader_epoch = partition.current_leader.leader_epoch
+            self._leader_epoch = max(self._leader_epoch, partition.current_leader.leader_epoch)
             return [], False
         return list(self._records(partition.records or b"")), self._offset >= partition.high_watermark
 
-    def _records(self, data: bytes) -> Iterator[list[Any]]:
+    def _records(self, data: bytes) -> Iterator[NamedRecord]:
         for batch in record_batch.read_batches(data, allow_partial_tail=True):
             if batch.last_offset < self._offset:
                 continue
@@ -148,3 +119,10 @@ class Side(Names):
                 named = self.take(record, version, offset)
                 if named is not None:
                     yield named
+
+
+def _opened(envelope: EnvelopeResponse, key: int, version: int) -> Tree:
+    """Return the response in an envelope, or the envelope's error."""
+    if envelope.error_code or envelope.response_data is None:
+        return {"envelopeErrorCode": envelope.error_code}
+    return to_json(read_response(envelope.response_data, key, version), version)

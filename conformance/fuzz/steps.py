@@ -13,16 +13,14 @@ Symbols are strings that begin with "$", and may end in +n or -n if they stand f
     $hmac:N                         HMAC of the N-th delegation token
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
-from mockraft.wire import messages, uuids
-from mockraft.wire.schema_files import FieldSpec, StructSpec, schema
-
-Tree = dict[str, Any]
+from mockraft.conformance.requests import Tree
+from mockraft.wire import messages
+from mockraft.wire.message import Message
+from mockraft.wire.schema_files import FieldSpec, StructSpec
 
 
 @dataclass
@@ -60,63 +58,17 @@ class Step:
         )
 
 
-def api_key(api: str) -> int:
-    """Return the API key by Kafka's name of the API, such as "CreateTopics"."""
-    return schema(f"{api}Request").api_key
-
-
 def api_name(key: int) -> str:
     """Return the API's name in a `Step`."""
     return messages.request(key).__name__.removesuffix("Request")
 
 
-def request_class(api: str) -> Any:
+def request_class(api: str) -> type[Message]:
     """Return the request class."""
-    return messages.request(api_key(api))
+    return messages.by_name(f"{api}Request")
 
 
-def fitted(api: str, version: int, body: Tree) -> Tree:
-    """Return `body` with exactly the fields of the version: missing ones get their default."""
-    cls = request_class(api)
-    return _fitted(cls, schema(f"{api}Request").root, version, body)
-
-
-def _fitted(cls: type, spec: StructSpec, version: int, tree: Tree) -> Tree:
-    known = {each.json_name for each in spec.fields}
-    if unknown := tree.keys() - known:
-        raise ValueError(f"{spec.name} has no {sorted(unknown)}")
-    made: Tree = {}
-    for each in spec.fields:
-        if not each.versions.covers(version):
-            continue
-        if each.json_name not in tree:
-            if not each.tagged.covers(version):
-                made[each.json_name] = _default(cls, each)
-            continue
-        value = tree[each.json_name]
-        if each.struct is not None and value is not None:
-            inner = getattr(sys.modules[cls.__module__], each.struct.name)
-            if each.is_array:
-                value = [_fitted(inner, each.struct, version, one) for one in value]
-            else:
-                value = _fitted(inner, each.struct, version, value)
-        made[each.json_name] = value
-    return made
-
-
-@cache
-def _defaults(cls: type) -> Any:
-    return getattr(sys.modules[cls.__module__], cls.__name__)()
-
-
-def _default(cls: type, each: FieldSpec) -> Any:
-    value = getattr(_defaults(cls), each.attribute)
-    if isinstance(value, bytes):
-        return uuids.text_of(value) if each.kind == "uuid" else ""
-    return [] if each.is_array and value is not None else value
-
-
-def replaced(tree: Any, replace: Callable[[str], Any]) -> Any:
+def replaced(tree: Any, replace: Callable[[str], str | int]) -> Any:
     """Return the tree with `replace` applied to every string."""
     if isinstance(tree, dict):
         return {key: replaced(value, replace) for key, value in tree.items()}
@@ -125,7 +77,7 @@ def replaced(tree: Any, replace: Callable[[str], Any]) -> Any:
     return replace(tree) if isinstance(tree, str) else tree
 
 
-def places(tree: Any, spec: StructSpec, version: int) -> Iterator[tuple[Any, Any, FieldSpec]]:
+def places(tree: Tree, spec: StructSpec, version: int) -> Iterator[tuple[Any, Any, FieldSpec]]:
     """Yield every place of the tree: (container, key, field), the elements of an array by their index."""
     for each in spec.fields:
         if each.json_name not in tree:

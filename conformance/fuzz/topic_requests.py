@@ -1,16 +1,15 @@
 """Topics created, extended and deleted."""
 
-from collections.abc import Callable
-from typing import Any
-
-from mockraft.conformance.fuzz.drawn import TOPICS, Draw
+from mockraft.conformance.fuzz.drawn import TOPICS, Draw, drawn
 from mockraft.conformance.fuzz.setting_requests import TOPIC_VALUES
 from mockraft.conformance.fuzz.steps import Step
+from mockraft.conformance.requests import Tree
 
 ODD_NAMES = ("", ".", "..", "a b", "x" * 249, "x" * 250, "__cluster_metadata", "__consumer_offsets", "t/1", "ä")
 
 
-def create_topics(draw: Draw) -> Step:
+@drawn(55, "CreateTopics")
+def create_topics(draw: Draw) -> Tree:
     """Create topics with the given replicas, the only kind that is kept."""
     topics = []
     for _ in range(draw.one(1, 1, 1, 2, 3)):
@@ -28,10 +27,11 @@ def create_topics(draw: Draw) -> Step:
                 "configs": _configs(draw),
             }
         )
-    return Step("CreateTopics", 0, {"topics": topics, "timeoutMs": 60_000, "validateOnly": draw.maybe(0.1)})
+    return {"topics": topics, "timeoutMs": 60_000, "validateOnly": draw.maybe(0.1)}
 
 
-def place_topics(draw: Draw) -> Step:
+@drawn(15, "CreateTopics")
+def place_topics(draw: Draw) -> Tree:
     """Create a topic whose replicas the controller places; delete it again at once."""
     name = draw.one("placed", "placed.too")
     topic = {
@@ -41,21 +41,22 @@ def place_topics(draw: Draw) -> Step:
         "assignments": [],
         "configs": _configs(draw),
     }
-    body = {"topics": [topic], "timeoutMs": 60_000, "validateOnly": draw.maybe(0.1)}
-    return Step("CreateTopics", 0, body)
+    return {"topics": [topic], "timeoutMs": 60_000, "validateOnly": draw.maybe(0.1)}
 
 
-def delete_topics(draw: Draw) -> Step:
+@drawn(14, "DeleteTopics")
+def delete_topics(draw: Draw) -> Tree:
     """Delete topics by name or id."""
     names = {draw.topic() for _ in range(draw.one(1, 1, 2))}
-    topics: list[dict[str, Any]] = [
+    topics: list[Tree] = [
         {"name": None, "topicId": f"$topic:{name}"} if draw.maybe(0.5) else {"name": name, "topicId": "A" * 22}
         for name in sorted(names)
     ]
-    return Step("DeleteTopics", 0, {"topics": topics, "topicNames": sorted(names), "timeoutMs": 60_000})
+    return {"topics": topics, "topicNames": sorted(names), "timeoutMs": 60_000}
 
 
-def create_partitions(draw: Draw) -> Step:
+@drawn(14, "CreatePartitions")
+def create_partitions(draw: Draw) -> Tree:
     """Add partitions with the given replicas."""
     topics = []
     for name in sorted({draw.topic() for _ in range(draw.one(1, 1, 2))}):
@@ -64,22 +65,21 @@ def create_partitions(draw: Draw) -> Step:
         size = len(partitions[0].replicas) if 0 in partitions else 1
         assignments = [{"brokerIds": draw.some_brokers(size, size)} for _ in range(max(1, more))]
         topics.append({"name": name, "count": len(partitions) + more, "assignments": assignments})
-    body = {"topics": topics, "timeoutMs": 60_000, "validateOnly": draw.maybe(0.1)}
-    return Step("CreatePartitions", 0, body)
+    return {"topics": topics, "timeoutMs": 60_000, "validateOnly": draw.maybe(0.1)}
 
 
-def place_partitions(draw: Draw) -> Step | None:
+@drawn(3, "CreatePartitions")
+def place_partitions(draw: Draw) -> Tree | None:
     """Add partitions placed by the controller; delete the topic at once."""
     names = list(draw.model.topics)
     if not names:
         return None
     name = draw.chance.choice(names)
     topic = {"name": name, "count": len(draw.model.topics[name]) + draw.one(1, 3), "assignments": None}
-    body = {"topics": [topic], "timeoutMs": 60_000, "validateOnly": False}
-    return Step("CreatePartitions", 0, body)
+    return {"topics": [topic], "timeoutMs": 60_000, "validateOnly": False}
 
 
-def _configs(draw: Draw) -> list[dict[str, Any]]:
+def _configs(draw: Draw) -> list[Tree]:
     if draw.maybe(0.6):
         return []
     keys = draw.chance.sample(list(TOPIC_VALUES), draw.one(1, 1, 2))
@@ -98,12 +98,3 @@ def with_cleanup(step: Step) -> Step:
 def _deletion(names: list[str]) -> Step:
     topics = [{"name": name, "topicId": "A" * 22} for name in names]
     return Step("DeleteTopics", 6, {"topics": topics, "timeoutMs": 60_000})
-
-
-DRAWS: list[tuple[int, str, Callable[[Draw], Step | None]]] = [
-    (55, "CreateTopics", create_topics),
-    (15, "CreateTopics", place_topics),
-    (14, "DeleteTopics", delete_topics),
-    (14, "CreatePartitions", create_partitions),
-    (3, "CreatePartitions", place_partitions),
-]

@@ -17,6 +17,7 @@ from mockraft.conformance.fuzz import (
     setting_requests,
     topic_requests,
 )
+from mockraft.conformance.fuzz.drawn import DRAWINGS
 from mockraft.conformance.fuzz.generator import Generator
 from mockraft.conformance.fuzz.names import Names
 from mockraft.conformance.fuzz.steps import api_name
@@ -50,8 +51,8 @@ METADATA_TOPIC_ID = bytes(15) + b"\1"
 LIVES = {"BrokerRegistration", "BrokerHeartbeat", "UnregisterBroker", "AssignReplicasToDirs"}
 DRAWN = [
     draw
-    for room in (acl_requests, broker_requests, partition_requests, setting_requests, topic_requests)
-    for draw in room.DRAWS
+    for module in (acl_requests, broker_requests, partition_requests, setting_requests, topic_requests)
+    for draw in DRAWINGS[module.__name__]
     if draw[1] not in LIVES  # the world's own brokers live their lives
 ]
 
@@ -154,8 +155,8 @@ class World:
             return  # it is a quota like another, but no image that has it is like any other
         self.asked.add(step.api)
         self.correlation_id += 1
-        data = self.names.request_of(step, self.correlation_id)
-        frame = self._deliver(data)
+        request, version = self.names.request_of(step)
+        frame = self._deliver(write_request(request, version, self.correlation_id, "simulation"))
         if step.api == "CreateDelegationToken" and step.principal and frame is not None:
             envelope = read_answer(frame, api_keys.ENVELOPE, 0)
             if envelope.response_data:

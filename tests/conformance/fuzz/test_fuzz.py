@@ -14,8 +14,9 @@ from mockraft.conformance.fuzz.generator import DRAWS, Generator
 from mockraft.conformance.fuzz.known import KNOWN
 from mockraft.conformance.fuzz.model import Model
 from mockraft.conformance.fuzz.mutations import mutated
-from mockraft.conformance.fuzz.steps import Step, fitted, request_class
+from mockraft.conformance.fuzz.steps import Step, request_class
 from mockraft.conformance.known_differences import known_differences
+from mockraft.conformance.requests import complete, request
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json
 
@@ -72,7 +73,7 @@ def test_saved_steps_can_be_replayed(start: Callable[..., str]) -> None:
         ("BrokerHeartbeat", 2, heartbeat),
         ("CreateTopics", 7, {"topics": [topic]}),
     ]
-    steps = [Step(api, version, fitted(api, version, body)) for api, version, body in bodies]
+    steps = [Step(api, version, complete(api, body, version, drop=True)) for api, version, body in bodies]
     finding = differential.run_again(one, other, steps).finding
     assert finding is not None
     assert (finding.step, finding.difference.path) == (3, "answer.topics.0.numPartitions")
@@ -108,11 +109,12 @@ def test_every_request_that_is_drawn_can_be_written() -> None:
 
 def test_mutated_requests_can_be_written() -> None:
     chance = random.Random(1)
-    body = fitted(
+    body = complete(
         "AlterClientQuotas",
-        1,
         {"entries": [{"entity": [{"entityType": "user", "entityName": "ann"}],
                       "ops": [{"key": "producer_byte_rate", "value": 1.0, "remove": False}]}]},
+        1,
+        drop=True,
     )  # fmt: skip
     changed = 0
     for _ in range(500):
@@ -129,8 +131,10 @@ def test_refuses_malformed_steps(text: str) -> None:
 
 
 def test_a_field_that_no_version_knows_is_refused() -> None:
-    with pytest.raises(ValueError, match="has no"):
-        fitted("CreateTopics", 7, {"nonsense": 1})
+    with pytest.raises(WireError, match="nonsense"):
+        request("CreateTopics", {"nonsense": 1}, 7)
+    with pytest.raises(WireError, match="nonsense"):
+        from_json(request_class("CreateTopics"), complete("CreateTopics", {"nonsense": 1}, 7, drop=True), 7)
     with pytest.raises(WireError):
         from_json(request_class("CreateTopics"), {}, 7)
 
