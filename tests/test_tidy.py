@@ -94,7 +94,7 @@ def test_functions_stay_short() -> None:
     assert long == []
 
 
-def test_no_room_is_called_by_a_name_that_says_nothing() -> None:
+def test_no_file_has_a_meaningless_name() -> None:
     assert [name for name in names(PYTHON) if BANNED_NAMES & set(Path(name).with_suffix("").parts)] == []
 
 

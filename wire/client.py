@@ -153,9 +153,7 @@ class KafkaConnection(asyncio.Protocol):
         self, request: RequestMessage[R], *, version: int | None = None, timeout_ms: int | None = None
     ) -> R: ...
     @overload
-    async def send(
-        self, request: Message, *, version: int | None = None, timeout_ms: int | None = None
-    ) -> Message: ...
+    async def send(self, request: Message, *, version: int | None = None, timeout_ms: int | None = None) -> Message: ...
     async def send(self, request: Any, *, version: int | None = None, timeout_ms: int | None = None) -> Any:
         """Send one request message and return its response message.
 

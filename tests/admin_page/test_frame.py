@@ -66,7 +66,7 @@ async def test_a_number_key_leads_to_each_panel(opens: Opens) -> None:
         await expect(page.locator("#panel > section:visible")).to_have_count(1)
 
 
-async def test_the_bar_tells_health_and_that_the_controller_is_gone(opens: Opens, controller: Controller) -> None:
+async def test_bar_shows_health_and_a_missing_controller(opens: Opens, controller: Controller) -> None:
     register(controller, 20)
     page = await opens()
     bar = page.locator("#health")
@@ -111,7 +111,7 @@ async def test_the_theme_is_the_systems_until_it_is_chosen_and_then_stays(opens:
     assert dark == "rgb(15, 18, 21)"
 
 
-async def test_tab_goes_over_the_skip_link_through_the_bar_to_the_panels_with_the_focus_in_sight(opens: Opens) -> None:
+async def test_tab_key_moves_from_skip_link_through_bar_to_panels_with_visible_focus(opens: Opens) -> None:
     page = await opens("requests")
     await expect(page.locator("#health")).to_contain_text("live")
     focused = "(() => { const at = document.activeElement, { outlineStyle, outlineWidth } = getComputedStyle(at);"
@@ -157,7 +157,7 @@ async def test_every_text_stands_out_from_its_ground(opens: Opens, controller: C
     assert pale == []
 
 
-async def test_on_a_phone_nothing_scrolls_sideways(opens: Opens, controller: Controller) -> None:
+async def test_phone_layout_has_no_horizontal_scroll(opens: Opens, controller: Controller) -> None:
     await some_of_everything(controller)
     page = await opens(size=PHONE)
     widths = []
@@ -172,7 +172,7 @@ async def test_on_a_phone_nothing_scrolls_sideways(opens: Opens, controller: Con
     assert widths == [PHONE["width"]] * len(PANELS)
 
 
-async def test_a_token_is_asked_for_until_it_is_right_and_kept_for_the_tab(opens: Opens) -> None:
+async def test_token_is_prompted_until_valid_and_kept_for_the_tab(opens: Opens) -> None:
     page = await opens("requests", token="open-sesame")
     dialog = page.get_by_role("dialog")
     await dialog.get_by_label("Token").fill("guess")

@@ -48,7 +48,7 @@ async def test_new_lines_come_on_top_until_they_are_paused(opens: Opens, control
     await expect(page.locator("[aria-rowindex='2']:visible")).to_contain_text("late")
 
 
-async def test_what_is_read_stays_in_its_place_when_new_lines_come(opens: Opens, controller: Controller) -> None:
+async def test_scroll_position_is_kept_when_lines_arrive(opens: Opens, controller: Controller) -> None:
     await ask(controller, 200)
     page = await opens("requests")
     await expect(rows(page).first).to_be_visible()
@@ -61,7 +61,7 @@ async def test_what_is_read_stays_in_its_place_when_new_lines_come(opens: Opens,
     assert await viewport.evaluate("(one) => one.scrollTop") == 28 * 70
 
 
-async def test_lines_are_filtered_by_api_client_and_who_answered(opens: Opens, controller: Controller) -> None:
+async def test_lines_are_filtered_by_api_client_and_source(opens: Opens, controller: Controller) -> None:
     await ask(controller, 2, "one")
     await ask(controller, 1, "other")
     page = await opens("requests")
@@ -110,7 +110,7 @@ async def test_arrows_and_enter_open_a_line_with_its_bodies_and_escape_gives_the
     await expect(grid).to_be_focused()
 
 
-async def test_what_a_client_says_is_text_and_never_markup(opens: Opens, controller: Controller) -> None:
+async def test_client_text_is_escaped(opens: Opens, controller: Controller) -> None:
     await ask(controller, 1, HOSTILE)
     page = await opens("requests")
     await expect(rows(page).first).to_contain_text(HOSTILE)
@@ -131,9 +131,7 @@ async def test_a_request_is_made_a_stub_and_its_next_answer_names_it(opens: Open
     assert [stub.match.to_json() for stub in controller.double.script.stubs.stubs] == [{"api": "ApiVersions"}]
 
 
-async def test_an_unexpected_request_shows_which_stub_came_near_and_what_it_missed(
-    opens: Opens, controller: Controller
-) -> None:
+async def test_unexpected_request_shows_nearest_stub_and_its_mismatch(opens: Opens, controller: Controller) -> None:
     rack = controller.double.script.stubs
     rack.strict = True
     rack.add(stub("ApiVersions", client_id="expected").inject_error("UNSUPPORTED_VERSION"))

@@ -40,9 +40,7 @@ async def test_a_stub_is_written_as_json_counts_is_switched_off_and_deleted(
     assert list(controller.double.script.stubs.stubs) == []
 
 
-async def test_a_stub_that_cannot_be_says_which_field_is_wrong_and_what_comes_near(
-    opens: Opens, controller: Controller
-) -> None:
+async def test_invalid_stub_names_the_field_and_suggestions(opens: Opens, controller: Controller) -> None:
     page = await opens("stubs")
     editor = page.get_by_label("A stub as JSON")
     await editor.fill(

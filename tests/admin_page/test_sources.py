@@ -8,7 +8,7 @@ PAGE = Path(admin.__file__).parent / "page"
 SOURCES = sorted(path for path in PAGE.rglob("*") if path.suffix in {".js", ".css", ".html"})
 
 
-def test_the_page_is_small_files_that_need_nothing_from_elsewhere() -> None:
+def test_page_is_small_and_self_contained() -> None:
     texts = {path.name: path.read_text() for path in SOURCES}
     assert {name: text.count("\n") for name, text in texts.items() if text.count("\n") > 400} == {}
     assert [name for name, text in texts.items() if "//" in text.replace(" // ", "") and "https://" in text] == []

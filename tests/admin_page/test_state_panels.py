@@ -71,7 +71,7 @@ async def test_the_log_grows_on_top_is_filtered_by_type_and_decoded(opens: Opens
     await expect(page.get_by_role("complementary", name="Record")).to_contain_text('name"new"')
 
 
-async def test_older_records_are_fetched_when_an_offset_is_asked_for(opens: Opens, controller: Controller) -> None:
+async def test_older_records_are_fetched_on_request(opens: Opens, controller: Controller) -> None:
     register(controller, 1_200)
     page = await opens("log")
     await expect(page.locator(".count:visible")).to_contain_text("500 records")
@@ -81,7 +81,7 @@ async def test_older_records_are_fetched_when_an_offset_is_asked_for(opens: Open
     await expect(page.get_by_role("button", name="Older")).to_be_disabled()
 
 
-async def test_the_overview_tells_quorum_rate_and_latency(opens: Opens, controller: Controller) -> None:
+async def test_overview_shows_quorum_rate_and_latency(opens: Opens, controller: Controller) -> None:
     page = await opens()
     await ask(controller, 50)
     await expect(page.get_by_role("region", name="Quorum")).to_contain_text("Leader3000")

@@ -84,7 +84,7 @@ def test_sends_one_request_at_a_time() -> None:
     assert told(assignments.take(1, 17, Everywhere())) == {(TOPIC, 1): DIR_A}
 
 
-def test_what_the_answer_refuses_or_leaves_out_is_sent_again() -> None:
+def test_refused_or_missing_assignments_are_sent_again() -> None:
     assignments = Assignments()
     for partition in range(3):
         assignments.add((TOPIC, partition), DIR_A, 0)
@@ -96,7 +96,7 @@ def test_what_the_answer_refuses_or_leaves_out_is_sent_again() -> None:
     assert told(assignments.take(1, 17, Everywhere())) == {(TOPIC, 1): DIR_A, (TOPIC, 2): DIR_A}
 
 
-def test_an_answer_about_something_else_confirms_nothing() -> None:
+def test_response_for_other_partitions_confirms_none() -> None:
     assignments = Assignments()
     assignments.add((TOPIC, 0), DIR_A, 0)
     assignments.take(1, 17, Everywhere())
@@ -144,7 +144,7 @@ def test_drops_replicas_that_are_no_longer_here() -> None:
     assert assignments.queued == 0
 
 
-def test_a_long_queue_goes_out_in_pieces_and_without_waiting() -> None:
+def test_long_queue_is_sent_in_batches_without_delay() -> None:
     assignments = Assignments()
     for partition in range(ASSIGNMENTS_PER_REQUEST_MAX + 10):
         assignments.add((TOPIC, partition), DIR_A, 1000)
@@ -155,7 +155,7 @@ def test_a_long_queue_goes_out_in_pieces_and_without_waiting() -> None:
     assert len(told(assignments.take(1, 17, Everywhere()))) == 10
 
 
-def test_who_waits_for_an_assignment_is_told_when_just_that_one_is_confirmed() -> None:
+def test_waiter_is_notified_when_its_own_assignment_is_confirmed() -> None:
     assignments = Assignments()
     heard: list[str] = []
     assignments.add((TOPIC, 0), DIR_A, 0, lambda: heard.append("a"))
@@ -170,7 +170,7 @@ def test_who_waits_for_an_assignment_is_told_when_just_that_one_is_confirmed() -
     assert heard == ["a", "b"]
 
 
-def test_what_is_queued_while_a_request_is_under_way_waits_for_others_after_the_answer() -> None:
+def test_assignments_queued_during_a_request_wait_for_the_next_batch() -> None:
     assignments = Assignments()
     assignments.add((TOPIC, 0), DIR_A, 0)
     request = assignments.take(1, 17, Everywhere())

@@ -96,7 +96,7 @@ def test_a_bootstrap_that_is_none_is_named(bootstrap: str) -> None:
         SimulatedBroker.joining(bootstrap, "p66Y0sRpQNGVKjK4oTgauw", 1)
 
 
-async def test_a_wait_that_is_too_long_says_what_the_broker_heard() -> None:
+async def test_wait_timeout_reports_the_brokers_state() -> None:
     async with Controller() as controller:
         broker = SimulatedBroker.joining(controller.bootstrap, "another cluster", 1)
         broker.start()
@@ -118,7 +118,7 @@ async def test_starts_on_the_wire_as_a_real_broker_does() -> None:
         assert [e.correlation_id for e in exchanges if e.client_id == "1"][:4] == [1, 0, 2, 3]
 
 
-async def test_its_heartbeats_tell_a_real_brokers_story() -> None:
+async def test_heartbeats_equal_those_of_a_real_broker() -> None:
     async with Controller() as controller, joining(controller) as broker:
         await broker.wait_until(BrokerState.RUNNING)
         heartbeats = asked(controller, api_keys.BROKER_HEARTBEAT)
@@ -157,7 +157,7 @@ async def test_heartbeats_and_fetches_go_on_at_kafkas_rhythm() -> None:
         assert not broker.refusals
 
 
-async def test_tells_the_controller_where_its_replicas_lie() -> None:
+async def test_replica_directories_are_assigned_at_the_controller() -> None:
     async with Controller() as controller, joining(controller, log_dir_paths=PATHS) as broker:
         await broker.wait_until(BrokerState.RUNNING)
         topic_id = await create_topic(controller, "orders")
@@ -170,7 +170,7 @@ async def test_tells_the_controller_where_its_replicas_lie() -> None:
         await until(lambda: not broker.directories.placed)
 
 
-async def test_a_broker_with_one_directory_has_nothing_to_tell() -> None:
+async def test_broker_with_one_directory_sends_no_assignment() -> None:
     async with Controller() as controller, joining(controller) as broker:
         await broker.wait_until(BrokerState.RUNNING)
         await create_topic(controller, "orders")
@@ -212,7 +212,7 @@ async def test_cordoned_dirs_follow_the_config() -> None:
         assert broker.life.cordoned_dirs == frozenset()
 
 
-async def test_an_older_metadata_version_hears_nothing_of_cordoned_dirs() -> None:
+async def test_older_metadata_version_receives_no_cordoned_dirs() -> None:
     async with Controller(metadata_version=25) as controller, joining(controller) as broker:
         await broker.wait_until(BrokerState.RUNNING)
         assert {str(h.cordoned_log_dirs) for h in asked(controller, api_keys.BROKER_HEARTBEAT)} == {"None"}
@@ -255,7 +255,7 @@ async def test_a_killed_broker_is_fenced_when_its_session_is_over_and_can_come_b
             assert again.life.broker_epoch > broker.life.broker_epoch
 
 
-async def test_a_second_broker_with_the_same_id_is_refused_until_the_first_is_gone() -> None:
+async def test_second_broker_with_the_same_id_is_refused_until_the_first_has_left() -> None:
     async with Controller(session_timeout_ms=500) as controller:
         first = joining(controller, heartbeat_interval_ms=50)
         first.start()
@@ -269,7 +269,7 @@ async def test_a_second_broker_with_the_same_id_is_refused_until_the_first_is_go
             await second.wait_until(BrokerState.RUNNING)
 
 
-async def test_gives_up_when_nobody_lets_it_register() -> None:
+async def test_registration_times_out() -> None:
     async with Controller() as controller:
         broker = SimulatedBroker.joining(controller.bootstrap, "another-cluster", 1, heartbeat_interval_ms=20)
         broker.start()
@@ -280,7 +280,7 @@ async def test_gives_up_when_nobody_lets_it_register() -> None:
         assert broker.end.is_failure
 
 
-async def test_goes_on_where_it_was_when_the_controller_restarts(tmp_path: Path) -> None:
+async def test_broker_resumes_after_a_restart_of_the_controller(tmp_path: Path) -> None:
     async with Controller(data_dir=tmp_path) as controller:
         port, cluster_id = controller.port, controller.cluster_id
         broker = joining(controller, heartbeat_interval_ms=50)
@@ -330,7 +330,7 @@ async def test_starts_from_a_snapshot_when_the_log_begins_later() -> None:
             assert running.image.cluster.brokers[2].fenced is False
 
 
-async def test_a_controller_tells_its_cluster_id() -> None:
+async def test_controller_provides_its_cluster_id() -> None:
     async with Controller() as controller:
         assert await fetch_cluster_id((controller.host, controller.port)) == controller.cluster_id
     async with Controller(metadata_version=14) as controller:
@@ -338,7 +338,7 @@ async def test_a_controller_tells_its_cluster_id() -> None:
             await fetch_cluster_id((controller.host, controller.port))
 
 
-async def test_waiting_for_a_broker_that_is_over_says_why() -> None:
+async def test_wait_on_a_stopped_broker_reports_the_cause() -> None:
     async with Controller() as controller:
         broker = joining(controller)
         broker.start()

@@ -78,7 +78,7 @@ async def refusal(controller: Controller, folder: Path, host: str, **options: An
     return refused.value.refusal
 
 
-async def test_reads_which_ids_are_used_and_who_is_alive(controller: Controller) -> None:
+async def test_used_ids_and_live_brokers_are_read(controller: Controller) -> None:
     first, second = await running(controller, 1, 2)
     await place(controller, 1, 2)
     await second.kill()
@@ -90,7 +90,7 @@ async def test_reads_which_ids_are_used_and_who_is_alive(controller: Controller)
     await first.kill()
 
 
-async def test_says_when_nobody_answers(controller: Controller) -> None:
+async def test_missing_controller_is_reported(controller: Controller) -> None:
     with pytest.raises(ConnectionError, match="metadata log"):
         async with ObservedCluster([("127.0.0.1", 1)], "none", timeout_ms=200):
             raise AssertionError("it cannot be entered")
@@ -114,9 +114,7 @@ async def test_an_id_that_stays_alive_is_not_the_host_s_any_more(controller: Con
     await broker.kill()
 
 
-async def test_a_given_or_stored_id_that_runs_is_refused_and_nothing_is_kept(
-    controller: Controller, tmp_path: Path
-) -> None:
+async def test_running_id_is_refused_and_not_stored(controller: Controller, tmp_path: Path) -> None:
     (broker,) = await running(controller, 7)
     steps = Steps(reuse_missing=True, generate=True)
     assert await refusal(controller, tmp_path, "h8", explicit=7, wait_ms=1, steps=steps) is Refusal.IN_USE
@@ -128,7 +126,7 @@ async def test_a_given_or_stored_id_that_runs_is_refused_and_nothing_is_kept(
     await broker.kill()
 
 
-async def test_the_one_missing_id_is_taken_only_when_asked_for(controller: Controller, tmp_path: Path) -> None:
+async def test_missing_id_is_reclaimed_only_on_request(controller: Controller, tmp_path: Path) -> None:
     brokers = await running(controller, 1, 2, 3)
     await place(controller, 1, 2, 3)
     await brokers[1].kill()
@@ -144,7 +142,7 @@ async def test_the_one_missing_id_is_taken_only_when_asked_for(controller: Contr
     await brokers[0].kill()
 
 
-async def test_hosts_that_ask_together_get_different_new_ids(controller: Controller, tmp_path: Path) -> None:
+async def test_concurrent_hosts_get_different_new_ids(controller: Controller, tmp_path: Path) -> None:
     hosts = [f"h{number}" for number in range(8)]
     async with observed(controller) as cluster:
         steps = Steps(generate=True)

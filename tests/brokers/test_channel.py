@@ -104,7 +104,7 @@ async def test_follows_the_controller_to_where_it_moved() -> None:
         assert (len(asked_old), len(asked_new)) == (1, 1)
 
 
-async def test_waits_until_a_controller_is_known() -> None:
+async def test_waits_until_a_controller_is_active() -> None:
     known: list[tuple[str, int]] = []
     async with controller(answered()) as (endpoint, _), channel_to(lambda: known[0] if known else None) as channel:
         sending = asyncio.ensure_future(channel.send(lambda _: HEARTBEAT))
@@ -125,7 +125,7 @@ async def test_other_errors_come_out_as_they_are() -> None:
         assert heartbeats == [1]
 
 
-async def test_leaves_a_controller_that_says_nothing_for_a_new_one() -> None:
+async def test_silent_controller_is_left_for_a_new_one() -> None:
     async with controller(lambda _: b"") as (silent, asked), controller(answered()) as (new, asked_new):
         async with channel_to(lambda: new if asked else silent, retry_timeout_ms=120) as channel:
             with pytest.raises(NotSentError):
@@ -143,13 +143,13 @@ async def test_gives_up_when_the_time_is_over(known: bool) -> None:
             await channel.send(lambda _: HEARTBEAT)
 
 
-async def test_an_api_the_controller_lacks_is_told_at_once() -> None:
+async def test_unsupported_api_is_reported_at_once() -> None:
     async with controller(answered()) as (endpoint, _), channel_to(lambda: endpoint) as channel:
         with pytest.raises(UnsupportedVersionError):
             await channel.send(lambda _: AllocateProducerIdsRequest())
 
 
-async def test_bytes_that_are_no_answer_are_told_and_the_connection_is_dropped() -> None:
+async def test_undecodable_response_is_reported_and_closes_the_connection() -> None:
     replies = (lambda _: b"\0\0\0\x04nope", answered())
     async with controller(*replies) as (endpoint, heartbeats), channel_to(lambda: endpoint) as channel:
         with pytest.raises(WireError):

@@ -48,7 +48,7 @@ async def places(cluster: Cluster, topic: str, partitions: int = 2) -> list[str]
     return paths(cluster.brokers[1], await cluster.placed(await cluster.create(topic, *[[1]] * partitions)))
 
 
-async def test_its_own_file_cordons_directories_which_heartbeats_tell_once_it_has_caught_up(cluster: Cluster) -> None:
+async def test_directories_cordoned_by_the_file_are_in_heartbeats_after_catching_up(cluster: Cluster) -> None:
     broker = await cluster.start(dirs=3, cordoned_log_dirs=f"{D0}, {D2}")
     await told(cluster, D0, D2)
     heartbeats = [request.cordoned_log_dirs for request in cluster.asked(api_keys.BROKER_HEARTBEAT)]
@@ -59,7 +59,7 @@ async def test_its_own_file_cordons_directories_which_heartbeats_tell_once_it_ha
 
 
 @pytest.mark.parametrize("value", ["/nope", f"{D0},/nope", f"*,{D0}"])
-async def test_a_file_that_cordons_what_is_not_in_log_dirs_is_refused(cluster: Cluster, value: str) -> None:
+async def test_file_that_cordons_an_unknown_directory_is_refused(cluster: Cluster, value: str) -> None:
     with pytest.raises(CordoningError, match=r"cordoned\.log\.dirs"):
         cluster.joining(cordoned_log_dirs=value)
 
@@ -78,7 +78,7 @@ async def test_cordons_and_uncordons_while_it_runs_and_its_replicas_stay(cluster
     assert await places(cluster, "invoices", 4) == [D1], "the emptiest again"
 
 
-async def test_a_star_cordons_all_and_then_the_first_directory_takes_what_comes_all_the_same(cluster: Cluster) -> None:
+async def test_star_cordons_all_and_new_replicas_go_to_the_first_directory(cluster: Cluster) -> None:
     await cluster.start(dirs=3)
     configure(cluster.controller, "*")
     await told(cluster, D0, D1, D2)
@@ -101,7 +101,7 @@ async def test_its_own_setting_comes_before_the_clusters_and_that_before_the_fil
     assert await places(cluster, "orders", 4) == [D1, D2]
 
 
-async def test_a_setting_that_cannot_be_applied_leaves_what_was(cluster: Cluster) -> None:
+async def test_invalid_setting_keeps_the_previous_value(cluster: Cluster) -> None:
     broker = await cluster.start()
     configure(cluster.controller, D0)
     await told(cluster, D0)
@@ -121,7 +121,7 @@ async def test_a_cordoned_directory_may_be_named_beforehand_or_by_the_metadata(c
     assert await places(cluster, "orders", 1) == [D1]
 
 
-async def test_a_failed_directory_is_not_told_as_cordoned_after_a_change(cluster: Cluster) -> None:
+async def test_failed_directory_is_not_reported_as_cordoned_after_a_change(cluster: Cluster) -> None:
     broker = await cluster.start(dirs=3)
     broker.fail_log_dir(D1)
     configure(cluster.controller, f"{D0},{D1}")

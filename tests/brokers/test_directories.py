@@ -81,7 +81,7 @@ async def test_when_a_log_cannot_be_made_in_one_directory_the_next_one_gets_it(c
     await until(lambda: cluster.image.cluster.brokers[1].log_dirs == (ids(broker)[1],))
 
 
-async def test_what_lies_where_the_metadata_says_is_not_told_again(cluster: Cluster) -> None:
+async def test_matching_directory_is_not_assigned_again(cluster: Cluster) -> None:
     broker = await cluster.start()
     topic_id = await cluster.create("orders", [1], [1], [1])
     await cluster.placed(topic_id)
@@ -94,7 +94,7 @@ async def test_what_lies_where_the_metadata_says_is_not_told_again(cluster: Clus
 
 @pytest.mark.parametrize("dirs", [1, 2])
 @pytest.mark.parametrize("said", [LOST, UNASSIGNED, b"\x77" * 16], ids=["LOST", "UNASSIGNED", "unknown"])
-async def test_a_replica_that_lies_elsewhere_than_the_metadata_says_stays_and_the_metadata_is_corrected(
+async def test_replica_in_another_directory_stays_and_the_metadata_is_corrected(
     cluster: Cluster, said: bytes, dirs: int
 ) -> None:
     broker = await cluster.start(dirs=dirs)
@@ -134,7 +134,7 @@ async def test_a_log_of_a_topic_that_was_deleted_meanwhile_is_put_aside(cluster:
 # Fenced or not.
 
 
-async def test_it_is_unfenced_before_its_assignments_are_known_as_kafka_4_3_1_is(cluster: Cluster) -> None:
+async def test_unfenced_before_assignments_are_confirmed_as_in_kafka_4_3_1(cluster: Cluster) -> None:
     broker = await cluster.start()
     topic_id = await cluster.create("orders", [1])
     await cluster.placed(topic_id)
@@ -151,7 +151,7 @@ async def test_it_is_unfenced_before_its_assignments_are_known_as_kafka_4_3_1_is
     assert again.queued_replica_to_dir_assignments == 1
 
 
-async def test_by_the_kips_text_it_stays_fenced_until_its_assignments_are_known(cluster: Cluster) -> None:
+async def test_kip_text_keeps_it_fenced_until_assignments_are_confirmed(cluster: Cluster) -> None:
     broker = await cluster.start()
     topic_id = await cluster.create("orders", [1], [1])
     await cluster.placed(topic_id)
@@ -191,7 +191,7 @@ async def test_a_directory_that_is_offline_at_the_start_is_not_registered_and_it
     assert await cluster.placed(fresh_id) == [kept.directory_id]
 
 
-async def test_the_replicas_of_a_replaced_disk_are_made_anew_and_assigned(cluster: Cluster) -> None:
+async def test_replicas_of_a_replaced_disk_are_recreated_and_assigned(cluster: Cluster) -> None:
     broker = await cluster.start()
     topic_id = await cluster.create("orders", [1], [1], [1], [1])
     before = await cluster.placed(topic_id)
@@ -204,7 +204,7 @@ async def test_the_replicas_of_a_replaced_disk_are_made_anew_and_assigned(cluste
     assert [broker.logs.directory_of((topic_id, index)) for index in range(4)] == expected
 
 
-async def test_a_directory_that_comes_back_is_what_it_was(cluster: Cluster) -> None:
+async def test_returning_directory_keeps_its_identity(cluster: Cluster) -> None:
     broker = await cluster.start()
     topic_id = await cluster.create("orders", [1], [1], [1], [1])
     before = await cluster.placed(topic_id)

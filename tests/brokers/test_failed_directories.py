@@ -30,7 +30,7 @@ def ids(broker: SimulatedBroker) -> list[bytes]:
     return [log_dir.directory_id for log_dir in broker.config.log_dirs]
 
 
-async def test_failures_that_come_together_are_told_together_and_from_then_on(cluster: Cluster) -> None:
+async def test_simultaneous_failures_are_reported_together_and_in_later_heartbeats(cluster: Cluster) -> None:
     broker = await cluster.start(dirs=3)
     broker.fail_log_dir(PATHS[1])
     broker.fail_log_dir(ids(broker)[2])
@@ -61,7 +61,7 @@ async def test_the_leaders_of_a_failed_directory_move_and_its_logs_are_not_serve
     assert broker.state is BrokerState.RUNNING
 
 
-async def test_a_broker_with_one_directory_stops_without_a_word_when_it_fails(cluster: Cluster) -> None:
+async def test_broker_with_one_directory_stops_without_a_heartbeat_when_it_fails(cluster: Cluster) -> None:
     broker = await cluster.start(dirs=1)
     broker.fail_log_dir(PATHS[0])
     await broker.wait_stopped()
@@ -70,7 +70,7 @@ async def test_a_broker_with_one_directory_stops_without_a_word_when_it_fails(cl
     assert not any(request.offline_log_dirs for request in cluster.asked(api_keys.BROKER_HEARTBEAT))
 
 
-async def test_the_last_of_several_directories_is_never_told(cluster: Cluster) -> None:
+async def test_failure_of_the_last_directory_is_never_reported(cluster: Cluster) -> None:
     broker = await cluster.start()
     broker.fail_log_dir(PATHS[0])
     await until(lambda: broker.life.offline_dirs == {ids(broker)[0]: True})
@@ -80,7 +80,7 @@ async def test_the_last_of_several_directories_is_never_told(cluster: Cluster) -
     assert not any(ids(broker)[1] in request.offline_log_dirs for request in cluster.asked(api_keys.BROKER_HEARTBEAT))
 
 
-async def test_a_broker_whose_metadata_directory_fails_is_over(cluster: Cluster) -> None:
+async def test_failed_metadata_directory_stops_the_broker(cluster: Cluster) -> None:
     drawn = cluster.joining().config
     broker = SimulatedBroker(replace(drawn, metadata_directory_id=drawn.log_dirs[0].directory_id))
     cluster.brokers[1] = broker
@@ -100,7 +100,7 @@ async def test_a_metadata_directory_of_its_own_is_not_registered(cluster: Cluste
     assert broker.config.metadata_directory_id not in registration.log_dirs
 
 
-async def test_a_failure_that_no_controller_hears_ends_the_broker(a_cluster: Any) -> None:
+async def test_unreported_failure_stops_the_broker(a_cluster: Any) -> None:
     async with Controller() as controller:
         cluster = a_cluster(controller)
         broker = await cluster.start(log_dir_failure_timeout_ms=300)
@@ -112,13 +112,13 @@ async def test_a_failure_that_no_controller_hears_ends_the_broker(a_cluster: Any
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-async def test_a_time_to_tell_of_a_failure_is_at_least_1_ms(cluster: Cluster, timeout_ms: int) -> None:
+async def test_failure_timeout_is_at_least_1_ms(cluster: Cluster, timeout_ms: int) -> None:
     assert cluster.joining().config.log_dir_failure_timeout_ms == 30_000
     with pytest.raises(ValueError, match=r"log\.dir\.failure\.timeout\.ms is"):
         cluster.joining(log_dir_failure_timeout_ms=timeout_ms)
 
 
-async def test_an_unknown_directory_is_refused_with_the_known_ones(cluster: Cluster) -> None:
+async def test_unknown_directory_is_refused_with_the_existing_ones(cluster: Cluster) -> None:
     broker = cluster.joining()
     with pytest.raises(
         LookupError, match=r"broker 1 has no log dir /nope; it has /simulated/d0 \(.{22}\), /simulated/d1"
@@ -128,7 +128,7 @@ async def test_an_unknown_directory_is_refused_with_the_known_ones(cluster: Clus
         broker.slow_log_dir(bytes(16), 5)
 
 
-async def test_a_directory_that_fails_while_it_is_opened_is_registered_and_then_told_as_failed(
+async def test_directory_failing_at_start_is_registered_and_then_reported_as_failed(
     cluster: Cluster,
 ) -> None:
     cluster.disks[1, PATHS[1]] = broken = FailingDisk(MemoryDisk(PATHS[1]))

@@ -70,7 +70,7 @@ def create(*names: str) -> CreateTopicsRequest:
     return CreateTopicsRequest(topics=topics, timeout_ms=5000)
 
 
-async def test_the_request_goes_as_it_came_with_who_asked_and_from_where(asking: Asking) -> None:
+async def test_request_is_forwarded_with_principal_and_client_address(asking: Asking) -> None:
     response = await asking.send(create("a"))
     assert [(topic.name, topic.error_code) for topic in response.topics] == [("a", 0)]
     (envelope,) = asking.asked(api_keys.ENVELOPE)
@@ -138,7 +138,7 @@ class Scripted:
         (EnvelopeResponse(response_data=b"\0\0\0\1\0nonsense"), error_codes.UNKNOWN_SERVER_ERROR),
     ],
 )
-async def test_no_answer_and_no_sense_are_told_as_kafka_tells_them(
+async def test_missing_and_undecodable_responses_become_kafkas_errors(
     asking: Asking, said: EnvelopeResponse | None, code: int
 ) -> None:
     asking.forwarding.channel = Scripted(said)
@@ -147,7 +147,7 @@ async def test_no_answer_and_no_sense_are_told_as_kafka_tells_them(
     assert (topic.name, topic.error_code, topic.error_message) == ("a", code, told)
 
 
-async def test_who_waits_too_long_behind_others_hears_a_timeout(asking: Asking) -> None:
+async def test_request_queued_too_long_times_out(asking: Asking) -> None:
     asking.forwarding.channel.retry_timeout_ms = 50
     async with asking.forwarding._one_at_a_time:
         (topic,) = (await asking.send(create("a"))).topics
@@ -155,14 +155,14 @@ async def test_who_waits_too_long_behind_others_hears_a_timeout(asking: Asking) 
     assert (await asking.send(create("a"))).topics[0].error_code == 0
 
 
-async def test_a_version_that_the_controller_does_not_know_closes_the_clients_connection(asking: Asking) -> None:
+async def test_version_unsupported_by_the_controller_closes_the_client_connection(asking: Asking) -> None:
     asking.forwarding.channel = Scripted(EnvelopeResponse(error_code=error_codes.UNSUPPORTED_VERSION))
     with pytest.raises(client.DisconnectedError):
         await asking.send(create("a"))
     assert "does not know this version" in asking.broker.listener.closings[-1]  # type: ignore[union-attr]
 
 
-async def test_a_topic_is_created_by_asking_for_it(asking: Asking) -> None:
+async def test_metadata_request_creates_the_topic(asking: Asking) -> None:
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in ("wanted", "no/name")])
     (first, second) = (await asking.send(request)).topics
     assert (first.error_code, second.error_code) == (
@@ -175,7 +175,7 @@ async def test_a_topic_is_created_by_asking_for_it(asking: Asking) -> None:
     assert list(asking.topics) == ["wanted"]
 
 
-async def test_a_topic_is_not_created_by_who_does_not_want_it(asking: Asking) -> None:
+async def test_topic_is_not_created_without_permission_to_do_so(asking: Asking) -> None:
     request = MetadataRequest(topics=[MetadataRequestTopic(name="a")], allow_auto_topic_creation=False)
     assert (await asking.send(request)).topics[0].error_code == error_codes.UNKNOWN_TOPIC_OR_PARTITION
     asking.broker.config.properties["auto.create.topics.enable"] = "false"  # type: ignore[index]
@@ -184,7 +184,7 @@ async def test_a_topic_is_not_created_by_who_does_not_want_it(asking: Asking) ->
     assert (asking.asked(api_keys.ENVELOPE), asking.topics) == ([], {})
 
 
-def test_a_created_topic_is_as_the_brokers_properties_say() -> None:
+def test_created_topic_uses_the_brokers_defaults() -> None:
     assert creatable("a", {}) == CreatableTopic(name="a", num_partitions=-1, replication_factor=-1)
     said = creatable("a", {"num.partitions": "4", "default.replication.factor": "2"})
     assert (said.num_partitions, said.replication_factor) == (4, 2)
@@ -204,7 +204,7 @@ def test_a_principal_is_written_as_the_default_builder_writes_it() -> None:
 
 
 @pytest.mark.parametrize("api", forwarded.APIS, ids=lambda api: api.request.__name__)
-def test_every_forwarded_api_can_say_an_error_in_every_version(api: Any) -> None:
+def test_every_forwarded_api_has_an_error_response_in_every_version(api: Any) -> None:
     for version in range(api.request.min_version, api.request.max_version + 1):
         error = api.error(api.request(), error_codes.REQUEST_TIMED_OUT, None)
         assert api.response.read(error.write(version), version) is not None

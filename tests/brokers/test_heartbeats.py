@@ -43,7 +43,7 @@ async def test_no_task_is_needed_while_all_is_well() -> None:
         assert all(seconds > 0 for seconds in took)
 
 
-async def test_a_cut_connection_is_made_anew() -> None:
+async def test_broken_connection_is_reopened() -> None:
     async with Controller() as controller, joining(controller) as broker:
         await broker.wait_until(BrokerState.RUNNING)
         for number in (1, 2, 3):
@@ -52,7 +52,7 @@ async def test_a_cut_connection_is_made_anew() -> None:
         assert not broker.refusals
 
 
-async def test_a_frozen_broker_says_nothing_until_it_thaws() -> None:
+async def test_frozen_broker_sends_no_heartbeat_until_thawed() -> None:
     async with Controller(session_timeout_ms=400) as controller, joining(controller) as broker:
         await broker.wait_until(BrokerState.RUNNING)
         broker.freeze()
@@ -66,7 +66,7 @@ async def test_a_frozen_broker_says_nothing_until_it_thaws() -> None:
         assert len(connections(controller)) == 1
 
 
-async def test_a_broker_frozen_and_thawed_with_nothing_to_say_says_nothing() -> None:
+async def test_freeze_and_thaw_without_pending_work_sends_no_request() -> None:
     async with Controller() as controller, joining(controller) as broker:
         await broker.wait_until(BrokerState.RUNNING)
         broker.freeze()

@@ -27,7 +27,7 @@ def test_each_host_has_the_object_of_the_proposal(tmp_path: Path) -> None:
     assert HostFile(tmp_path).read().ids == {"h1": 10, "h2": 11}
 
 
-def test_a_higher_version_is_read_by_what_is_known_and_kept_whole(tmp_path: Path) -> None:
+def test_higher_version_keeps_unknown_fields(tmp_path: Path) -> None:
     path = tmp_path / HOSTS_FILE
     path.write_text('{"h1": {"version": 3, "broker.id": 10, "rack": {"row": 1}}, "h2": {"version": 0, "broker.id": 2}}')
     with HostFile(tmp_path).changing() as hosts:
@@ -98,7 +98,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         max_size=8,
     )
 )
-def test_what_is_written_is_read_again(entries: dict[str, tuple[int, int, dict[str, Any]]]) -> None:
+def test_round_trips(entries: dict[str, tuple[int, int, dict[str, Any]]]) -> None:
     tree = {
         host: {**others, "version": version, "broker.id": broker_id}
         for host, (broker_id, version, others) in entries.items()
@@ -149,7 +149,7 @@ for number in range(first, first + 20):
 """
 
 
-def test_many_processes_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_processes_lose_no_entry(tmp_path: Path) -> None:
     processes = [
         subprocess.Popen([sys.executable, "-c", ADD_TWENTY, str(tmp_path), str(first)]) for first in (0, 20, 40)
     ]

@@ -86,7 +86,7 @@ EVERY: list[Row] = list(
 )
 
 
-def test_an_id_that_was_given_or_stored_is_used_or_nothing_is() -> None:
+def test_given_or_stored_id_is_used_or_refused() -> None:
     for row in EVERY:
         given = [each for each in row[:2] if each is not None]
         found = outcome(row)
@@ -118,7 +118,7 @@ def test_without_the_optional_steps_no_id_is_taken_over_or_made_up() -> None:
             assert not (isinstance(found, Use) and found.source is Source.MISSING)
 
 
-def test_each_optional_step_does_what_it_says_and_no_more() -> None:
+def test_each_optional_step_changes_only_its_own_outcome() -> None:
     for row in EVERY:
         found, spare, steps = outcome(row), row[4], row[5]
         if isinstance(found, Use) and found.source is Source.MISSING:
@@ -144,7 +144,7 @@ def test_a_new_id_is_above_all_that_were_and_above_those_for_people() -> None:
     assert refused.value.refusal is Refusal.NONE_LEFT
 
 
-def test_an_entry_is_garbage_when_its_broker_lives_on_another_host() -> None:
+def test_entry_is_garbage_when_its_broker_runs_on_another_host() -> None:
     hosts = {"old": 1, "new": 1, "other": 2, "down": 3}
     assert garbage(hosts, {1: ["NEW."], 2: ["other", "10.0.0.2"]}) == {"old": 1}
     assert garbage(hosts, {}) == {}
@@ -168,7 +168,7 @@ def test_a_host_has_one_spelling(name: str, host: str) -> None:
     "name",
     ["", " ", ".", "a..b", "-a", "a-", "a b", "a\nb", "h:9092", "ü.example", "a" * 64, "a." * 127 + "bb", "1.2.3.400"],
 )
-def test_what_no_host_is_called_is_refused(name: str) -> None:
+def test_invalid_host_name_is_refused(name: str) -> None:
     with pytest.raises(IdentityError) as refused:
         checked_host(name)
     assert refused.value.refusal is Refusal.BAD_HOST

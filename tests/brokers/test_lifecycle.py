@@ -124,7 +124,7 @@ def test_starts_with_a_registration_and_heartbeats_at_once_when_registered() -> 
     assert take(life, Due())[1] == Orders(send=Send.HEARTBEAT)
 
 
-def test_asks_every_ten_ms_until_it_has_caught_up() -> None:
+def test_heartbeats_every_ten_ms_until_caught_up() -> None:
     life = registered(BrokerState.STARTING, in_flight=True)
     life, orders = take(life, HeartbeatAnswered(False, True, False))
     assert (life.state, orders.wait_ms) == (BrokerState.STARTING, 10)
@@ -132,7 +132,7 @@ def test_asks_every_ten_ms_until_it_has_caught_up() -> None:
     assert (life.state, orders.wait_ms) == (BrokerState.RECOVERY, 10)
 
 
-def test_tells_cordoned_dirs_once_it_has_caught_up() -> None:
+def test_reports_cordoned_dirs_once_caught_up() -> None:
     life, orders = take(registered(BrokerState.STARTING, in_flight=True), LogDirsCordoned(frozenset({DIR_A})))
     assert (life.caught_up, life.cordoned_dirs) == (False, {DIR_A})
     assert not take(life, HeartbeatAnswered(False, True, False))[0].caught_up
@@ -172,7 +172,7 @@ def test_never_hurries_after_a_failure(failure: Event) -> None:
     assert take(life, Due())[1].send is Send.HEARTBEAT
 
 
-def test_registers_again_when_told_to() -> None:
+def test_registers_again_on_request() -> None:
     life, orders = take(registered(), RegisterAgain())
     assert orders.wait_ms == 0
     life, orders = take(life, Due())
@@ -181,7 +181,7 @@ def test_registers_again_when_told_to() -> None:
     assert (life.state, life.registered) == (BrokerState.RUNNING, True)
 
 
-def test_controlled_shutdown_asks_soon_once_and_then_at_the_interval() -> None:
+def test_controlled_shutdown_sends_one_early_heartbeat_then_follows_the_interval() -> None:
     life, orders = take(registered(), ShutdownWanted())
     assert (life.want_shut_down, orders.wait_ms) == (True, 0)
     life, orders = take(life, Due(), HeartbeatAnswered(True, False, False))
@@ -193,12 +193,12 @@ def test_controlled_shutdown_asks_soon_once_and_then_at_the_interval() -> None:
 
 
 @pytest.mark.parametrize("state", [BrokerState.NOT_RUNNING, BrokerState.STARTING, BrokerState.RECOVERY])
-def test_a_broker_that_does_not_run_yet_shuts_down_without_asking(state: BrokerState) -> None:
+def test_starting_broker_shuts_down_without_a_request(state: BrokerState) -> None:
     life, orders = take(Lifecycle(state=state), ShutdownWanted())
     assert (life.state, orders.stop) == (BrokerState.SHUTTING_DOWN, End.NOT_RUNNING)
 
 
-def test_asking_twice_for_shutdown_is_asking_once() -> None:
+def test_repeated_shutdown_request_is_ignored() -> None:
     life, _ = take(registered(), ShutdownWanted())
     assert take(life, ShutdownWanted()) == (life, Orders())
 
@@ -222,14 +222,14 @@ def test_a_failed_dir_is_reported_until_the_end_and_acknowledged_by_an_answer() 
     assert life.offline_dirs == {DIR_A: True}, "and it goes with every heartbeat"
 
 
-def test_a_dir_that_fails_while_a_heartbeat_is_under_way_counts_as_told_and_is_told_at_once() -> None:
+def test_dir_failing_during_a_heartbeat_is_reported_by_the_next_one_at_once() -> None:
     life, _ = take(registered(), LogDirFailed(DIR_A), Due(), LogDirFailed(DIR_B))
     life, orders = take(life, HeartbeatAnswered(True, False, False))
     assert life.offline_dirs == {DIR_A: True, DIR_B: True}, "Kafka marks its live set"
     assert orders.wait_ms == 0
 
 
-def test_a_running_broker_that_could_not_tell_its_failed_dir_leaves_by_controlled_shutdown() -> None:
+def test_running_broker_with_an_unreported_failed_dir_asks_for_controlled_shutdown() -> None:
     life, orders = take(registered(), LogDirFailed(DIR_A), Due(), NotAnswered("late"), LogDirFailureTimedOut(DIR_A))
     assert (life.want_shut_down, orders.stop, orders.wait_ms) == (True, None, 0)
     assert take(life, LogDirFailureTimedOut(DIR_A)) == (life, Orders())
@@ -239,7 +239,7 @@ def test_a_running_broker_that_could_not_tell_its_failed_dir_leaves_by_controlle
 
 
 @pytest.mark.parametrize("state", [BrokerState.STARTING, BrokerState.RECOVERY])
-def test_a_starting_broker_that_could_not_tell_its_failed_dir_stops_at_once(state: BrokerState) -> None:
+def test_starting_broker_with_an_unreported_failed_dir_stops_at_once(state: BrokerState) -> None:
     life, _ = take(registered(state), LogDirFailed(DIR_A))
     assert take(life, LogDirFailureTimedOut(DIR_A))[1].stop is End.LOG_DIR_NOT_REPORTED
 
@@ -250,6 +250,6 @@ def test_a_dir_that_fails_before_registration_waits_for_it() -> None:
     assert life.offline_dirs == {DIR_A: False}
 
 
-def test_nothing_happens_after_the_end() -> None:
+def test_no_effects_after_the_end() -> None:
     life = Lifecycle(state=BrokerState.SHUTTING_DOWN)
     assert [step(life, event) for event in EVENTS] == [(life, Orders())] * len(EVENTS)

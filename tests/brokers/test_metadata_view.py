@@ -44,7 +44,7 @@ def view() -> MetadataView:
     return apply(MetadataView(1), TopicRecord(name="orders", topic_id=TOPIC), partition())
 
 
-def test_keeps_its_own_replicas_only(view: MetadataView) -> None:
+def test_only_own_replicas_are_kept(view: MetadataView) -> None:
     apply(view, partition(1, replicas=[2, 3], directories=[DIR_B, DIR_C]))
     assert set(view.replicas) == {(TOPIC, 0)}
     assert view.replicas[TOPIC, 0].directory == DIR_A
@@ -57,7 +57,7 @@ def test_a_partition_without_directories_is_migrating() -> None:
     assert view.replicas[TOPIC, 0].directory == bytes(16)
 
 
-def test_changes_replace_only_what_they_name(view: MetadataView) -> None:
+def test_changes_replace_only_named_fields(view: MetadataView) -> None:
     view.take_changed()
     apply(view, change(isr=[2], leader=2))
     replica = view.replicas[TOPIC, 0]
@@ -69,7 +69,7 @@ def test_changes_replace_only_what_they_name(view: MetadataView) -> None:
     assert view.take_changed() == {(TOPIC, 0)}
 
 
-def test_a_replica_comes_and_goes_by_reassignment(view: MetadataView) -> None:
+def test_replica_is_added_and_removed_by_reassignment(view: MetadataView) -> None:
     apply(view, change(replicas=[2, 3], directories=[DIR_B, DIR_C]))
     assert view.replicas == {}
     assert view.take_changed() == {(TOPIC, 0)}
@@ -77,7 +77,7 @@ def test_a_replica_comes_and_goes_by_reassignment(view: MetadataView) -> None:
     assert view.replicas[TOPIC, 0].directory == DIR_A
 
 
-def test_a_change_of_a_partition_elsewhere_is_nothing(view: MetadataView) -> None:
+def test_change_of_a_foreign_partition_is_ignored(view: MetadataView) -> None:
     apply(view, PartitionChangeRecord(topic_id=TOPIC, partition_id=9, isr=[2]))
     assert set(view.replicas) == {(TOPIC, 0)}
 

@@ -29,13 +29,13 @@ def test_learns_the_leader_from_a_refused_fetch(observer: Observer, answers: Any
     assert observer.request().topics[0].partitions[0].current_leader_epoch == 5
 
 
-def test_appends_and_hands_over_what_is_committed(following: Observer) -> None:
+def test_committed_records_are_appended_and_passed_on(following: Observer) -> None:
     assert (following.end_offset, following.high_watermark, following.applied_offset) == (5, 3, 2)
     partition = following.request().topics[0].partitions[0]
     assert (partition.fetch_offset, partition.last_fetched_epoch, partition.high_watermark) == (5, 1, 3)
 
 
-def test_a_high_watermark_beyond_the_log_commits_what_is_there(following: Observer, answers: Any) -> None:
+def test_high_watermark_beyond_the_log_commits_the_whole_log(following: Observer, answers: Any) -> None:
     following.receive(answers.fetched(high_watermark=1000))
     assert (following.high_watermark, following.applied_offset) == (5, 4)
 
@@ -50,7 +50,7 @@ def test_takes_voters_from_the_log_before_they_are_committed(led: Observer, answ
     assert led.voters == {3000: {"CONTROLLER": ("here", 1)}}
 
 
-def test_knows_the_leaders_endpoint_from_the_voters_when_the_answer_names_none(led: Observer, answers: Any) -> None:
+def test_leader_endpoint_comes_from_the_voters_when_the_response_has_none(led: Observer, answers: Any) -> None:
     voters = answers.voters_batch(0, (3000, "here", 1), (3001, "there", 2))
     led.receive(answers.fetched(voters, high_watermark=1))
     led.receive(answers.fetched(error_code=error_codes.NOT_LEADER_OR_FOLLOWER, leader=(3001, 2), endpoints=()))
@@ -79,7 +79,7 @@ def test_keeps_a_cut_last_batch_out(led: Observer, answers: Any) -> None:
     ],
     ids=str,
 )
-def test_an_answer_of_no_use_changes_nothing_and_is_asked_again(
+def test_unusable_response_is_ignored_and_the_request_repeated(
     following: Observer, answers: Any, answer: dict[str, Any]
 ) -> None:
     before = following.request()
@@ -97,7 +97,7 @@ def test_an_answer_without_topics_is_of_no_use(following: Observer, answers: Any
 
 
 @pytest.mark.parametrize("position", [17, 30, 61, 70])
-def test_corrupt_records_are_not_appended_and_not_asked_for_in_a_loop(
+def test_corrupt_records_are_not_appended_and_not_fetched_in_a_loop(
     following: Observer, answers: Any, position: int
 ) -> None:
     damaged = bytearray(answers.batch(5))
@@ -107,7 +107,7 @@ def test_corrupt_records_are_not_appended_and_not_asked_for_in_a_loop(
     assert following.end_offset == 5, "a batch before the damaged one does not count either"
 
 
-def test_less_than_a_batch_is_not_asked_for_in_a_loop(following: Observer, answers: Any) -> None:
+def test_partial_batch_is_not_fetched_in_a_loop(following: Observer, answers: Any) -> None:
     heard = following.receive(answers.fetched(answers.batch(5)[:-1], high_watermark=7))
     assert (heard.useful, heard.backoff_ms) == (False, CORRUPT_BACKOFF_MS)
 
@@ -131,9 +131,7 @@ def test_a_batch_newer_than_its_leader_is_corrupt(following: Observer, answers: 
     ],
     ids=str,
 )
-def test_what_ends_a_brokers_process_is_fatal(
-    following: Observer, answers: Any, answer: dict[str, Any], told: str
-) -> None:
+def test_fatal_errors_stop_the_broker(following: Observer, answers: Any, answer: dict[str, Any], told: str) -> None:
     with pytest.raises(FatalError, match=told):
         following.receive(answers.fetched(**answer))
 
@@ -148,7 +146,7 @@ def test_a_leader_in_the_epoch_it_starts_with_is_followed_and_used_at_once(obser
     assert observer.applied_offset == 0
 
 
-def test_a_leader_that_knows_no_leader_is_fatal_at_first(observer: Observer, answers: Any) -> None:
+def test_response_without_a_leader_is_fatal_at_first(observer: Observer, answers: Any) -> None:
     with pytest.raises(FatalError, match="Unattached"):
         observer.receive(answers.fetched(leader=(-1, 0)))
 
@@ -249,7 +247,9 @@ def fetching(led: Observer, answers: Any) -> Observer:
 
 
 @pytest.mark.parametrize("size", [7, 100, 10_000])
-def test_fetches_a_snapshot_in_pieces_and_goes_on_behind_it(fetching: Observer, answers: Any, size: int) -> None:
+def test_snapshot_is_fetched_in_chunks_and_fetching_resumes_after_it(
+    fetching: Observer, answers: Any, size: int
+) -> None:
     whole = snapshot_bytes(answers)
     while isinstance(request := fetching.request(), FetchSnapshotRequest):
         position = request.topics[0].partitions[0].position
@@ -288,11 +288,11 @@ def test_a_snapshot_that_is_none_is_fatal(fetching: Observer, answer: FetchSnaps
         fetching.receive(answer)
 
 
-def test_an_empty_piece_is_asked_for_again(fetching: Observer) -> None:
+def test_empty_chunk_is_requested_again(fetching: Observer) -> None:
     assert not fetching.receive(piece(b"", 0, 10)).useful
 
 
-def test_a_snapshot_nobody_asked_for_is_of_no_use(following: Observer) -> None:
+def test_unrequested_snapshot_is_ignored(following: Observer) -> None:
     assert not following.receive(piece(b"abc", 0, 10)).useful
 
 
@@ -303,7 +303,7 @@ ANSWERS = st.tuples(BATCHES, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.sampled_from
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(ANSWERS, max_size=8))
-def test_whatever_a_leader_says_the_log_stays_in_order_or_the_broker_dies(answers: Any, told: list[Any]) -> None:
+def test_log_stays_in_order_or_the_broker_stops_for_any_response(answers: Any, told: list[Any]) -> None:
     observer = Observer(1, "cluster", b"d" * 16, MetadataView(1))
     for batches, high_watermark, epoch, diverging_epoch, diverging_offset, error_code in told:
         before = (observer.high_watermark, observer.applied_offset)

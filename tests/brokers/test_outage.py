@@ -9,7 +9,7 @@ from mockraft.brokers.outage import Outage
 from mockraft.wire.client import DisconnectedError, RequestTimedOutError
 
 
-async def test_while_it_is_gone_one_tries_and_all_come_in_when_it_is_back() -> None:
+async def test_one_broker_probes_during_an_outage_and_all_reconnect_after_it() -> None:
     outage = Outage()
     is_there, tries, at_once, most = False, 0, 0, 0
 
@@ -44,7 +44,7 @@ async def test_while_it_is_gone_one_tries_and_all_come_in_when_it_is_back() -> N
 
 
 @pytest.mark.parametrize("error", [ValueError("nonsense"), RequestTimedOutError("too late")])
-async def test_a_controller_that_is_slow_or_wrong_is_not_gone(error: Exception) -> None:
+async def test_slow_or_faulty_controller_is_no_outage(error: Exception) -> None:
     outage, under_way = Outage(), asyncio.Event()
 
     async def fail() -> str:

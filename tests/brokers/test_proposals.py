@@ -23,7 +23,7 @@ def partitions_of(image: Any, name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("profile", [["kip-858"], ["kip-1066"], ["kip-858", "kip-1066"]], ids=" and ".join)
-async def test_it_lives_on_a_controller_of_the_same_proposal(profile: list[str]) -> None:
+async def test_runs_on_a_controller_of_the_same_proposal(profile: list[str]) -> None:
     async with Controller(profile=profile) as controller:
         joining = {"messages": controller.messages, "log_dir_paths": ("/a", "/b"), "heartbeat_interval_ms": 50}
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, **joining) as broker:
@@ -46,7 +46,7 @@ async def test_it_lives_on_a_controller_of_the_same_proposal(profile: list[str])
     assert broker.refusals == {}
 
 
-async def test_by_kip_1066_its_registration_tells_the_cordoned_directories_of_its_file() -> None:
+async def test_kip_1066_registration_contains_the_cordoned_directories_of_the_file() -> None:
     async with Controller(profile="kip-1066") as controller:
         joining = {"messages": controller.messages, "log_dir_paths": ("/a", "/b"), "cordoned_log_dirs": "/b"}
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, **joining) as broker:

@@ -93,7 +93,7 @@ async def with_a_replica(pair: Any, **options: Any) -> tuple[SimulatedBroker, Si
 
 @pytest.mark.parametrize("io_errors", ["kafka", "kip-18"])
 @pytest.mark.parametrize("happens", [vanish, become_a_file])
-async def test_a_directory_that_is_gone_is_offline_and_nobody_else_minds(
+async def test_missing_directory_is_offline_without_effect_on_others(
     pair: Any, happens: Callable[[Path], None], io_errors: str
 ) -> None:
     first, second, partitions, key = await with_a_replica(pair, io_errors=io_errors)

@@ -75,7 +75,7 @@ def seen(view: MetadataView) -> dict[str, Any]:
 
 @settings(max_examples=300)
 @given(st.lists(RECORDS, max_size=40), st.integers(0, 40))
-def test_each_sees_what_it_would_see_alone(records: list[Any], snapshot_at: int) -> None:
+def test_shared_view_equals_a_private_one(records: list[Any], snapshot_at: int) -> None:
     shared, alone = SharedView(BROKERS), {broker_id: MetadataView(broker_id) for broker_id in BROKERS}
     for number, record in enumerate(records):
         if number == snapshot_at:
@@ -88,7 +88,7 @@ def test_each_sees_what_it_would_see_alone(records: list[Any], snapshot_at: int)
     }
 
 
-def test_a_record_concerns_only_whom_it_is_about() -> None:
+def test_record_affects_only_its_own_brokers() -> None:
     shared = SharedView(BROKERS)
     shared.apply(RecordAt(RegisterBrokerRecord(broker_id=2), 0))
     shared.apply(RecordAt(TopicRecord(topic_id=TOPICS[0], name="a"), 0))
@@ -109,7 +109,7 @@ def test_a_record_concerns_only_whom_it_is_about() -> None:
     assert shared.take_concerned() == set()
 
 
-def test_whoever_listens_hears_of_each_changed_registration() -> None:
+def test_listeners_receive_each_changed_registration() -> None:
     heard: list[tuple[int, Registration | None, Registration | None]] = []
     shared = SharedView(BROKERS, lambda *change: heard.append(change))
     shared.apply(RecordAt(RegisterBrokerRecord(broker_id=1, broker_epoch=5), 0))

@@ -123,7 +123,7 @@ class TestArrays:
         assert cls.read(b"\x81\x08" + bytes(4 * 1024) + b"\0", 1).isr == [0] * 1024
 
     @pytest.mark.parametrize("kind", ["[]int32", "[]uuid", "[]string", "[]bytes", "[]Topic", "[]Pair"])
-    def test_a_length_that_the_bytes_cannot_hold_allocates_nothing(self, message_of: MessageOf, kind: str) -> None:
+    def test_length_beyond_the_bytes_allocates_no_memory(self, message_of: MessageOf, kind: str) -> None:
         field: dict[str, Any] = {"name": "All", "type": kind}
         if kind == "[]Topic":
             field["fields"] = [NAME | {"versions": "0+"}]
@@ -169,7 +169,7 @@ class TestTags:
     def cls(self, message_of: MessageOf) -> Any:
         return message_of(ID, ISR, LATER, validVersions="0-1", flexibleVersions="0+")
 
-    def test_known_ones_are_fields(self, message_of: MessageOf) -> None:
+    def test_known_tags_become_fields(self, message_of: MessageOf) -> None:
         message = read(self.cls(message_of), "00000005 02 01 05 02 00000009 02 01 07", 1)
         assert (message.isr, message.fenced, list(message.unknown_tagged_fields)) == ([9], 7, [])
 
@@ -195,10 +195,10 @@ class TestTags:
         assert message.unknown_tagged_fields[-1] == (500, b"x" * 128)
         assert message.write(0) == data
 
-    def test_the_last_of_a_repeated_known_tag_counts(self, message_of: MessageOf) -> None:
+    def test_last_value_of_a_repeated_tag_wins(self, message_of: MessageOf) -> None:
         assert read(self.cls(message_of), "00000005 02 02 01 07 02 01 08", 1).fenced == 8
 
-    def test_a_tag_that_only_other_versions_know_is_refused(self, message_of: MessageOf) -> None:
+    def test_tag_of_other_versions_is_refused(self, message_of: MessageOf) -> None:
         with pytest.raises(WireError, match=r"not valid in this version \(field Fenced"):
             read(self.cls(message_of), "00000005 01 02 01 07", 0)
 
@@ -222,7 +222,7 @@ class TestFieldsOfOtherVersions:
         assert read(cls, "0007", 0).new.id == 0
         assert read(cls, "00000007", 1).old == -1
 
-    def test_a_field_with_flexible_versions_none_keeps_its_plain_length(self, message_of: MessageOf) -> None:
+    def test_field_without_flexible_versions_keeps_its_plain_length(self, message_of: MessageOf) -> None:
         cls = message_of(NAME | {"flexibleVersions": "none"}, NULLABLE_NAME | {"name": "Rack"}, flexibleVersions="0+")
         message = read(cls, "0001 61 02 62 00")
         assert (message.name, message.rack) == ("a", "b")

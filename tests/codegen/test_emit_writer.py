@@ -121,7 +121,7 @@ class TestArrays:
 
 
 class TestTags:
-    def test_are_ascending_over_known_and_unknown(self, message_of: MessageOf) -> None:
+    def test_known_and_unknown_tags_are_ascending(self, message_of: MessageOf) -> None:
         tagged = {"name": "Level", "type": "int16", "taggedVersions": "0+", "tag": 5}
         message = message_of(tagged, flexibleVersions="0+")(level=1, unknown_tagged_fields=[(9, b"\x09"), (2, b"\x02")])
         assert message.write(0) == bytes.fromhex("03 0201 02 0502 0001 0901 09")
@@ -130,7 +130,7 @@ class TestTags:
         data = bytes.fromhex("03 0701 02 0701 01 0700")
         assert message_of(flexibleVersions="0+").read(data, 0).write(0) == data
 
-    def test_a_known_and_an_unknown_one_of_the_same_number_are_refused(self, message_of: MessageOf) -> None:
+    def test_duplicate_known_and_unknown_tag_is_refused(self, message_of: MessageOf) -> None:
         tagged = {"name": "Level", "type": "int16", "taggedVersions": "0+", "tag": 5}
         with pytest.raises(WireError, match="tag 5 is both a field's and unknown"):
             message_of(tagged, flexibleVersions="0+")(level=1, unknown_tagged_fields=[(5, b"")]).write(0)
@@ -173,7 +173,7 @@ class TestTags:
         assert cls(f=other).write(0)[:2] == b"\1\0"
         assert cls.read(cls(f=other).write(0), 0).f == other
 
-    def test_a_struct_is_left_out_when_all_of_it_is_at_its_default(self, message_of: MessageOf) -> None:
+    def test_struct_at_its_defaults_is_omitted(self, message_of: MessageOf) -> None:
         state = {
             "name": "State",
             "type": "State",

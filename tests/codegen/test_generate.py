@@ -68,7 +68,7 @@ class TestThisTree:
 
 
 class TestCommand:
-    def test_writes_everything_then_nothing(
+    def test_first_run_writes_all_files_and_the_second_none(
         self, schemas: Path, target: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert run(schemas, target) == 0

@@ -19,7 +19,7 @@ class TestSnake:
             ("IncludeV2Names", "include_v2_names"),
         ],
     )
-    def test_puts_an_underscore_before_each_word(self, kafka: str, python: str) -> None:
+    def test_words_are_separated_by_underscores(self, kafka: str, python: str) -> None:
         assert snake(kafka) == python
 
     def test_gives_a_keyword_a_trailing_underscore(self) -> None:

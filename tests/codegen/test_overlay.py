@@ -76,7 +76,7 @@ def test_kafkas_own_messages_are_unchanged(write: Write) -> None:
     assert SHIPPED.request(63) is messages.request(63)
 
 
-def test_specs_equal_to_kafkas_change_nothing(write: Write) -> None:
+def test_specs_equal_to_kafkas_change_no_class(write: Write) -> None:
     folder = write((SPECS / "message" / "BrokerHeartbeatRequest.json").read_text())
     assert load([folder]).overlaid == {}
 
@@ -136,7 +136,7 @@ def test_reports_faulty_renames(write: Write, text: str, says: str) -> None:
         load([folder])
 
 
-def test_a_field_that_is_gone_is_at_its_default(write: Write) -> None:
+def test_removed_field_has_its_default(write: Write) -> None:
     tree = shipped("message/BrokerHeartbeatRequest.json")
     tree["fields"] = [field for field in tree["fields"] if field["name"] not in ("WantFence", "OfflineLogDirs")]
     request: Any = load([write(tree)]).request(63)()
@@ -179,7 +179,7 @@ def test_a_folder_without_specs_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", sorted((ROOT / "schemas_json" / "proposals").iterdir()), ids=lambda path: path.name)
-def test_the_proposals_can_be_spoken(folder: Path) -> None:
+def test_proposal_messages_round_trip(folder: Path) -> None:
     overlay = load([folder])
     for name, found in overlay.overlaid.items():
         for version in range(found.cls.min_version, found.cls.max_version + 1):

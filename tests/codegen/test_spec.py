@@ -24,14 +24,14 @@ class TestFieldSpec:
     def only(self, tree: dict[str, Any]) -> FieldSpec:
         return message(tree).body.fields[0]
 
-    def test_knows_arrays_elements_and_structs(self) -> None:
+    def test_arrays_elements_and_structs_are_recognized(self) -> None:
         topics = self.only(field("[]Topic", fields=[ID]))
         assert (topics.is_array, topics.element, topics.struct) == (True, "Topic", "Topic")
         names = self.only(field("[]string"))
         assert (names.is_array, names.element, names.struct) == (True, "string", None)
         assert self.only(ID).struct is None
 
-    def test_knows_in_which_versions_it_is_nullable_and_tagged(self) -> None:
+    def test_nullable_and_tagged_versions_are_recognized(self) -> None:
         spec = self.only(field("string", nullableVersions="1-2", taggedVersions="2+", tag=0))
         assert [spec.nullable_at(version) for version in range(4)] == [False, True, True, False]
         assert [spec.tagged_at(version) for version in range(4)] == [False, False, True, True]

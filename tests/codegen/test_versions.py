@@ -33,7 +33,7 @@ class TestVersions:
         assert one.intersect(other).has(version) == (one.has(version) and other.has(version))
 
     @given(RANGES, RANGES)
-    def test_covers_means_that_no_version_is_left_over(self, one: Versions, other: Versions) -> None:
+    def test_covers_requires_all_versions(self, one: Versions, other: Versions) -> None:
         assert one.covers(other) == all(one.has(version) for version in other.numbers())
 
     def test_all_covers_everything(self) -> None:

@@ -87,7 +87,7 @@ def test_a_loop_of_symlinks_is_named(tmp_path: Path) -> None:
     assert_refused(broker(tmp_path / "a"), str(tmp_path / "a"))
 
 
-def test_a_place_where_nothing_can_be_written_is_named() -> None:
+def test_unwritable_directory_is_named() -> None:
     assert_refused(broker("/proc/mockraft/d1"), "/proc/mockraft/d1")
 
 
@@ -120,7 +120,7 @@ def test_meta_properties_that_are_cut_off_are_named_and_left_as_they_are(
     assert len(meta.read_bytes()) == kept
 
 
-def test_unformatted_directories_are_refused_with_what_to_type(tmp_path: Path) -> None:
+def test_unformatted_directories_are_refused_with_the_format_command(tmp_path: Path) -> None:
     always = ("broker", "--id", "1", "--bootstrap-controller", NOBODY, "--cluster-id", CLUSTER_ID, "--for", "0")
     done = run(*always, "--log-dir", str(tmp_path / "d1"))
     assert_refused(done, str(tmp_path / "d1"), "mockraft format", "--format")
@@ -134,7 +134,7 @@ def test_directories_of_another_broker_or_cluster_are_refused(tmp_path: Path, fo
     assert_refused(other, str(tmp_path / "d1"), "another-cluster")
 
 
-async def test_two_brokers_on_one_directory_are_told_apart_by_its_lock(tmp_path: Path) -> None:
+async def test_lock_refuses_a_second_broker_on_the_same_directory(tmp_path: Path) -> None:
     async with Controller(session_timeout_ms=1_000) as controller:
         options: dict[str, Any] = {"log_dirs": [tmp_path / "d1"], "heartbeat_interval_ms": 100}
         first = await controller.start_broker(1, **options)
@@ -172,7 +172,7 @@ def test_options_of_directories_without_a_directory_are_a_usage_error() -> None:
     assert_refused(broker(), "--log-dir", code=2)
 
 
-def test_a_test_is_told_the_same(tmp_path: Path) -> None:
+def test_python_api_raises_the_same_error(tmp_path: Path) -> None:
     (tmp_path / "d1").write_text("no directory")
     with pytest.raises(LogDirsError, match=str(tmp_path / "d1")):
         SimulatedBroker.joining(NOBODY, CLUSTER_ID, 1, log_dirs=[tmp_path / "d1"])
@@ -236,7 +236,7 @@ async def listening(answers: Answers) -> AsyncIterator[tuple[str, list[int]]]:
     [noise, a_web_server, a_frame_of_two_gigabytes, another_correlation_id, an_answer_of_another_kind],
     ids=lambda answers: answers.__name__,
 )
-async def test_who_answers_nonsense_is_named_and_other_brokers_live_on(answers: Answers) -> None:
+async def test_malformed_response_is_reported_and_other_brokers_continue(answers: Answers) -> None:
     async with Controller(brokers=1) as controller, listening(answers) as (nonsense, _):
         broker = SimulatedBroker.joining(nonsense, controller.cluster_id, 2)
         broker.start()

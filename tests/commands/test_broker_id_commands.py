@@ -51,7 +51,7 @@ def kept(data_dir: Path) -> dict[str, dict[str, int]]:
     return tree
 
 
-def test_prints_the_line_for_server_properties_and_nothing_else(controller: SyncController, data_dir: Path) -> None:
+def test_prints_only_the_line_for_server_properties(controller: SyncController, data_dir: Path) -> None:
     first = resolve(controller, data_dir, "--host", "h2", "--id", "2")
     assert (first.exit_code, first.stdout) == (0, "node.id=2\n")
     assert first.stderr == "mockraft broker-id: h2 is broker 2: it was given\n"
@@ -79,7 +79,7 @@ def test_the_id_of_meta_properties_counts_before_the_host_s(controller: SyncCont
     assert "Stored node id 6 doesn't match" in unlike.stderr
 
 
-def test_a_new_id_is_made_only_when_asked_for(controller: SyncController, data_dir: Path) -> None:
+def test_new_id_is_created_only_on_request(controller: SyncController, data_dir: Path) -> None:
     refused = resolve(controller, data_dir, "--host", "h3")
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "no id is known for this host: give one (--id), or allow --generate" in refused.stderr
@@ -95,7 +95,7 @@ def test_an_id_that_runs_is_refused(controller: SyncController, data_dir: Path) 
     assert "the id 1 cannot be registered: a broker with it runs" in refused.stderr
 
 
-def test_processes_that_ask_together_never_get_the_same_new_id(controller: SyncController, data_dir: Path) -> None:
+def test_concurrent_processes_get_different_new_ids(controller: SyncController, data_dir: Path) -> None:
     where = ["--data-dir", str(data_dir), "--bootstrap-controller", controller.bootstrap, "--generate"]
     command = [sys.executable, "-m", "mockraft", "broker-id", "resolve", *where]
     asked = [subprocess.Popen([*command, "--host", f"h{n}"], stdout=subprocess.PIPE, text=True) for n in range(3)]
@@ -104,7 +104,7 @@ def test_processes_that_ask_together_never_get_the_same_new_id(controller: SyncC
     assert sorted(entry["broker.id"] for entry in kept(data_dir).values()) == [1001, 1002, 1003]
 
 
-def test_lists_hosts_and_who_is_alive(controller: SyncController, data_dir: Path) -> None:
+def test_hosts_and_live_brokers_are_listed(controller: SyncController, data_dir: Path) -> None:
     (data_dir / HOSTS_FILE).write_text(
         '{"longer": {"version": 1, "broker.id": 7, "rack": "a"}, "h1": {"version": 0, "broker.id": 1}}'
     )
@@ -131,7 +131,9 @@ def test_garbage_is_removed_on_demand_only(controller: SyncController, data_dir:
     assert kept(data_dir).keys() == {"localhost", "h2"}
 
 
-def test_what_cannot_be_is_said_and_told_from_what_nobody_answers(controller: SyncController, data_dir: Path) -> None:
+def test_invalid_use_and_missing_controller_have_different_exit_codes(
+    controller: SyncController, data_dir: Path
+) -> None:
     for arguments, code, complaint in (
         (("--id", "-1"), 2, "--id"),
         (("--id", "2147483648"), 2, "--id"),
@@ -149,7 +151,7 @@ def test_what_cannot_be_is_said_and_told_from_what_nobody_answers(controller: Sy
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\x10" + b"\xff" * 16])
-def test_a_controller_that_answers_nonsense_is_told_and_the_next_one_asked(
+def test_malformed_response_is_reported_and_the_next_controller_is_tried(
     controller: SyncController, data_dir: Path, answer: bytes
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -174,7 +176,7 @@ def test_a_controller_that_answers_nonsense_is_told_and_the_next_one_asked(
     assert helped.stdout == "node.id=2\n"
 
 
-def test_a_map_cut_off_in_the_middle_is_told_and_left_as_it_is(controller: SyncController, data_dir: Path) -> None:
+def test_truncated_map_is_reported_and_kept(controller: SyncController, data_dir: Path) -> None:
     (data_dir / HOSTS_FILE).write_text('{"h1": {"version": 0, "bro')
     for done in (
         resolve(controller, data_dir, "--host", "h1", "--id", "2"),

@@ -44,7 +44,7 @@ def test_a_path_may_have_at_and_equals_signs() -> None:
         ("fill", "@5"),
     ],
 )
-def test_what_is_no_fault_is_named_with_its_option(kind: str, text: str) -> None:
+def test_unknown_fault_is_refused_with_its_option(kind: str, text: str) -> None:
     with pytest.raises(typer.BadParameter) as refused:
         faults_of({**NONE, kind: [text]})
     assert refused.value.param_hint == f"--{kind}"
@@ -57,7 +57,7 @@ def test_a_fault_is_about_one_of_the_directories() -> None:
             check([fault], ["/d/1", "/d/2"])
 
 
-async def test_faults_are_carried_out_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_faults_are_executed_and_reported(capsys: pytest.CaptureFixture[str]) -> None:
     async with Controller() as controller:
         dirs = ("/m/d1", "/m/d2")
         joining = SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, log_dir_paths=dirs)
@@ -85,7 +85,7 @@ async def test_faults_are_carried_out_and_told(capsys: pytest.CaptureFixture[str
     assert "not done" in lines[2]
 
 
-async def test_nothing_is_carried_out_on_a_broker_that_never_runs() -> None:
+async def test_no_fault_is_executed_on_a_broker_that_never_runs() -> None:
     broker = SimulatedBroker.joining("127.0.0.1:1", "cluster", 1, log_dir_paths=("/m/d1",))
     broker.start()
     await broker.kill()
@@ -122,7 +122,7 @@ def test_cordoned_directories_are_absolute_or_all() -> None:
         cordoned(["*", "d1"])
 
 
-def test_a_broker_of_a_proposal_behaves_as_its_text_says() -> None:
+def test_broker_of_a_proposal_follows_its_text() -> None:
     assert proposed(["kip-858", "kip-18"]) == {"fenced_until_assigned": True, "io_errors": "kip-18"}
     assert proposed(["kip-1066"]) == {}
 

@@ -41,7 +41,7 @@ async def ask(listener: Endpoint) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGKILL, -9)])
-async def test_a_capture_that_is_ended_or_killed_has_all_that_was_said(
+async def test_stopped_or_killed_capture_contains_all_traffic(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     path = tmp_path / "run.pcapng"
@@ -56,7 +56,7 @@ async def test_a_capture_that_is_ended_or_killed_has_all_that_was_said(
     assert [each.api_key for each in read_exchanges(path) if each.response] == [18, 60]
 
 
-async def test_stubs_are_recorded_from_a_controller_that_brokers_ask_meanwhile(tmp_path: Path) -> None:
+async def test_stubs_are_recorded_from_a_controller_in_use(tmp_path: Path) -> None:
     path = tmp_path / "stubs.json"
     async with Controller() as controller:
         options = ["--upstream", controller.bootstrap, "--out", str(path)]
@@ -70,7 +70,7 @@ async def test_stubs_are_recorded_from_a_controller_that_brokers_ask_meanwhile(t
         assert stubs[1]["actions"][0]["answer"]["brokers"][0]["port"] == controller.port
 
 
-async def test_recording_that_ended_early_is_told_and_is_the_exit_code(tmp_path: Path) -> None:
+async def test_early_end_of_recording_is_reported_by_exit_code(tmp_path: Path) -> None:
     path = tmp_path / "run.pcapng"
     options = ["--out", str(path), "--max-bytes", "200"]
     async with Controller() as controller:
@@ -92,14 +92,14 @@ async def test_recording_that_ended_early_is_told_and_is_the_exit_code(tmp_path:
         (["--listen", "127.0.0.1:0", "--upstream", "c:9", "--out", "x", "--filter", "Fech"], 2, "no API 'Fech'"),
     ],
 )
-def test_what_cannot_be_done_is_said(tmp_path: Path, options: list[str], code: int, complaint: str) -> None:
+def test_invalid_options_are_reported(tmp_path: Path, options: list[str], code: int, complaint: str) -> None:
     command = [sys.executable, "-m", "mockraft", "capture", *options]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == code
     assert complaint in re.sub(r"\s+", " ", ended.stderr)
 
 
-def test_stubs_are_not_recorded_at_an_address_that_brokers_cannot_be_told(tmp_path: Path) -> None:
+def test_recording_on_an_unadvertisable_address_is_refused(tmp_path: Path) -> None:
     options = ["--listen", "0.0.0.0:0", "--upstream", "127.0.0.1:9", "--out", "x"]
     command = [sys.executable, "-m", "mockraft", "record", *options]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=DEADLINE_S)
@@ -107,7 +107,7 @@ def test_stubs_are_not_recorded_at_an_address_that_brokers_cannot_be_told(tmp_pa
     assert "cannot be told to connect to 0.0.0.0" in re.sub(r"\s+", " ", ended.stderr)
 
 
-async def test_a_controller_that_cannot_be_reached_is_told_while_stubs_are_recorded(tmp_path: Path) -> None:
+async def test_unreachable_controller_is_reported_during_recording(tmp_path: Path) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     with capturing("--upstream", nobody, "--out", str(tmp_path / "x"), command="record") as (process, listener):
         with pytest.raises(DisconnectedError):

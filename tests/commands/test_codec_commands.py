@@ -47,7 +47,7 @@ def test_decodes_a_request_by_any_of_its_names(key: str) -> None:
     assert (result.exit_code, json.loads(result.stdout)) == (0, HEARTBEAT_JSON)
 
 
-def test_bytes_may_be_words_with_colons_or_come_from_standard_input() -> None:
+def test_bytes_may_be_hex_with_colons_or_standard_input() -> None:
     options = ("decode", "--request", "63", "--version", "0", "--compact")
     expected = json.dumps(HEARTBEAT_JSON, separators=(",", ":")) + "\n"
     assert run(*options, *HEARTBEAT.split()).stdout == expected
@@ -215,7 +215,7 @@ def test_bytes_that_are_something_else_are_exit_code_1(arguments: tuple[str, ...
         (("encode", "-q", "63", "-v", "1", "[]"), "the JSON is no object"),
     ],
 )
-def test_misuse_is_exit_code_2_and_says_what_to_do(command: tuple[str, ...], complaint: str) -> None:
+def test_misuse_has_exit_code_2_and_a_hint(command: tuple[str, ...], complaint: str) -> None:
     result = run(*command)
     assert (result.exit_code, result.stdout) == (2, "")
     assert complaint in result.stderr
@@ -240,7 +240,7 @@ def test_json_that_does_not_fit_is_exit_code_1(arguments: tuple[str, ...], compl
     assert complaint in result.stderr
 
 
-def test_wrong_bytes_are_met_with_what_they_would_be(exchanges: list[Captured]) -> None:
+def test_undecodable_bytes_are_reported_with_candidates(exchanges: list[Captured]) -> None:
     heartbeat = next(e for e in exchanges if e.api_key == 63)
     framed = run("decode", "--request", "63", "--version", "2", whole(heartbeat.request))
     assert "try it with --frame: they are a whole frame" in framed.stderr
@@ -268,7 +268,7 @@ def test_help_teaches_with_examples(command: str) -> None:
     assert "Exit codes" in shown
 
 
-def test_explain_without_construct_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_without_construct_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [n for n in sys.modules if n.startswith(("mockraft.wire.explain", "mockraft.wire.schema_reading"))]:
         monkeypatch.delitem(sys.modules, name)
     import mockraft.wire

@@ -54,7 +54,7 @@ def test_a_kept_run_and_a_living_controller_are_compared_with(bootstrap: str, tm
     assert "0 of 5 cases came out otherwise on kafka-4.3.1" in mockraft(*again, "--against", "kafka-4.3.1").stdout
 
 
-def test_a_failure_is_told_with_how_to_see_it_again() -> None:
+def test_failure_is_printed_with_its_reproduction_command() -> None:
     config = {"name": "log.cleanup.policy", "value": "compact"}
     cluster_wide = {"resources": [{"resourceType": 4, "resourceName": "", "configs": [config]}]}
 
@@ -104,7 +104,7 @@ def test_cases_are_listed_without_a_controller() -> None:
     assert "a negative broker id may register  [quirk," in done.stdout
 
 
-def test_known_differences_are_printed_for_people_and_for_programs() -> None:
+def test_known_differences_are_printed_as_text_and_json() -> None:
     told = mockraft("differences").stdout
     listed = json.loads(mockraft("differences", "--json").stdout)
     assert [each["id"] for each in listed] == [each.id for each in known_differences()]

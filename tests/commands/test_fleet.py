@@ -72,7 +72,7 @@ def test_ctrl_c_has_all_of_them_leave(controller: SyncController) -> None:
         (["--bootstrap-controller", "a:1", "--replication", "both"], 2, "'both' is neither own nor shared"),
     ],
 )
-def test_what_cannot_be_done_is_said(arguments: list[str], code: int, said: str) -> None:
+def test_invalid_options_are_reported(arguments: list[str], code: int, said: str) -> None:
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (code, "")
     assert said in done.stderr.replace("\n", " ")

@@ -60,11 +60,11 @@ def test_the_newest_figures_stand_in_a_table() -> None:
     assert re.search(r"2 +1,000 +1,000 +950 +50 +300 +4\.\d +7\.\d +0", screen)
 
 
-def test_what_comes_next_is_told() -> None:
+def test_next_step_is_shown() -> None:
     assert "in 1 s: disconnect 333\n in 2 s: disconnect 333" in re.sub(r" +\n", "\n", drawn(figures()))
 
 
-def test_troubles_are_told() -> None:
+def test_problems_are_shown() -> None:
     trouble = {
         "errors": Counter({"STALE_BROKER_EPOCH": 7}),
         "mistakes": Counter({3: 1}),
@@ -102,7 +102,7 @@ def test_a_run_without_a_heartbeat_becomes_a_picture_too(tmp_path: Path) -> None
     assert (tmp_path / "run.svg").read_text().startswith("<?xml")
 
 
-def test_a_picture_that_cannot_be_drawn_is_said_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undrawable_picture_is_reported_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadParameter, match=r"run\.gif ends in none of \.svg, \.png, \.pdf"):
         _plotter(tmp_path / "run.gif")
     with pytest.raises(BadParameter, match=r"cannot write /nowhere/run\.svg: No such file"):

@@ -48,7 +48,7 @@ def test_formats_the_directories_that_are_named(tmp_path: Path) -> None:
     assert [read(path).node_id for path in (d1, d2)] == [3, 3]
 
 
-def test_formats_what_a_broker_s_properties_say(tmp_path: Path, config: Path) -> None:
+def test_directories_of_broker_properties_are_formatted(tmp_path: Path, config: Path) -> None:
     assert format_dirs("--config", config).exit_code == 0
     metas = [read(tmp_path / name) for name in ("d1", "d2", "m")]
     assert {(meta.node_id, meta.cluster_id, meta.version) for meta in metas} == {(8, CLUSTER, 1)}
@@ -60,7 +60,7 @@ def test_directories_that_are_named_count_before_the_properties(tmp_path: Path, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "server.properties"]
 
 
-def test_formatting_twice_needs_a_word(tmp_path: Path, config: Path) -> None:
+def test_second_format_needs_a_flag(tmp_path: Path, config: Path) -> None:
     format_dirs("--config", config)
     again = format_dirs("--config", config)
     assert again.exit_code == 1

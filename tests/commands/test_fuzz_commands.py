@@ -27,7 +27,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(application(), ["conformance", "fuzz", *arguments], env={"COLUMNS": "120"})
 
 
-def test_says_what_differs_and_how_to_see_it_again(unlike: list[str], tmp_path: Path) -> None:
+def test_difference_is_reported_with_its_reproduction_command(unlike: list[str], tmp_path: Path) -> None:
     addresses = ["--bootstrap", unlike[0], "--against", unlike[1]]
     saved = tmp_path / "found.jsonl"
     found = run(*addresses, "--seed", "3", "--steps", "3000", "--save", str(saved))
@@ -39,12 +39,12 @@ def test_says_what_differs_and_how_to_see_it_again(unlike: list[str], tmp_path: 
     assert "CreateTopics differs in answer" in again.stdout
 
 
-def test_says_that_nothing_differs(unlike: list[str]) -> None:
+def test_absence_of_differences_is_reported(unlike: list[str]) -> None:
     same = run("--bootstrap", unlike[0], "--against", unlike[1], "--steps", "1")
     assert (same.exit_code, same.stdout) == (0, "1 steps, no difference\n")
 
 
-def test_says_when_no_controller_answers(unlike: list[str]) -> None:
+def test_missing_controller_is_reported(unlike: list[str]) -> None:
     nobody = run("--bootstrap", unlike[0], "--against", "127.0.0.1:1")
     assert nobody.exit_code == 3
     assert "127.0.0.1:1" in nobody.stderr

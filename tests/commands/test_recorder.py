@@ -46,7 +46,7 @@ async def cluster_id(bootstrap: str, client_id: str = "a-test") -> str:
     return str(response.cluster_id)
 
 
-async def test_what_the_upstream_answered_is_answered_after_the_recording(
+async def test_recorded_answers_of_the_upstream_are_replayed(
     http: httpx.AsyncClient, controller: Controller, upstream: Controller
 ) -> None:
     started = await http.post("/v1/recordings", json={"upstream": upstream.bootstrap})
@@ -82,9 +82,7 @@ async def test_options_are_those_of_record(http: httpx.AsyncClient, upstream: Co
     assert [each["match"] for each in stubs] == [{"api": "DescribeCluster", "where": {"endpointType": 2}}]
 
 
-async def test_stubs_of_the_journal_freeze_what_this_controller_has_answered(
-    http: httpx.AsyncClient, controller: Controller
-) -> None:
+async def test_journal_stubs_repeat_the_controllers_answers(http: httpx.AsyncClient, controller: Controller) -> None:
     await cluster_id(controller.bootstrap)
     wanted = {"match": {"api": "DescribeCluster"}, "anyClient": True}
     made = (await http.post("/v1/recordings/journal", json=wanted, params={"load": "true"})).json()
@@ -129,7 +127,7 @@ async def test_there_are_only_so_many_recordings_at_once(http: httpx.AsyncClient
     assert (await http.post("/v1/recordings", json=body)).status_code == 201
 
 
-async def test_exchanges_above_the_limit_are_counted_and_the_traffic_goes_on(
+async def test_exchanges_above_the_limit_are_counted_and_forwarded(
     http: httpx.AsyncClient, upstream: Controller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "EXCHANGES_MAX", 1)
@@ -144,7 +142,7 @@ async def test_exchanges_above_the_limit_are_counted_and_the_traffic_goes_on(
 
 
 @pytest.mark.parametrize("nowhere", ["127.0.0.1:1", "no..name:1"])
-async def test_an_upstream_that_is_not_there_is_told(http: httpx.AsyncClient, nowhere: str) -> None:
+async def test_missing_upstream_is_reported(http: httpx.AsyncClient, nowhere: str) -> None:
     started = (await http.post("/v1/recordings", json={"upstream": nowhere})).json()
     with pytest.raises(OSError):  # noqa: PT011
         await cluster_id(started["bootstrap"])
@@ -152,7 +150,7 @@ async def test_an_upstream_that_is_not_there_is_told(http: httpx.AsyncClient, no
     assert events[0].startswith(f"cannot connect to {nowhere}: ")
 
 
-async def test_an_api_without_a_recorder_says_so(controller: Controller) -> None:
+async def test_api_without_a_recorder_is_refused(controller: Controller) -> None:
     transport = httpx.ASGITransport(app=create_app(controller.double))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
         assert (await http.get("/v1/recordings")).json() == {"recordings": []}

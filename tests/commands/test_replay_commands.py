@@ -28,7 +28,7 @@ def replay(bootstrap: str, *options: str) -> Result:
     return run("replay", "--capture", str(CAPTURE), "--port", "19093", "--bootstrap", bootstrap, *options)
 
 
-def test_the_same_answers_are_told_and_are_exit_code_0(tmp_path: Path) -> None:
+def test_equal_answers_are_reported_with_exit_code_0(tmp_path: Path) -> None:
     with Controller.sync() as controller:
         result = replay(controller.bootstrap, "--filter", "ApiVersions")
     assert result.exit_code == 0, result.output

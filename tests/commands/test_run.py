@@ -97,7 +97,7 @@ def test_takes_another_port_when_the_usual_one_is_taken(launch: Launch) -> None:
         assert read_until(process, r"bootstrap=127\.0\.0\.1:(\d+)")[1] != "9093"
 
 
-def test_says_so_when_the_port_it_was_told_is_taken(launch: Launch) -> None:
+def test_port_in_use_is_reported(launch: Launch) -> None:
     first = launch("run", "--brokers", "0", "--port", "0")
     port = read_until(first, r"bootstrap=127\.0\.0\.1:(\d+)")[1]
     second = launch("run", "--port", port)
@@ -129,7 +129,7 @@ def test_one_more_broker_joins_and_leaves(launch: Launch, tmp_path: Path) -> Non
     assert {"meta.properties", ".kafka_cleanshutdown"} <= {path.name for path in tmp_path.iterdir()}
 
 
-def test_a_second_signal_stops_a_broker_whose_controller_is_gone(launch: Launch) -> None:
+def test_second_signal_stops_a_broker_without_a_controller(launch: Launch) -> None:
     controller = launch("run", "--brokers", "0", "--port", "0")
     bootstrap = read_until(controller, r"bootstrap=(\S+)")[1]
     broker = launch("broker", "--id", "1", "--bootstrap-controller", bootstrap)
@@ -145,7 +145,7 @@ def test_a_second_signal_stops_a_broker_whose_controller_is_gone(launch: Launch)
     assert "Traceback" not in out
 
 
-def test_a_broker_without_a_controller_says_what_is_missing(launch: Launch) -> None:
+def test_broker_without_a_controller_reports_the_problem(launch: Launch) -> None:
     broker = launch("broker", "--id", "1", "--bootstrap-controller", "127.0.0.1:1")
     out, _ = broker.communicate(timeout=DEADLINE_S)
     assert broker.returncode == 5

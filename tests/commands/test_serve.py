@@ -91,9 +91,7 @@ def test_prints_one_ready_line_and_answers(serve: Callable[..., Served]) -> None
     assert code == 0
 
 
-def test_begins_with_the_stubs_of_a_file_or_says_what_is_wrong_with_it(
-    serve: Callable[..., Served], tmp_path: Path
-) -> None:
+def test_starts_with_the_stubs_of_a_file_or_reports_its_errors(serve: Callable[..., Served], tmp_path: Path) -> None:
     path = tmp_path / "stubs.json"
     refused = '{"match": {"api": "ApiVersions"}, "actions": [{"injectError": "CLUSTER_AUTHORIZATION_FAILED"}]}'
     path.write_text(f'[{refused}, {{"id": "late", "match": {{"api": "Fetch"}}}}]')
@@ -106,7 +104,7 @@ def test_begins_with_the_stubs_of_a_file_or_says_what_is_wrong_with_it(
     assert (code, "stubs[0].match.api" in errors, "did you mean ApiVersions" in errors) == (2, True, True), errors
 
 
-async def test_begins_with_a_saved_state_and_its_cluster_or_says_why_not(
+async def test_starts_with_a_saved_state_and_its_cluster_or_reports_its_errors(
     serve: Callable[..., Served], tmp_path: Path
 ) -> None:
     async with Controller() as controller:
@@ -135,7 +133,7 @@ def test_draws_a_new_cluster_id_each_time_unless_seeded(serve: Callable[..., Ser
     assert serve("--seed", "5").cluster_id == serve("--seed", "5").cluster_id
 
 
-def test_keeps_its_cluster_in_the_data_directory(serve: Callable[..., Served], tmp_path: Path) -> None:
+def test_data_directory_keeps_the_cluster(serve: Callable[..., Served], tmp_path: Path) -> None:
     first = serve("--data-dir", str(tmp_path / "data"))
     assert first.end()[0] == 0
     again = serve("--data-dir", str(tmp_path / "data"))
@@ -211,7 +209,7 @@ def test_takes_a_metadata_version_by_name_release_or_level(serve: Callable[..., 
     assert {f.name: f.max_version_level for f in response.finalized_features}["metadata.version"] == level
 
 
-def test_speaks_proposals(serve: Callable[..., Served]) -> None:
+def test_serves_proposals(serve: Callable[..., Served]) -> None:
     kip_9999 = Path(__file__).parents[1] / "examples" / "kip-9999"
     served = serve("--profile", "kip-858", "--profile", "kip-1066", "--schemas", str(kip_9999))
     versions = {api.api_key: api.max_version for api in ask(served, ApiVersionsRequest(), 0).api_keys}
@@ -236,7 +234,7 @@ def test_logs_json_lines_with_the_reason_of_a_refusal(serve: Callable[..., Serve
     assert warning["logger"] == "mockraft.serve"
 
 
-def test_runs_simulated_brokers_and_says_where_they_serve_clients(serve: Callable[..., Served]) -> None:
+def test_simulated_brokers_report_their_client_addresses(serve: Callable[..., Served]) -> None:
     served = serve("--brokers", "2", "--log-json")
     assert served.process.stdout is not None
     told = re.search(r"bootstrap_servers=127\.0\.0\.1:(\d+),127\.0\.0\.1:(\d+)$", served.process.stdout.readline())
@@ -275,7 +273,7 @@ def test_help_teaches() -> None:
         assert word in text
 
 
-def test_ten_thousand_idle_connections_harm_nobody(serve: Callable[..., Served]) -> None:
+def test_ten_thousand_idle_connections_disturb_no_client(serve: Callable[..., Served]) -> None:
     count = 10_000
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -65,7 +65,7 @@ def test_a_virtual_clock_stands_still(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_ends_cleanly_on_a_signal_though_somebody_streams(serve: Serve, number: signal.Signals) -> None:
+def test_stops_cleanly_on_a_signal_during_a_stream(serve: Serve, number: signal.Signals) -> None:
     process, url = serve()
     with urllib.request.urlopen(f"{url}/v1/requests/stream", timeout=DEADLINE_S) as stream:
         assert stream.readline() == b": mockraft\n"
@@ -84,7 +84,7 @@ def test_an_admin_port_that_is_taken_ends_it_with_code_3(serve: Serve) -> None:
     assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr
 
 
-def test_without_its_packages_it_says_how_to_get_them() -> None:
+def test_missing_packages_are_reported_with_the_install_command() -> None:
     blocked = (
         "import sys; sys.modules['fastapi'] = None; from mockraft.cli import main; "
         "sys.argv = ['mockraft', 'serve', '--port', '0', '--admin-port', '0']; main()"

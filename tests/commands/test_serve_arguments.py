@@ -46,7 +46,7 @@ def test_other_arguments_are_left_to_typer(arguments: list[str]) -> None:
     assert read(arguments) is None
 
 
-def test_a_controller_starts_without_what_only_stubs_faults_and_typer_need() -> None:
+def test_start_imports_no_module_of_stubs_faults_or_typer() -> None:
     code = """
 import sys
 from mockraft import cli

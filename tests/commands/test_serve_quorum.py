@@ -42,7 +42,7 @@ def process(tmp_path: Path) -> Iterator[Callable[..., MockraftController]]:
         each.kill()
 
 
-def test_three_in_one_process_tell_all_their_addresses_and_have_a_leader(process: Callable[..., Any]) -> None:
+def test_three_controllers_in_one_process_print_addresses_and_elect_a_leader(process: Callable[..., Any]) -> None:
     quorum = process("quorum", controllers=3)
     quorum.start()
     quorum.wait_until_running()

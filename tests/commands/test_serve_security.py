@@ -58,7 +58,7 @@ def test_a_line_without_a_user_is_reported_without_its_text(tmp_path: Path, line
 @pytest.mark.parametrize(
     "line", ["alice=s", "SCRAM-SHA-256=[name=a]", "SCRAM-SHA-256=[password=p]", "SCRAM-SHA-256=[name=a,password=p,x=y]"]
 )
-def test_a_line_that_kafka_storage_would_not_take_is_told(tmp_path: Path, line: str) -> None:
+def test_credential_refused_by_kafka_storage_is_reported(tmp_path: Path, line: str) -> None:
     path = tmp_path / "users"
     path.write_text(line)
     assert f"{path}, line 1: it must be SCRAM-SHA-256=[name=…,password=…]" in refused("--scram-users-file", str(path))
@@ -129,7 +129,7 @@ async def test_a_broker_of_a_process_of_its_own_logs_in_with_kafkas_client_prope
         assert registered.principal == "User:broker"
 
 
-def test_client_properties_that_cannot_be_followed_are_told(tmp_path: Path) -> None:
+def test_unsupported_client_properties_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("security.protocol=SSL\nssl.truststore.location=/trust.jks\n")
     said = refused("--client-config-file", str(path))

@@ -28,7 +28,7 @@ java.lang.RuntimeException: of another kind
         ("", "the job failed"),
     ],
 )
-def test_a_failed_job_is_told_by_what_was_raised_in_the_task(text: str, told: str) -> None:
+def test_failed_job_is_reported_by_the_tasks_exception(text: str, told: str) -> None:
     assert reason_of(text) == told
 
 
@@ -39,7 +39,7 @@ def obey_ctrl_c() -> None:
         raise RuntimeError("Gateway must be connected to send cancel cmd.")  # noqa: B904 - as py4j raises it
 
 
-def test_what_fails_because_of_ctrl_c_is_ctrl_c() -> None:
+def test_failure_caused_by_ctrl_c_is_reported_as_ctrl_c() -> None:
     with pytest.raises(RuntimeError) as raised:
         obey_ctrl_c()
     assert is_interrupt(raised.value)

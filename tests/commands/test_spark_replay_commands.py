@@ -16,7 +16,7 @@ FINDING = {
 FOUND = {"apis": [API], "leftOut": [], "differences": [FINDING], "rules": [], "known": 0, "gone": 0}
 
 
-def test_a_difference_is_told_with_the_names_of_error_codes_and_lines_are_not_cut(
+def test_difference_names_error_codes_and_lines_are_not_cut(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     _show({**FOUND, "same": 0, "sent": 1, "sessions": 1})

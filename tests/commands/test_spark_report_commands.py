@@ -14,7 +14,7 @@ def run(*words: object) -> Result:
     return CliRunner().invoke(application(), ["spark", "report", *map(str, words)])
 
 
-def test_a_capture_is_reported_and_told_in_the_terminal(tmp_path: Path) -> None:
+def test_capture_report_is_written_and_summarized(tmp_path: Path) -> None:
     ports = ("--ports", "19192,19292")
     found = run("--captures", CAPTURE, *ports, "--html", tmp_path / "r.html", "--json", tmp_path / "r.json", "--strict")
     assert found.exit_code == 0, found.output
@@ -34,7 +34,7 @@ def test_a_capture_is_reported_and_told_in_the_terminal(tmp_path: Path) -> None:
         (("--captures", __file__), "test_spark_report_commands.py"),
     ],
 )
-def test_what_cannot_be_reported_is_told(tmp_path: Path, words: tuple[object, ...], told: str) -> None:
+def test_unreportable_input_is_refused(tmp_path: Path, words: tuple[object, ...], told: str) -> None:
     found = run(*words, "--html", tmp_path / "r.html")
     assert found.exit_code == 2
     assert told in found.stderr
@@ -50,7 +50,7 @@ def test_neither_pyspark_nor_the_server_is_needed() -> None:
     assert found.stdout.strip() == "[]"
 
 
-def test_a_damaged_capture_is_told_with_its_place_and_reported_where_asked(tmp_path: Path) -> None:
+def test_damaged_capture_is_reported_with_its_position(tmp_path: Path) -> None:
     damaged = tmp_path / "run.pcap"
     data = bytearray(CAPTURE.read_bytes())
     data[24:40] = b"\xff" * 16

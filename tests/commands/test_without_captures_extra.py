@@ -27,7 +27,7 @@ DEADLINE_S = 60.0
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_a_command_that_reads_a_capture_says_in_one_line_which_extra_to_install(arguments: list[str]) -> None:
+def test_capture_command_without_its_extra_names_it_in_one_line(arguments: list[str]) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", LIGHT, *arguments], capture_output=True, text=True, check=False, timeout=DEADLINE_S
     )
@@ -38,7 +38,7 @@ def test_a_command_that_reads_a_capture_says_in_one_line_which_extra_to_install(
 
 
 @pytest.mark.parametrize("command", ["capture", "record"])
-async def test_what_is_said_through_the_proxy_is_recorded_without_them(tmp_path: Path, command: str) -> None:
+async def test_proxy_records_without_the_extra(tmp_path: Path, command: str) -> None:
     path = tmp_path / "out"
     async with Controller() as controller:
         options = ["--listen", "127.0.0.1:0", "--upstream", controller.bootstrap, "--out", str(path)]

@@ -7,7 +7,7 @@ NO_SESSION_ENDS_MS = 600_000
 SESSION_TIMEOUT_MS = 3_000
 
 
-async def test_all_cases_pass_twice_and_leave_nothing_behind() -> None:
+async def test_all_cases_pass_twice_and_clean_up() -> None:
     cases = [case for case in all_cases() if case.area != "sessions"]
     async with Controller(session_timeout_ms=NO_SESSION_ENDS_MS, delegation_token_secret_key="a key") as controller:
         for _ in range(2):

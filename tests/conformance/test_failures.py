@@ -93,7 +93,7 @@ async def test_other_brokers_leave_placement_out() -> None:
     assert found.failures == []
 
 
-async def test_disruptive_cases_run_only_if_asked_and_stay_answered(controller: Controller) -> None:
+async def test_disruptive_cases_run_only_on_request(controller: Controller) -> None:
     cases = [case for case in all_cases() if case.disruptive]
     assert len(cases) > 4
     assert (await conformance.run(controller.bootstrap, cases=cases)).verdicts == []

@@ -52,7 +52,7 @@ def test_refuses_files_that_are_no_run(tmp_path: Path, text: str) -> None:
         Run.read_json(tmp_path / "x.json")
 
 
-def test_separates_known_failures(found: Run) -> None:
+def test_known_failures_are_separated(found: Run) -> None:
     assert [each.name for each in found.failures] == ["bad", "known"]
     assert [each.name for each in found.unexplained] == ["bad"]
     assert found.areas == ["topics", "log"]
@@ -85,7 +85,7 @@ def test_failure_text_includes_the_request(found: Run) -> None:
     assert list(lines(found.verdicts[2])) == ["r", "Traceback"]
 
 
-def test_the_html_report_holds_every_case_and_nothing_from_elsewhere(found: Run, tmp_path: Path) -> None:
+def test_html_report_is_complete_and_self_contained(found: Run, tmp_path: Path) -> None:
     other = dataclasses.replace(found, target="kafka:1", verdicts=[verdict("good <b>", Outcome.FAILED)])
     write_html(found, tmp_path / "run.html", other)
     text = (tmp_path / "run.html").read_text()

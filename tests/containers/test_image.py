@@ -28,7 +28,7 @@ def container(image: str) -> Iterator[str]:
     run("docker", "rm", "--force", name)
 
 
-def test_it_becomes_healthy_and_says_where_it_listens(container: str) -> None:
+def test_container_becomes_healthy_and_prints_its_address(container: str) -> None:
     def health() -> str:
         return run("docker", "inspect", "--format", "{{.State.Health.Status}}", container).strip()
 
@@ -36,7 +36,7 @@ def test_it_becomes_healthy_and_says_where_it_listens(container: str) -> None:
     assert re.search(r"mockraft ready bootstrap=\w+:9093 ", run("docker", "logs", container))
 
 
-def test_a_container_whose_controller_does_not_answer_is_not_healthy(image: str) -> None:
+def test_container_with_an_unresponsive_controller_is_unhealthy(image: str) -> None:
     done = subprocess.run(
         ["docker", "run", "--rm", image, "health", "--timeout-ms", "500"], capture_output=True, text=True, check=False
     )
@@ -44,7 +44,7 @@ def test_a_container_whose_controller_does_not_answer_is_not_healthy(image: str)
     assert "127.0.0.1:9093 does not answer" in done.stdout
 
 
-def test_nothing_in_it_runs_as_root(container: str) -> None:
+def test_no_process_runs_as_root(container: str) -> None:
     assert run("docker", "exec", container, "id", "--user").strip() == "10001"
 
 

@@ -60,7 +60,7 @@ def test_a_broker_in_another_container_finds_it_by_its_alias(image: str) -> None
             wait_until(lambda: brokers_of(mockraft) == {7: False}, 30, "it to be unfenced")
 
 
-def test_one_that_does_not_start_says_why_and_leaves_nothing_behind(image: str) -> None:
+def test_failed_start_reports_the_cause_and_removes_the_container(image: str) -> None:
     before = run("docker", "ps", "--all", "--quiet")
     with pytest.raises(RuntimeError, match="--no-such-option"):
         MockraftContainer(image, arguments=("--no-such-option",), startup_timeout_s=20).start()

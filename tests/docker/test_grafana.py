@@ -33,7 +33,7 @@ def samples() -> dict[str, set[str]]:
     return found
 
 
-def test_has_what_grafana_asks_of_a_dashboard() -> None:
+def test_dashboard_has_the_fields_required_by_grafana() -> None:
     assert DASHBOARD["schemaVersion"] >= 36
     assert (DASHBOARD["uid"], DASHBOARD["title"]) == ("mockraft", "mockraft")
     assert "id" not in DASHBOARD, "an id is the database's; an imported dashboard has none"
@@ -62,7 +62,7 @@ def test_panels_lie_in_the_grid_and_none_on_another() -> None:
 
 
 @pytest.mark.parametrize(("title", "query"), QUERIES)
-def test_every_query_is_promql_about_what_is_there(title: str, query: str, samples: dict[str, set[str]]) -> None:
+def test_every_query_is_valid_promql_on_existing_metrics(title: str, query: str, samples: dict[str, set[str]]) -> None:
     spoken = query.replace("$__rate_interval", "1m")
     promql_parser.parse(spoken)
     for name, conditions in SELECTOR.findall(spoken):
@@ -72,7 +72,7 @@ def test_every_query_is_promql_about_what_is_there(title: str, query: str, sampl
             assert wanted <= samples[name] | {"job", "instance"}, f"{title}: {name} has no such label"
 
 
-def test_variables_ask_for_what_is_there(samples: dict[str, set[str]]) -> None:
+def test_variables_query_existing_metrics(samples: dict[str, set[str]]) -> None:
     queries = [each["definition"] for each in DASHBOARD["templating"]["list"] if each["type"] == "query"]
     assert queries
     for query in queries:
@@ -81,7 +81,7 @@ def test_variables_ask_for_what_is_there(samples: dict[str, set[str]]) -> None:
         assert found[1] in samples
 
 
-def test_prometheus_and_grafana_are_told_where_things_are() -> None:
+def test_prometheus_and_grafana_are_configured_with_existing_addresses() -> None:
     (job,) = yaml.safe_load((FOLDER / "prometheus.yml").read_text())["scrape_configs"]
     assert job["job_name"] == "mockraft"
     assert job["static_configs"] == [{"targets": ["127.0.0.1:8080"]}]

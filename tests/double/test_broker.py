@@ -53,7 +53,7 @@ def test_a_plain_test_has_them_as_well() -> None:
         assert again.state is BrokerState.RUNNING
 
 
-async def test_nobody_waits_for_the_leave_of_a_broker_that_is_not_registered_any_more() -> None:
+async def test_leaving_does_not_wait_for_an_unregistered_broker() -> None:
     async with Controller(brokers=2, session_timeout_ms=600_000) as controller:
         known, forgotten = controller.brokers.values()
         controller.state.unregister(2)
@@ -116,7 +116,7 @@ def test_a_broker_that_leads_partitions_leaves_when_others_lead_them() -> None:
         assert controller.call(leaders) == {1, 3}
 
 
-async def test_a_directory_that_failed_before_the_start_is_told(tmp_path: Path) -> None:
+async def test_directory_that_failed_before_the_start_is_reported(tmp_path: Path) -> None:
     async with Controller(session_timeout_ms=1_000) as controller:
         broker = await controller.start_broker(1, log_dirs=[tmp_path / "d1", tmp_path / "d2"])
         await broker.shut_down()

@@ -10,14 +10,14 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import DataDirError
 
 
-def test_importing_the_package_costs_nothing() -> None:
+def test_package_import_is_lazy() -> None:
     code = "import sys; before = set(sys.modules); import mockraft; print(*sorted(set(sys.modules) - before))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "mockraft" in loaded
     assert {"asyncio", "typer", "mockraft.server", "mockraft.wire"}.isdisjoint(loaded)
 
 
-def test_names_what_it_has() -> None:
+def test_package_lists_its_names() -> None:
     assert "Controller" in dir(mockraft)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = mockraft.Nothing
@@ -56,7 +56,7 @@ async def test_takes_a_whole_config() -> None:
         assert controller.running.config.session_timeout_ms == 77
 
 
-def test_tells_who_uses_it_outside_its_block() -> None:
+def test_use_outside_its_block_is_refused() -> None:
     with pytest.raises(RuntimeError, match="inside its `with` block"):
         _ = Controller().bootstrap
 

@@ -48,7 +48,7 @@ def test_a_stub_takes_effect_at_once_and_counts_its_calls(mockraft: SyncControll
     assert listed.id == moved.id
 
 
-def test_a_live_stub_can_get_an_id(mockraft: SyncController) -> None:
+def test_live_stub_can_get_an_id(mockraft: SyncController) -> None:
     gone = mockraft.stub("DescribeCluster").named("gone", id="gone").drop()
     assert [each.id for each in mockraft.stubs] == [gone.id] == ["gone"]
     assert mockraft.verify(0, gone) == []
@@ -60,7 +60,7 @@ def test_a_live_stub_can_get_an_id(mockraft: SyncController) -> None:
     assert mockraft.ask(CLUSTER).error_code == 0
 
 
-def test_a_stub_is_a_value_or_json_too_and_goes_by_its_id(mockraft: SyncController) -> None:
+def test_stub_may_be_a_value_or_json_and_is_addressed_by_id(mockraft: SyncController) -> None:
     first = mockraft.add(stub("DescribeCluster").drop().named("gone", id="a"))
     mockraft.add({"id": "b", "match": {"api": "DescribeCluster"}, "actions": ["disconnectOn"]})
     assert {each.id for each in mockraft.stubs} == {"a", "b"}
@@ -198,7 +198,7 @@ async def test_a_controller_of_another_loop_is_waited_for_with_await(mockraft_as
     assert len(await waiting) == 1
 
 
-async def test_a_controller_of_the_same_loop_is_asked_the_same() -> None:
+async def test_controller_of_the_same_loop_is_queried_in_the_same_way() -> None:
     async with Controller() as controller:
         dropped = controller.stub("BrokerHeartbeat").disconnect_on()
         with pytest.raises(DisconnectedError):
@@ -233,7 +233,7 @@ def test_a_fault_lasts_as_long_as_its_block(mockraft: SyncController) -> None:
     mockraft.assert_all_faults_fired()
 
 
-def test_faults_are_added_by_name_or_json_and_those_that_met_nothing_are_named(mockraft: SyncController) -> None:
+def test_faults_are_added_by_name_or_json_and_unused_ones_are_listed(mockraft: SyncController) -> None:
     slow = mockraft.faults.add("latency", latency_ms=1, client_id="nobody")
     mockraft.faults.add({"id": "cut", "kind": "limit_data", "params": {"bytes": 3}, "enabled": False})
     mockraft.ask(CLUSTER, client_id="somebody")
@@ -304,7 +304,7 @@ def test_it_passes_for_another_release(mockraft: SyncController) -> None:
     assert offered[api_keys.DESCRIBE_CLUSTER] > 1
 
 
-def test_a_controller_is_restarted_and_begun_anew_in_place(mockraft: SyncController, tmp_path: Path) -> None:
+def test_controller_is_restarted_and_reset_in_place(mockraft: SyncController, tmp_path: Path) -> None:
     mockraft.start_broker(1).shut_down()
     before = mockraft.bootstrap
     mockraft.state.save(tmp_path / "saved.state")
@@ -317,7 +317,7 @@ def test_a_controller_is_restarted_and_begun_anew_in_place(mockraft: SyncControl
     assert mockraft.bootstrap == before
 
 
-def test_what_answers_a_request_may_ask_and_change_the_double_but_not_wait_for_it(mockraft: SyncController) -> None:
+def test_answer_function_may_use_the_controller_but_not_wait_for_it(mockraft: SyncController) -> None:
     seen: list[Any] = []
 
     def answer(request: Any) -> str:
@@ -344,7 +344,7 @@ async def test_a_wait_that_was_given_up_does_not_disturb_the_request_that_comes_
             await waiting
 
 
-def test_a_live_stub_selects_requests(mockraft: SyncController) -> None:
+def test_live_stub_selects_requests(mockraft: SyncController) -> None:
     moved = mockraft.stub("BrokerHeartbeat", broker_id=1).inject_error("NOT_CONTROLLER")
     mockraft.ask(CLUSTER)
     mockraft.ask(HEARTBEAT)
@@ -360,7 +360,7 @@ def test_ask_refuses_an_object_that_is_no_message(mockraft: SyncController) -> N
         mockraft.ask(3)
 
 
-def test_what_came_nearest_is_of_the_same_api_where_there_is_enough_of_it(mockraft: SyncController) -> None:
+def test_near_misses_are_of_the_same_api_if_there_are_enough(mockraft: SyncController) -> None:
     for _ in range(3):
         mockraft.ask(HEARTBEAT)
         mockraft.ask(CLUSTER)

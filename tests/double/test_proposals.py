@@ -29,7 +29,7 @@ def test_a_message_of_a_folder_is_written_read_and_explained() -> None:
     assert '"moved"' in explained.stdout
 
 
-def test_a_frame_says_itself_that_it_is_of_the_folder() -> None:
+def test_frame_records_its_proposal_folder() -> None:
     asked = run("encode", "--schemas", KIP_9999, "--request", "9000", "--version", "0", "--frame", '{"brokerId": 1}')
     read = json.loads(run("decode", "--schemas", KIP_9999, "--frame", asked.stdout.strip()).stdout)
     assert (read["header"]["requestApiKey"], read["body"]) == (9000, {"brokerId": 1})
@@ -46,14 +46,14 @@ def test_a_record_of_a_folder_is_read_with_its_frame_and_without(key: str) -> No
     assert "DiskHealthRecord v0" in run("explain", "--schemas", KIP_9999, "--framed", framed).stdout
 
 
-def test_a_profile_is_read_as_its_text_words_it() -> None:
+def test_profile_follows_its_wording() -> None:
     bare = "00000001 0000000000000009 0000000000000010 01 00"
     options = ("--request", "BrokerHeartbeat", "--version", "1")
     assert json.loads(run("decode", "--profile", "kip-1066", *options, bare, "01 00").stdout)["cordonedLogDirs"] == []
     assert "cordonedLogDirs" not in run("decode", *options, bare, "00").stdout
 
 
-def test_what_a_command_used_is_not_in_use_after_it() -> None:
+def test_proposal_of_a_command_is_reset_after_it() -> None:
     run("decode", "--schemas", KIP_9999, "--request", "9000", "--version", "0", "00000001 00")
     assert in_use() is SHIPPED
     assert run("decode", "--request", "9000", "--version", "0", "00000001 00").exit_code == 2
@@ -66,7 +66,7 @@ def test_what_a_command_used_is_not_in_use_after_it() -> None:
         (("--schemas", "nowhere"), "nowhere: there is no such folder"),
     ],
 )
-def test_a_bad_option_is_exit_code_2_and_says_what_there_is(options: tuple[str, ...], says: str) -> None:
+def test_invalid_option_has_exit_code_2_and_lists_choices(options: tuple[str, ...], says: str) -> None:
     result = run("decode", *options, "--request", "63", "--version", "0", "00")
     assert result.exit_code == 2
     assert says in result.stderr
@@ -79,7 +79,7 @@ def test_controller_refuses_the_same_proposals_as_the_commands() -> None:
         Controller(schemas="nowhere")
 
 
-def test_a_controller_in_a_thread_speaks_a_proposal_too() -> None:
+def test_threaded_controller_serves_a_proposal() -> None:
     with Controller.sync(profile="kip-858", schemas=[KIP_9999]) as controller:
         assert controller.messages.request(9000).__name__ == "DescribeDiskHealthRequest"
         assert len(controller.call(lambda: controller.running.config.rules)) == 5

@@ -100,7 +100,7 @@ async def test_a_node_that_is_cut_off_from_brokers_too_takes_no_connection() -> 
         await (await client.connect(config.voter_host, config.voter_port)).close()
 
 
-async def test_a_leader_that_is_stopped_in_order_tells_the_others() -> None:
+async def test_leader_resigns_on_orderly_stop() -> None:
     async with Quorum(3) as quorum:
         await quorum.running.nodes.pop(3000).stop()
         assert await quorum.wait_for_leader() != 3000
@@ -146,7 +146,7 @@ async def test_a_data_dir_is_not_used_with_other_ports(tmp_path: Path) -> None:
             pass
 
 
-async def test_what_cannot_be_done_is_refused_with_how_it_stands() -> None:
+async def test_invalid_action_is_refused_with_the_state() -> None:
     async with Quorum(3) as quorum:
         await quorum.kill(3002)
         with pytest.raises(QuorumError, match="node 3002 does not run; 3000 active in epoch 1, log end"):
@@ -160,7 +160,7 @@ async def test_what_cannot_be_done_is_refused_with_how_it_stands() -> None:
             await quorum.elect(3000, 0.2) if quorum.active != 3000 else await quorum.resign(0.2)
 
 
-async def test_what_only_one_controller_can_do_is_refused_with_why() -> None:
+async def test_single_controller_actions_are_refused_with_the_reason() -> None:
     async with Quorum(2) as quorum:
         await quorum.kill(3001)
         with pytest.raises(ValueError, match=r"^this is a quorum \(nodes \[3000, 3001\]\): .* with `Quorum.restart`"):
@@ -192,6 +192,6 @@ async def test_one_controller_is_a_quorum_too() -> None:
         Quorum(0)
 
 
-async def test_a_controller_alone_asks_nobody() -> None:
+async def test_single_controller_opens_no_quorum_connections() -> None:
     async with Controller() as controller:
         assert controller.running.listener._quorum_connections is None

@@ -45,7 +45,7 @@ with Quorum.sync(3, strict=True) as quorum:
 
 
 @pytest.mark.one_python
-def test_mypy_knows_options_faults_and_blocking_methods(tmp_path: Path) -> None:
+def test_mypy_checks_options_faults_and_blocking_methods(tmp_path: Path) -> None:
     (tmp_path / "snippet.py").write_text(SNIPPET)
     command = [sys.executable, "-m", "mypy", "--strict", "snippet.py"]
     checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)

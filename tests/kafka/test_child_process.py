@@ -32,20 +32,20 @@ def test_waits_for_a_line_in_the_log(start: Start) -> None:
     assert child.running
 
 
-def test_says_what_was_printed_when_the_child_ends_too_early(start: Start) -> None:
+def test_early_end_of_a_child_reports_its_output(start: Start) -> None:
     child = start("print('no disk'); raise SystemExit(3)")
     with pytest.raises(KafkaProcessError, match=r"(?s)the child ended with exit code 3 before its ready line.*no disk"):
         child.wait_for_log("ready", what="its ready line")
 
 
-def test_says_what_was_printed_when_the_time_is_over(start: Start) -> None:
+def test_timeout_reports_the_childs_output(start: Start) -> None:
     child = start("import time; print('thinking', flush=True); time.sleep(60)")
     child.wait_for_log("thinking")
     with pytest.raises(KafkaProcessError, match=r"(?s)no 'ready' in 0.1 s.*thinking"):
         child.wait_for_log("ready", timeout_s=0.1)
 
 
-def test_stops_with_sigterm_and_tells_the_exit_code(start: Start) -> None:
+def test_stop_sends_sigterm_and_returns_the_exit_code(start: Start) -> None:
     child = start("import time; print('up', flush=True); time.sleep(60)")
     child.wait_for_log("up")
     assert child.stop() == -15
@@ -70,7 +70,7 @@ def test_a_second_start_has_a_log_of_its_own(start: Start) -> None:
     assert (child.log, child.whole_log) == ("two\n", "one\ntwo\n")
 
 
-def test_nothing_happens_when_a_child_that_never_started_is_killed(tmp_path: Path) -> None:
+def test_killing_a_child_that_never_started_is_ignored(tmp_path: Path) -> None:
     child = ChildProcess("idle", tmp_path / "log")
     child.kill()
     assert (child.running, child.exit_code, child.log) == (False, None, "")
@@ -84,7 +84,7 @@ def test_free_ports_can_be_listened_on_and_differ() -> None:
             listener.bind(("127.0.0.1", port))
 
 
-def test_wait_until_gives_what_the_condition_gave_or_says_what_was_missing() -> None:
+def test_wait_until_returns_the_conditions_value_or_reports_the_timeout() -> None:
     tries = iter([None, None, "here"])
     assert wait_until(lambda: next(tries), 5, "it") == "here"
     with pytest.raises(TimeoutError, match=r"a leader: not within 0\.05 s"):

@@ -45,12 +45,12 @@ def command(tmp_path: Path) -> Command:
     return write
 
 
-def test_says_that_java_is_missing() -> None:
+def test_missing_java_is_reported() -> None:
     with pytest.raises(KafkaUnavailableError, match="java was not found: real Kafka needs Java 17 or newer"):
         java()
 
 
-def test_says_that_java_is_too_old(command: Command) -> None:
+def test_old_java_is_reported(command: Command) -> None:
     command("java", """echo 'openjdk version "11.0.2" 2019-01-15' >&2""")
     with pytest.raises(KafkaUnavailableError, match=r'Java 17 or newer, but: openjdk version "11\.0\.2"'):
         java()
@@ -68,19 +68,19 @@ def test_java_home_comes_before_the_path(command: Command, tmp_path: Path, monke
     assert java() == str(tmp_path / "bin" / "java")
 
 
-def test_says_that_maven_is_missing() -> None:
+def test_missing_maven_is_reported() -> None:
     with pytest.raises(KafkaUnavailableError, match="mvn was not found"):
         jars_directory("4.3.1")
 
 
-def test_says_why_maven_failed_and_leaves_nothing(command: Command, tmp_path: Path) -> None:
+def test_maven_failure_is_reported_and_leaves_no_cache(command: Command, tmp_path: Path) -> None:
     command("mvn", "echo '[INFO] trying'; echo '[ERROR] no such artifact'; exit 1")
     with pytest.raises(KafkaUnavailableError, match=r"could not fetch Kafka 4\.9\.9: \[ERROR\] no such artifact"):
         jars_directory("4.9.9")
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["kafka-4.9.9.lock"]
 
 
-def test_refuses_what_is_not_a_release() -> None:
+def test_malformed_release_is_refused() -> None:
     with pytest.raises(KafkaUnavailableError, match=r"'\.\./x' is not a Kafka release"):
         jars_directory("../x")
 
@@ -101,7 +101,7 @@ def test_the_logger_comes_first_on_the_class_path(command: Command) -> None:
     assert [Path(part).name for part in parts] == ["slf4j-simple-1.7.36.jar", "slf4j-api-1.7.36.jar", "*"]
 
 
-def test_the_cache_is_the_users_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_defaults_to_the_users_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("MOCKRAFT_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert jars.cache_directory() == tmp_path / "mockraft"

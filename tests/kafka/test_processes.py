@@ -19,7 +19,7 @@ def controller_that_logs(directory: Path, *lines: str) -> KafkaController:
 
 
 @pytest.mark.parametrize("lines", [(STARTED, LEADS), (LEADS, STARTED), (STARTED, FOLLOWS)])
-def test_a_controller_that_leads_or_knows_who_does_is_ready(tmp_path: Path, lines: tuple[str, ...]) -> None:
+def test_controller_is_ready_once_it_leads_or_has_a_leader(tmp_path: Path, lines: tuple[str, ...]) -> None:
     controller = controller_that_logs(tmp_path, *lines)
     assert controller.wait_until_running(20) >= 0
     controller.kill()

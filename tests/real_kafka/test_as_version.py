@@ -25,7 +25,7 @@ async def said_at(host: str, port: int) -> Any:
 
 
 @pytest.mark.parametrize("version", ["3.9.1", "4.1.1", "4.3.1"])
-def test_the_table_of_a_release_is_what_its_controller_says(version: str, tmp_path: Path) -> None:
+def test_release_table_equals_its_controllers(version: str, tmp_path: Path) -> None:
     kafka = KafkaController(tmp_path / "controller", random_uuid(), version=version)
     kafka.format()
     kafka.start()
@@ -40,7 +40,7 @@ def test_the_table_of_a_release_is_what_its_controller_says(version: str, tmp_pa
     assert features == feature_ranges(release)
 
 
-def test_a_newer_broker_speaks_to_a_controller_that_passes_for_an_older_one(
+def test_newer_broker_runs_on_a_controller_profiled_as_older(
     start_brokers: Callable[..., dict[int, KafkaBroker]],
     create_topic: Callable[..., None],
     produce: Callable[..., list[str]],

@@ -74,7 +74,7 @@ def test_a_real_broker_that_lost_its_disks_is_itself_again(
             broker.kill()
 
 
-def test_kafka_s_own_controller_tells_who_is_alive(
+def test_kafkas_controller_reports_live_brokers(
     kafka_controller: KafkaController, tmp_path: Path, data_dir: Path
 ) -> None:
     at = (kafka_controller.bootstrap, data_dir)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.real_kafka
 
 
 @pytest.mark.parametrize("leaving", ["shut_down", "kill"])
-def test_what_one_acknowledged_the_other_serves(
+def test_acknowledged_records_are_served_by_the_successor(
     tmp_path: Path,
     create_topic: Callable[..., None],
     produce: Callable[..., list[str]],

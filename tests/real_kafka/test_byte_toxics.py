@@ -61,7 +61,7 @@ def test_a_broker_serves_its_clients_through_latency_and_slices(
     controller.call(lambda: controller.double.script.faults.reset())
 
 
-def test_a_broker_whose_heartbeats_are_swallowed_is_fenced_and_comes_back(
+def test_broker_without_heartbeat_responses_is_fenced_and_returns(
     controller: SyncController, broker: KafkaBroker
 ) -> None:
     silent = add(controller, "half_open", client_id="1")
@@ -72,7 +72,7 @@ def test_a_broker_whose_heartbeats_are_swallowed_is_fenced_and_comes_back(
     assert broker.running
 
 
-def test_a_broker_whose_connections_are_reset_connects_again(controller: SyncController, broker: KafkaBroker) -> None:
+def test_broker_with_reset_connections_reconnects(controller: SyncController, broker: KafkaBroker) -> None:
     add(controller, "reset_peer")
     wait_until(lambda: controller.call(lambda: controller.running.listener.connections() == []), 10, "no connection")
     controller.call(lambda: controller.double.script.faults.reset())
@@ -83,9 +83,7 @@ def test_a_broker_whose_connections_are_reset_connects_again(controller: SyncCon
     assert broker.running
 
 
-def test_a_broker_whose_answers_are_cut_in_the_middle_connects_again(
-    controller: SyncController, broker: KafkaBroker
-) -> None:
+def test_broker_with_truncated_responses_reconnects(controller: SyncController, broker: KafkaBroker) -> None:
     cut = add(controller, "limit_data", bytes=700)
     wait_until(lambda: cut.fired >= 4, 60, "connections that are cut")
     end(controller, cut)

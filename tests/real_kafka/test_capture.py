@@ -80,7 +80,7 @@ def test_all_connections_go_through_the_proxy_also_after_a_restart(captured: Two
         assert captured.controller.port not in ports
 
 
-def test_the_file_has_both_lives_of_the_broker_whole(captured: TwoLives) -> None:
+def test_file_contains_both_broker_sessions(captured: TwoLives) -> None:
     counts = Counter(api_keys.name(each.api_key) for each in captured.exchanges)
     assert counts["BrokerRegistration"] >= 2  # once more while its old session lasts
     assert counts["Envelope"] >= 2
@@ -99,7 +99,7 @@ def first_life(captured: TwoLives) -> list[Captured]:
     return [each for each in captured.exchanges if each.request and each.request_ts_ns < sent_ns[1]]
 
 
-async def test_mockraft_answers_what_the_real_controller_answered(captured: TwoLives) -> None:
+async def test_mockraft_responses_equal_the_real_controllers(captured: TwoLives) -> None:
     exchanges = first_life(captured)
     async with Controller() as controller:
         found = report(await replay(exchanges, controller.host, controller.port))
@@ -121,7 +121,7 @@ async def test_a_controller_that_lies_once_is_found_out(captured: TwoLives) -> N
     assert ("BrokerRegistration", "errorCode", 0, 35) in [each[:4] for each in found.findings]
 
 
-def test_the_file_has_the_controllers_own_address_as_it_said_it(captured: TwoLives) -> None:
+def test_file_contains_the_controllers_advertised_address(captured: TwoLives) -> None:
     fetches = [each for each in captured.exchanges if each.api_key == api_keys.FETCH and each.response]
     said = b"".join(each.response for each in fetches if each.response)
     assert captured.controller.port.to_bytes(2) in said

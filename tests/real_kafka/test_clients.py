@@ -83,7 +83,7 @@ def test_a_transaction_is_seen_when_committed_and_not_when_aborted(
     assert len(everything) == 30
 
 
-def test_offsets_are_committed_in_the_transaction_of_what_was_made_of_them(
+def test_offsets_are_committed_in_the_transaction_of_the_output(
     cluster: KafkaCluster, create_topic: CreateTopic, produce: Produce, consume: Consume
 ) -> None:
     servers = cluster.bootstrap_servers
@@ -180,7 +180,7 @@ def test_kafka_python_produces_and_consumes(cluster: KafkaCluster, create_topic:
     assert sorted(seen) == sorted(values)
 
 
-def test_the_console_consumer_prints_what_the_console_producer_sent(
+def test_console_consumer_prints_the_console_producers_records(
     cluster: KafkaCluster, create_topic: CreateTopic
 ) -> None:
     server = ("--bootstrap-server", cluster.bootstrap_servers)

@@ -59,16 +59,16 @@ def test_kafkas_own_controller_passes_every_case(kafka: dict[int, Run], level: i
 
 
 @pytest.mark.parametrize("level", RUN_LEVELS)
-def test_mockraft_passes_every_case_but_for_known_differences(mockraft: dict[int, Run], level: int) -> None:
+def test_mockraft_passes_every_case_except_known_differences(mockraft: dict[int, Run], level: int) -> None:
     assert [(each.name, each.reason) for each in mockraft[level].unexplained] == []
 
 
-def test_the_baseline_is_what_this_run_says(kafka: dict[int, Run]) -> None:
+def test_baseline_equals_this_run(kafka: dict[int, Run]) -> None:
     """`mockraft conformance baseline conformance/baselines/kafka-4.3.1.json` makes it anew."""
     assert partings(kafka[30], baseline.read("kafka-4.3.1")) == []
 
 
 @soak
-def test_the_table_in_the_document_is_what_these_runs_say(mockraft: dict[int, Run], kafka: dict[int, Run]) -> None:
+def test_table_in_the_document_equals_these_runs(mockraft: dict[int, Run], kafka: dict[int, Run]) -> None:
     """`mockraft conformance table --write-docs docs` writes it anew."""
     assert marked(DOCUMENT.read_text()) == as_markdown(mockraft, kafka)

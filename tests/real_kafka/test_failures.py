@@ -159,7 +159,7 @@ def test_a_killed_broker_is_fenced_after_the_session_timeout_and_returns_to_the_
     assert _nothing_lost(acknowledged, consume(servers, topic))
 
 
-def test_a_controlled_shutdown_moves_leaders_before_the_broker_goes(
+def test_controlled_shutdown_moves_leaders_before_the_broker_stops(
     cluster: KafkaCluster, topic: str, keep_producing: KeepProducing, consume: Consume, partitions_of: PartitionsOf
 ) -> None:
     broker, servers = cluster.brokers[2], cluster.bootstrap_servers

@@ -46,11 +46,11 @@ SUPER_USER = "User:ANONYMOUS"
         ("3.3-IV3", 501, budget(300, 1_000)),
     ],
 )
-def test_nothing_differs(tmp_path: Path, level: str, seed: int, steps: int) -> None:
+def test_no_difference_is_found(tmp_path: Path, level: str, seed: int, steps: int) -> None:
     expect_no_difference(tmp_path, level, seed, steps, {}, {})
 
 
-def test_nothing_differs_where_an_authorizer_decides(tmp_path: Path) -> None:
+def test_no_difference_is_found_with_an_authorizer(tmp_path: Path) -> None:
     kafkas = {"authorizer.class.name": AUTHORIZER, "super.users": SUPER_USER}
     expect_no_difference(tmp_path, "4.3-IV0", 601, budget(300, 1_000), {"super_users": SUPER_USER}, kafkas)
 

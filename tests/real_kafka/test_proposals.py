@@ -11,7 +11,7 @@ pytestmark = pytest.mark.real_kafka
 KIP_9999 = Path(__file__).parents[1] / "examples" / "kip-9999"
 
 
-def test_a_real_broker_runs_on_a_controller_that_speaks_a_proposal_too(tmp_path: Path) -> None:
+def test_real_broker_runs_on_a_controller_that_serves_a_proposal(tmp_path: Path) -> None:
     with Controller.sync(schemas=KIP_9999) as controller:
         broker = KafkaBroker(1, tmp_path / "broker-1", controller.cluster_id, controller.bootstrap)
         try:

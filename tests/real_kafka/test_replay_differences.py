@@ -59,7 +59,7 @@ async def test_a_real_controllers_capture_has_the_listed_differences_on_any_cont
     assert sorted(found) == sorted(listed)
 
 
-async def test_what_was_said_to_brokers_is_answered_as_listed_by_any_controller(controller: AnyController) -> None:
+async def test_recorded_broker_requests_are_answered_as_listed_by_any_controller(controller: AnyController) -> None:
     exchanges = read_exchanges(CAPTURES / "brokers-4.3.1.pcap", {19192, 19292})
     replayed = await replay(exchanges, controller.host, controller.port)
     found = Counter((outcome.api, answered(outcome)) for outcome in replayed.outcomes)

@@ -31,7 +31,7 @@ def _brokers(output: str) -> list[int]:
     return [int(pid) for pid in re.findall(r"Kafka \S+, process (\d+)", output)]
 
 
-def test_tells_the_way_to_running_and_leaves_a_usable_cluster_until_ctrl_c(
+def test_reports_start_up_and_keeps_a_usable_cluster_until_ctrl_c(
     command: ChildProcess, produce: Callable[..., list[str]], create_topic: Callable[..., None], tmp_path: Path
 ) -> None:
     command.launch(_COMMAND)
@@ -49,7 +49,7 @@ def test_tells_the_way_to_running_and_leaves_a_usable_cluster_until_ctrl_c(
     assert "\x1b[" not in command.log
 
 
-def test_ends_when_a_broker_dies_and_says_so(command: ChildProcess) -> None:
+def test_ends_with_a_message_when_a_broker_dies(command: ChildProcess) -> None:
     command.launch(_COMMAND)
     command.wait_for_log("Ctrl-C stops everything", 60)
     (broker,) = _brokers(command.log)

@@ -37,7 +37,7 @@ def broker_on(directory: Path, controller: SyncController, security: ListenerSec
         broker.kill()
 
 
-def test_a_broker_with_a_certificate_is_known_by_it(tmp_path: Path) -> None:
+def test_broker_is_identified_by_its_certificate(tmp_path: Path) -> None:
     security = ListenerSecurity(tmp_path / "security", "SSL", client_auth="required")
     # Nobody else is in charge of anything: the broker runs because the authorizer knows it by this name.
     with Controller.sync(**security.controller_options, super_users="User:CN=broker,O=mockraft") as controller:

@@ -64,7 +64,7 @@ async def test_a_connection_outlives_its_sessions(secured: Secured, monkeypatch:
     await connection.close()
 
 
-async def test_a_wrong_password_is_told(secured: Secured) -> None:
+async def test_wrong_password_is_reported(secured: Secured) -> None:
     controller, security = secured
     good = security.client
     login = SaslLogin("SCRAM-SHA-512", "broker", "wrong")
@@ -73,7 +73,7 @@ async def test_a_wrong_password_is_told(secured: Secured) -> None:
         await client.connect(controller.host, controller.port, security=wrong)
 
 
-async def test_without_the_certificate_it_asks_for_nobody_comes_in(secured: Secured) -> None:
+async def test_required_client_certificate_is_enforced(secured: Secured) -> None:
     controller, security = secured
     bare = ClientSecurity("SASL_SSL", security.client.truststore_file, login=security.client.login)
     with pytest.raises(client.DisconnectedError):

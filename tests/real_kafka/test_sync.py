@@ -17,7 +17,7 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_release_in_the_tree_is_what_kafkas_jars_hold(tmp_path: Path) -> None:
+def test_release_in_the_tree_equals_kafkas_jars(tmp_path: Path) -> None:
     assert files(sync("4.3.1", tmp_path)) == files(RELEASE)
 
 

@@ -61,7 +61,7 @@ def test_offers_exactly_the_handled_apis(rig: Any, version: int) -> None:
     ]
 
 
-def test_tells_features_as_a_real_controller_does(rig: Any) -> None:
+def test_features_equal_those_of_a_real_controller(rig: Any) -> None:
     response = rig.ask(rig.connect(), java_client(), 4)
     assert {f.name: (f.min_version, f.max_version) for f in response.supported_features} == SUPPORTED
     finalized = response.finalized_features
@@ -77,7 +77,7 @@ def test_leaves_features_that_may_be_0_out_below_version_4(rig: Any) -> None:
     assert len(response.finalized_features) == len(FINALIZED)
 
 
-async def test_an_older_metadata_version_is_told() -> None:
+async def test_older_metadata_version_is_reported() -> None:
     async with Controller(metadata_version=7, kraft_version=0) as controller:
         levels = controller.running.controller.image.features
         assert levels["metadata.version"] == 7

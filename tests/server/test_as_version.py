@@ -28,7 +28,7 @@ def ranges(answer: Any) -> dict[int, tuple[int, int]]:
     return {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
 
 
-def test_as_the_newest_release_nothing_changes() -> None:
+def test_newest_release_profile_equals_the_default() -> None:
     assert offered(APIS, Offer("4.3")) == APIS
 
 
@@ -63,7 +63,7 @@ async def test_a_request_that_the_release_has_not_closes_its_connection_as_kafka
         assert reasons == ["refused: BrokerHeartbeat (63) has no version 2 here"]
 
 
-async def test_a_version_of_api_versions_that_the_release_has_not_is_answered_with_what_it_has() -> None:
+async def test_unsupported_version_of_api_versions_is_answered_with_the_releases_ranges() -> None:
     async with Controller(as_version="3.8") as controller:
         answer = await said_by(controller, version=3)
         assert ranges(answer)[18] == (0, 3)
@@ -114,6 +114,6 @@ async def test_simulated_brokers_run_on_each_release() -> None:
         (lambda: read_ranges({"Fetch": "one"}), "Fetch=one: must be MIN-MAX"),
     ],
 )
-def test_what_is_not_there_is_refused(make: Callable[[], Any], complaint: str) -> None:
+def test_invalid_release_is_refused(make: Callable[[], Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         make()

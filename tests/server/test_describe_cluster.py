@@ -43,7 +43,7 @@ def test_lists_another_controllers_endpoint_on_this_listener_only(rig: Any) -> N
     ]
 
 
-def test_tells_authorized_operations_when_asked(rig: Any) -> None:
+def test_authorized_operations_are_included_on_request(rig: Any) -> None:
     request = DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=True)
     assert rig.ask(rig.connect(), request, 2).cluster_authorized_operations == 0b1_1111_1010_0000
 

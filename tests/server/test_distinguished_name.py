@@ -33,7 +33,7 @@ def test_a_subject_is_written_as_java_writes_it(authority: CertificateAuthority,
 
 
 @given(st.binary(max_size=80))
-def test_what_is_no_certificate_is_refused(data: bytes) -> None:
+def test_invalid_certificate_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"not an X\.509 certificate"):
         subject_of(data)
 
@@ -66,6 +66,6 @@ def test_rules_name_the_user_as_in_kafka(rules: str, name: str, expected: Any) -
 
 
 @pytest.mark.parametrize("rules", ["default", "RULE:a/b", "RULE:a/b/X", "RULE:(/b/", "DEFAULT, what"])
-def test_what_is_no_rule_is_refused_at_the_start(rules: str) -> None:
+def test_invalid_rule_is_refused_at_start(rules: str) -> None:
     with pytest.raises(ValueError, match="ssl_principal_mapping_rules"):
         PrincipalMapper(rules)

@@ -22,13 +22,13 @@ async def test_advancing_the_clock_ends_sessions_and_runs_periodic_work_without_
         assert [line.type for line in double.state.metadata_log(records)] == ["NoOpRecord"] * 4
 
 
-async def test_the_machines_clock_cannot_be_moved_and_the_refusal_says_what_to_do() -> None:
+async def test_system_clock_cannot_be_moved_and_the_error_names_the_alternative() -> None:
     async with Controller() as controller:
         with pytest.raises(ValueError, match="clock=VirtualClock"):
             controller.double.advance(1)
 
 
-async def test_time_goes_forward_only() -> None:
+async def test_clock_moves_forward_only() -> None:
     async with Controller(clock=VirtualClock()) as controller:
         with pytest.raises(ValueError, match="ms=-1: the clock cannot go back"):
             controller.double.advance(-1)

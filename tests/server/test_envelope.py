@@ -69,7 +69,7 @@ def test_carries_each_forwardable_api(rig: Any, api_key: int, version: int) -> N
     assert unwrapped(response, api_key, version) is not None
 
 
-def test_tells_the_handler_for_whom_the_broker_asks(make_rig: Any) -> None:
+def test_handler_receives_the_forwarded_principal(make_rig: Any) -> None:
     seen = []
 
     def handle(request: Any, ctx: Any, controller: Any) -> Any:
@@ -118,7 +118,7 @@ def test_refuses_in_kafkas_order(rig: Any, request_data: bytes, principal: Any, 
     assert rig.node.journal.exchanges()[-1].failure is None
 
 
-def test_says_a_carried_refusal_inside(make_rig: Any) -> None:
+def test_refusal_is_inside_the_envelope(make_rig: Any) -> None:
     def refuse(request: Any, ctx: Any, controller: Any) -> Any:
         raise ApiError(error_codes.STALE_BROKER_EPOCH)
 

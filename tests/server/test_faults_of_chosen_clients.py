@@ -65,7 +65,7 @@ async def test_a_controller_that_was_down_answers_again_on_its_port() -> None:
         assert await is_answered(controller)
 
 
-async def test_what_was_planned_before_the_controller_ran_begins_with_it() -> None:
+async def test_fault_planned_before_the_start_begins_with_it() -> None:
     clock = VirtualClock()
     controller = Controller(clock=clock)
     faults = controller.double.script.faults

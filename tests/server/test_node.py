@@ -70,7 +70,7 @@ def test_answers_with_the_requests_correlation_id(rig: Any) -> None:
     assert rig.ask(connection, BrokerHeartbeatRequest(want_fence=False), 0).is_fenced is False
 
 
-def test_tells_the_handler_who_asks(make_rig: Any) -> None:
+def test_handler_receives_client_and_connection(make_rig: Any) -> None:
     seen = []
     rig = make_rig(heartbeat_api(lambda request, ctx, controller: seen.append(ctx) or BrokerHeartbeatResponse()))
     connection = rig.connect()
@@ -143,7 +143,7 @@ def test_two_parked_requests_of_one_connection_wait_in_turn(rig: Any) -> None:
     assert len(rig.sends()) == 1
 
 
-def test_forgets_a_parked_request_whose_connection_ended(rig: Any) -> None:
+def test_parked_request_of_a_closed_connection_is_removed(rig: Any) -> None:
     connection = rig.connect()
     rig.send(connection, rig.frame(AllocateProducerIdsRequest(), 0))
     rig.node.disconnected(connection, "the peer closed", rig.now_ms)
@@ -151,7 +151,7 @@ def test_forgets_a_parked_request_whose_connection_ended(rig: Any) -> None:
     assert rig.node.connections == 0
 
 
-def test_parked_requests_whose_connections_ended_do_not_pile_up(make_rig: Any) -> None:
+def test_parked_requests_of_closed_connections_do_not_accumulate(make_rig: Any) -> None:
     waiting: weakref.WeakSet[Callable[[int, bool], Any]] = weakref.WeakSet()
 
     def for_weeks(request: Any, ctx: Any, controller: Any) -> Parked:
@@ -172,7 +172,7 @@ def test_parked_requests_whose_connections_ended_do_not_pile_up(make_rig: Any) -
     assert len(waiting) <= DEADLINES_KEPT + 4
 
 
-def test_says_a_refusal_in_the_apis_error_form(make_rig: Any) -> None:
+def test_refusal_has_the_apis_error_form(make_rig: Any) -> None:
     def refuse(request: Any, ctx: Any, controller: Any) -> Any:
         raise ApiError(error_codes.STALE_BROKER_EPOCH, "no")
 
@@ -232,7 +232,7 @@ def test_periodic_work_that_breaks_is_journalled_and_not_repeated_at_once(rig: A
     assert len(rig.controller.ticks) == 1
 
 
-def test_the_next_tick_is_the_controllers_when_nothing_is_parked(rig: Any) -> None:
+def test_next_tick_is_the_controllers_without_parked_requests(rig: Any) -> None:
     rig.controller.next_ms = rig.now_ms + 77
     assert rig.node.next_tick_ms(rig.now_ms) == rig.now_ms + 77
 
@@ -274,7 +274,7 @@ def test_two_reasons_to_close_give_one_line(rig: Any) -> None:
 
 
 @pytest.mark.parametrize("length", [-1, 1 << 30])
-def test_closes_on_a_bad_length_after_answering_what_came_before(rig: Any, length: int) -> None:
+def test_bad_length_closes_after_earlier_requests_are_answered(rig: Any, length: int) -> None:
     connection = rig.connect()
     rig.send(connection, rig.frame(BrokerHeartbeatRequest(), 1) + struct.pack(">i", length))
     assert rig.correlation_ids() == [101]
@@ -344,7 +344,7 @@ def test_large_answers_are_held_back_sooner(make_rig: Any) -> None:
     assert len(rig.sends()) == 2
 
 
-def test_a_connection_that_ends_in_a_frame_says_so(rig: Any) -> None:
+def test_connection_closed_inside_a_frame_is_reported(rig: Any) -> None:
     connection = rig.connect()
     rig.send(connection, b"\0\0\0\x10abc")
     rig.node.disconnected(connection, "the peer closed", rig.now_ms + 5)

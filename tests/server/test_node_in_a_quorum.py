@@ -54,14 +54,14 @@ def forwarded(message: Any, version: int) -> EnvelopeRequest:
     return EnvelopeRequest(request_data=data, request_principal=ANONYMOUS, client_host_address=b"\x7f\0\0\1")
 
 
-def test_a_standby_answers_not_controller_to_what_only_the_active_one_may_do(make_rig: Any) -> None:
+def test_standby_refuses_active_only_requests_with_not_controller(make_rig: Any) -> None:
     rig = make_rig(allocation_api())
     rig.controller.epoch = -1
     response = rig.ask(rig.connect(), AllocateProducerIdsRequest(), 0)
     assert response.error_code == error_codes.NOT_CONTROLLER
 
 
-def test_a_standby_answers_what_every_node_does(make_rig: Any) -> None:
+def test_standby_answers_requests_of_every_node(make_rig: Any) -> None:
     rig = make_rig(replace(allocation_api(), active_only=False))
     rig.controller.epoch = -1
     assert rig.ask(rig.connect(), AllocateProducerIdsRequest(), 0).producer_id_start == 1000
@@ -78,7 +78,7 @@ def test_a_response_waits_until_its_records_are_committed(make_rig: Any) -> None
     assert rig.node.parked == 1, "the other one wrote too, and waits"
 
 
-def test_a_response_without_records_waits_for_what_it_may_have_seen(make_rig: Any) -> None:
+def test_response_without_records_waits_for_the_records_it_read(make_rig: Any) -> None:
     rig = make_rig(allocation_api())
     rig.controller.log.end_offset = rig.controller.pending_offset = 12
     connection = rig.connect()
@@ -91,7 +91,7 @@ def test_a_response_without_records_waits_for_what_it_may_have_seen(make_rig: An
     assert len(rig.sends(connection)) == 1
 
 
-def test_a_response_that_waits_says_not_controller_when_the_leadership_is_lost(make_rig: Any) -> None:
+def test_waiting_response_becomes_not_controller_on_lost_leadership(make_rig: Any) -> None:
     rig = make_rig(allocation_api(write_a_record))
     connection = rig.connect()
     rig.send(connection, rig.frame(AllocateProducerIdsRequest(), 0))
@@ -160,7 +160,7 @@ class AskingRaft:
         return self.due_ms
 
 
-def test_a_tick_gives_what_the_raft_node_asks_and_the_answer_goes_back(make_rig: Any, still_controller: Any) -> None:
+def test_tick_returns_raft_requests_and_accepts_their_responses(make_rig: Any, still_controller: Any) -> None:
     raft = still_controller.raft = AskingRaft()
     rig = make_rig(controller=still_controller)
     assert rig.node.next_tick_ms(rig.now_ms) == 0

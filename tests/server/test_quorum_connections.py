@@ -52,7 +52,7 @@ async def silent_port(unused_tcp_port: int) -> AsyncIterator[int]:
         writer.close()
 
 
-async def test_tells_the_response_and_keeps_the_connection(asker: Asker) -> None:
+async def test_response_is_returned_and_the_connection_kept(asker: Asker) -> None:
     async with Controller() as controller:
         for number in (1, 2):
             asker.send((controller.host, controller.port), number=number)
@@ -62,7 +62,7 @@ async def test_tells_the_response_and_keeps_the_connection(asker: Asker) -> None
         assert controller.journal.exchanges()[0].client_id == "raft-client-1"
 
 
-async def test_a_request_to_nobody_has_no_answer(asker: Asker, unused_tcp_port: int) -> None:
+async def test_request_to_an_unknown_node_has_no_response(asker: Asker, unused_tcp_port: int) -> None:
     asker.send(("127.0.0.1", unused_tcp_port))
     assert await asker.answer() == (7, None)
 
@@ -86,7 +86,7 @@ async def test_a_new_request_takes_the_place_of_one_that_waits(asker: Asker, sil
     assert asker.answers.empty()
 
 
-async def test_what_is_cut_gets_no_answer_until_it_is_healed(asker: Asker) -> None:
+async def test_partition_suppresses_responses_until_healed(asker: Asker) -> None:
     async with Controller() as controller:
         address = (controller.host, controller.port)
         asker.connections.cut(frozenset({address}))
@@ -98,7 +98,7 @@ async def test_what_is_cut_gets_no_answer_until_it_is_healed(asker: Asker) -> No
         assert response.cluster_id == controller.cluster_id
 
 
-async def test_a_cut_breaks_off_what_is_under_way(asker: Asker, silent_port: int) -> None:
+async def test_partition_aborts_in_flight_requests(asker: Asker, silent_port: int) -> None:
     asker.send(("127.0.0.1", silent_port))
     asker.connections.cut(frozenset({("127.0.0.1", silent_port)}))
     assert await asker.answer() == (7, None)
@@ -114,7 +114,7 @@ async def test_logs_an_unreachable_node_once(
     assert said.startswith(f"127.0.0.1:{unused_tcp_port} does not answer: cannot connect")
 
 
-async def test_who_asks_once_they_are_closed_leaves_nothing_behind(asker: Asker, silent_port: int) -> None:
+async def test_request_after_close_leaves_no_task(asker: Asker, silent_port: int) -> None:
     asker.send(("127.0.0.1", silent_port))
     await asker.connections.close()
     before = asyncio.all_tasks()

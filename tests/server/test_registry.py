@@ -18,7 +18,7 @@ def test_every_api_of_this_listener_is_in_order_and_under_its_own_key() -> None:
         assert api.request.min_version <= api.min_version <= api.max_version <= api.request.max_version
 
 
-def test_forwards_what_kafka_forwards() -> None:
+def test_forwarded_apis_equal_kafkas() -> None:
     assert {key for key, api in APIS.items() if api.forwardable} == FORWARDABLE & set(APIS)
 
 

@@ -77,7 +77,7 @@ def connected(context: ssl.SSLContext, client: Client, chunk: int = 1 << 20) -> 
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
-def test_what_was_encrypted_comes_out_however_it_was_cut(party: Party, chunk: int) -> None:
+def test_encrypted_bytes_are_decrypted_for_any_segmentation(party: Party, chunk: int) -> None:
     client = Client(party.client_context())
     session = connected(server_context(ControllerConfig(**party.options())), client, chunk)
     assert session.established
@@ -91,14 +91,14 @@ def test_what_was_encrypted_comes_out_however_it_was_cut(party: Party, chunk: in
     assert client.tls.read(100) == b"answer"
 
 
-def test_the_peers_certificate_is_told_where_one_was_asked_for(party: Party) -> None:
+def test_peer_certificate_is_available_on_request(party: Party) -> None:
     client = Client(party.client_context(party.client))
     session = connected(server_context(ControllerConfig(**party.options("required"))), client)
     # The certificate comes with the client's last flight, after the client thinks that it is done.
     assert session.peer_certificate == ssl.PEM_cert_to_DER_cert(party.client.certificate.read_text())
 
 
-def test_an_end_is_told(party: Party) -> None:
+def test_end_of_stream_is_reported(party: Party) -> None:
     client = Client(party.client_context())
     session = connected(server_context(ControllerConfig(**party.options())), client)
     client.tls.write(b"last")
@@ -111,7 +111,7 @@ def test_an_end_is_told(party: Party) -> None:
 @pytest.mark.parametrize(
     "garbage", [VERSIONS, b"GET / HTTP/1.1\r\n\r\n", bytes(600), b"\x16\x03\x01\xff\xff" + bytes(70_000)]
 )
-def test_what_is_no_tls_is_refused(party: Party, garbage: bytes) -> None:
+def test_bytes_other_than_tls_are_refused(party: Party, garbage: bytes) -> None:
     session = TlsSession(server_context(ControllerConfig(**party.options())))
     with pytest.raises(TlsError):
         session.receive(garbage)
@@ -189,7 +189,7 @@ async def test_a_certificate_that_no_rule_names_is_turned_away(party: Party) -> 
         assert "no rule" in controller.journal.closed()[0].reason
 
 
-async def test_without_a_required_certificate_nobody_comes_in(party: Party, tmp_path: Path) -> None:
+async def test_required_client_certificate_is_enforced(party: Party, tmp_path: Path) -> None:
     stranger = CertificateAuthority(tmp_path).issue("/CN=broker")
     async with Controller(**party.options("required")) as controller:
         for certificate in (None, stranger):
@@ -233,7 +233,7 @@ async def test_slow_handshakes_end_and_so_many_at_most_are_under_way(party: Part
         await ask(controller.host, controller.port, party.client_context())
 
 
-async def test_an_answer_that_is_due_after_the_peers_end_disturbs_nobody(party: Party) -> None:
+async def test_response_due_after_the_peers_end_is_dropped(party: Party) -> None:
     async with Controller(**party.options(), metadata_max_idle_interval_ms=3_600_000) as controller:
         async with asyncio.timeout(DEADLINE_S):
             context = party.client_context()

@@ -112,7 +112,7 @@ async def settle() -> None:
     await asyncio.sleep(0.01)
 
 
-async def test_without_faults_nothing_stands_between_socket_and_peer(world: World, plain: bytes) -> None:
+async def test_links_without_faults_use_the_socket_directly(world: World, plain: bytes) -> None:
     assert len(plain) > 100
     assert [isinstance(peer.transport, ToxicLink) for peer in world.peers] == [False]
 
@@ -140,7 +140,7 @@ async def test_upstream_latency_holds_the_question(world: World, plain: bytes) -
     assert await world.read(client, len(plain)) == plain
 
 
-async def test_a_fault_that_is_switched_off_lets_go_what_it_held_and_leaves(world: World, plain: bytes) -> None:
+async def test_disabled_fault_releases_its_bytes_and_is_removed(world: World, plain: bytes) -> None:
     client = await world.connect()
     fault = world.faults.add("latency", latency_ms=3_600_000)
     await world.ask(client)
@@ -192,7 +192,7 @@ async def test_half_open_connections_are_taken_and_never_answered(world: World, 
     assert await world.answer(await world.connect()) == plain
 
 
-async def test_half_open_downstream_hears_everything_and_says_nothing(world: World, plain: bytes) -> None:
+async def test_half_open_downstream_receives_without_responding(world: World, plain: bytes) -> None:
     world.faults.add("half_open", direction="downstream")
     client = await world.connect()
     await world.ask(client)
@@ -327,7 +327,7 @@ async def test_a_fault_meets_only_the_connections_it_is_about(world: World, scop
     assert links == [False, True]
 
 
-async def test_the_answer_to_the_first_request_that_says_who_asks_is_met(world: World, plain: bytes) -> None:
+async def test_response_to_the_first_identifying_request_is_affected(world: World, plain: bytes) -> None:
     fault = world.faults.add("limit_data", bytes=10, client_id="test")
     client = await world.connect()
     await world.ask(client)
@@ -336,7 +336,7 @@ async def test_the_answer_to_the_first_request_that_says_who_asks_is_met(world: 
 
 
 @pytest.mark.parametrize("scope", [{"node": 1}, {"listener": "OTHER"}, {"address": "10.0.0.1"}])
-async def test_a_fault_of_another_node_listener_or_address_meets_nobody(
+async def test_fault_of_another_node_listener_or_address_affects_no_connection(
     world: World, plain: bytes, scope: dict[str, Any]
 ) -> None:
     fault = world.faults.add("down", **scope)

@@ -45,7 +45,7 @@ def all_held(cluster: StandaloneCluster, gate: Path) -> bool:
     return all(waiting & {each.pid for each in cluster.processes_of(worker)} for worker in cluster.workers)
 
 
-def test_a_worker_that_is_killed_midway_changes_nothing(tmp_path: Path, controller_capture: str) -> None:
+def test_killed_worker_changes_no_result(tmp_path: Path, controller_capture: str) -> None:
     gate, origins = tmp_path / "gate", tmp_path / "origins"
     gate.mkdir()
     origins.mkdir()

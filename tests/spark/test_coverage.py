@@ -26,7 +26,7 @@ def counted(*batches: list[dict[str, object]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["is_response"], row["decode_status"]))
 
 
-def test_kinds_are_counted_over_batches_with_the_first_example_of_what_failed() -> None:
+def test_kinds_are_counted_over_batches_with_the_first_failing_example() -> None:
     rows = counted(
         [message(1), message(9, roundtrip=False, first_diff_offset=12), message(2, is_response=True)],
         [message(3), message(4, roundtrip=False, first_diff_offset=40)],
@@ -41,7 +41,7 @@ def test_kinds_are_counted_over_batches_with_the_first_example_of_what_failed() 
     ]
 
 
-def test_nothing_is_no_kind() -> None:
+def test_empty_input_has_no_kinds() -> None:
     assert counted() == counted([]) == []
 
 

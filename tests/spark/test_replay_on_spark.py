@@ -44,7 +44,7 @@ def moved(captured: list[Captured], port: int) -> list[Captured]:
     ]
 
 
-def test_sessions_are_told_apart_and_replayed_each_and_one_lie_is_one_difference(
+def test_sessions_are_replayed_separately_and_one_false_byte_is_one_difference(
     spark: Any, captured: list[Captured], tmp_path: Path
 ) -> None:
     from mockraft.spark_replay.spark.replay_summary import summarise

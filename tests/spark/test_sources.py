@@ -62,9 +62,7 @@ def test_connections_go_on_over_the_files_of_a_folder(
     assert in_order(found.drop_columns(_PLACES)) == in_order(alone[0].drop_columns(_PLACES))
 
 
-def test_runs_are_what_is_loaded_and_batches_of_them_are_limited_by_their_bytes(
-    spark: Any, controller_capture: str, alone: Any
-) -> None:
+def test_loaded_table_has_runs_in_batches_limited_by_bytes(spark: Any, controller_capture: str, alone: Any) -> None:
     from mockraft.spark_replay.spark import tables
 
     runs = spark.read.format("kafka_pcap").option("ports", PORT).option("chunkBytes", "50k").load(controller_capture)

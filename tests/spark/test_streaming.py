@@ -62,7 +62,7 @@ def run(spark: Any, ring: Ring, tmp_path: Path) -> Callable[..., Any]:
     return once
 
 
-def test_files_are_read_once_each_over_restarts_and_one_that_is_gone_is_named(
+def test_each_file_is_read_once_over_restarts_and_a_missing_one_is_named(
     spark: Any, run: Callable[..., Any], ring: Ring, controller_capture: str, brokers_capture: str, tmp_path: Path
 ) -> None:
     from pyspark.errors import StreamingQueryException
@@ -105,7 +105,7 @@ def names(offset: dict[str, int]) -> list[str]:
     return [Path(path).name for path in offset]
 
 
-def test_a_file_is_read_when_nothing_was_written_to_it_for_a_while(ring: Ring) -> None:
+def test_file_is_read_after_a_quiet_period(ring: Ring) -> None:
     stream = reader(ring, quietSeconds="60")
     ring.add("old.pcap")
     young = ring.add("young.pcap")
@@ -117,7 +117,7 @@ def test_a_file_is_read_when_nothing_was_written_to_it_for_a_while(ring: Ring) -
     assert names(latest(stream, first)) == ["old.pcap", "young.pcap"]
 
 
-def test_the_oldest_files_come_first_and_no_more_than_asked_for(ring: Ring) -> None:
+def test_oldest_files_come_first_up_to_the_limit(ring: Ring) -> None:
     stream = reader(ring, maxFilesPerTrigger="2")
     for name in ("z.pcap", "y.pcapng", "x.pcap.gz"):
         ring.add(name)
@@ -139,7 +139,7 @@ def test_available_now_ignores_files_added_after_start(ring: Ring) -> None:
     assert names(latest(reader(ring), {})) == ["a.pcap", "b.pcap"]
 
 
-def test_an_offset_forgets_files_that_are_gone_when_others_come(ring: Ring) -> None:
+def test_offset_drops_removed_files_when_others_arrive(ring: Ring) -> None:
     stream = reader(ring)
     path = Path(ring.add("a.pcap"))
     first = latest(stream, {})

@@ -95,7 +95,7 @@ async def test_opens_listener_for_controller_named_in_response(tmp_path: Path) -
                 assert {Endpoint(node.host, node.port) for node in answer.brokers} == told
 
 
-async def test_a_filter_keeps_some_apis_and_all_traffic_goes_on(tmp_path: Path) -> None:
+async def test_filter_records_some_apis_and_forwards_all(tmp_path: Path) -> None:
     path = tmp_path / "run.pcapng"
     kept = Filter.parse(["BrokerRegistration,brokerheartbeat"])
     async with Controller() as controller, proxied(path, upstream_of(controller), kept=kept) as proxy:

@@ -46,7 +46,7 @@ def test_gates_are_medians_of_ratios_and_cost_is_compared_between_the_two_larges
     }
 
 
-def test_a_terabyte_is_counted_from_what_was_measured(spark_results: Any) -> None:
+def test_terabyte_estimate_follows_the_measurement(spark_results: Any) -> None:
     (terabyte, shuffle) = spark_results.result(measured(spark_results))["summary"]
     assert "125 MB/s on two cores, 62 MB/s a core" in terabyte
     assert "= 4.4 hours of a core: 5 cores for one hour, 27 for ten minutes" in terabyte

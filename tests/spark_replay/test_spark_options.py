@@ -52,7 +52,7 @@ def test_options_are_read_in_any_case_with_units() -> None:
         ({"quietSeconds": "-1"}, r"option quietSeconds: '-1' is not"),
     ],
 )
-def test_a_bad_option_is_named_with_its_value_and_what_is_allowed(given: dict[str, str], said: str) -> None:
+def test_invalid_option_is_refused_with_its_value_and_choices(given: dict[str, str], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         SourceOptions.read(given)
 

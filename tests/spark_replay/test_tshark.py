@@ -267,7 +267,7 @@ def test_file_variants_give_tshark_and_mockraft_the_same_frames(tmp_path: Path, 
     assert ours == by_tshark(path, {FLOW.server_port})
 
 
-def test_tshark_reads_what_we_write_ourselves(tmp_path: Path) -> None:
+def test_tshark_parses_written_captures(tmp_path: Path) -> None:
     frames = table_of(CONTROLLER, PORTS[CONTROLLER]).sort_by("packet_last").to_pylist()
     again = tmp_path / "again.pcapng"
     flows: dict[object, Flow] = {}

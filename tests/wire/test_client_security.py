@@ -129,7 +129,7 @@ async def test_logs_in_again_before_the_session_is_over(
         b"r=nonce1,s=A,i=4096",
     ],
 )
-def test_a_server_that_does_not_play_by_the_rules_is_left(challenge: bytes) -> None:
+def test_invalid_scram_server_messages_are_refused(challenge: bytes) -> None:
     tokens = sasl.tokens(BOB["SCRAM-SHA-256"], "nonce")
     assert next(tokens) == b"n,,n=bo=2Cb=3D,r=nonce"
     with pytest.raises(sasl.SaslError):

@@ -111,7 +111,7 @@ def test_records_that_are_no_batches_stay_closed() -> None:
     assert covered(explanation) == len(body)
 
 
-def test_a_batch_cut_by_a_fetch_limit_is_explained_as_far_as_it_goes() -> None:
+def test_batch_truncated_by_a_fetch_limit_is_explained_up_to_its_end() -> None:
     batch = record_batch.encode([b"x" * 50], base_offset=0, leader_epoch=1, timestamp_ms=5)
     cut = explain.explain_batches_of(batch + batch[:30])
     assert cut.error is not None

@@ -38,7 +38,7 @@ def test_names_are_camel_case_and_uuids_unpadded_base64url() -> None:
     assert tree["incarnationId"] == "-_v7-_v7-_v7-_v7-_v7-w"
 
 
-def test_a_tagged_field_is_left_out_at_its_default_and_there_otherwise() -> None:
+def test_tagged_field_is_omitted_at_its_default() -> None:
     assert "offlineLogDirs" not in to_json(BrokerHeartbeatRequest(), 1)
     assert to_json(BrokerHeartbeatRequest(offline_log_dirs=[UUID]), 1)["offlineLogDirs"] == ["AAECAwQFBgcICQoLDA0ODw"]
 
@@ -98,7 +98,7 @@ def test_integers_may_be_decimal_or_hexadecimal_strings() -> None:
     assert (message.broker_id, message.broker_epoch) == (16, -1)
 
 
-def test_a_record_whose_file_has_another_name_is_found() -> None:
+def test_record_in_a_file_of_another_name_is_found() -> None:
     assert to_json(ZkMigrationStateRecord(zk_migration_state=1), 0) == {"zkMigrationState": 1}
 
 
@@ -130,7 +130,7 @@ def test_a_missing_field_is_named_and_a_misspelled_one_suggested() -> None:
         from_json(BrokerHeartbeatRequest, {**without, "brokerEpcoh": 9}, 1)
 
 
-def test_errors_deep_inside_say_where() -> None:
+def test_nested_errors_have_a_path() -> None:
     bad = {**TOPIC, "configs": [TOPIC["configs"][0], {"name": 5, "value": None}]}
     with pytest.raises(WireError) as caught:
         from_json(CreateTopicsRequest, {"topics": [TOPIC, bad], "timeoutMs": 1, "validateOnly": False}, 7)

@@ -26,7 +26,7 @@ def test_an_entity_becomes_a_message_and_its_version() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_message_becomes_an_entity_of_the_version_asked_for(version: int) -> None:
+def test_message_becomes_an_entity_of_the_requested_version(version: int) -> None:
     entity = kio_entities.to_kio(BrokerHeartbeatRequest(broker_id=1, want_fence=True), version)
     assert type(entity).__module__ == f"kio.schema.broker_heartbeat.v{version}.request"
     assert entity.broker_id == 1
@@ -37,7 +37,7 @@ def test_a_message_becomes_an_entity_of_the_version_asked_for(version: int) -> N
     "name", ["BrokerRegistration", "Vote", "Fetch", "CreateTopics", "AlterPartition", "ApiVersions"]
 )
 @pytest.mark.parametrize("ending", ["Request", "Response"])
-def test_every_version_of_a_message_goes_there_and_back(name: str, ending: str) -> None:
+def test_every_version_of_a_message_round_trips(name: str, ending: str) -> None:
     cls = messages.by_name(name + ending)
     for version in range(cls.min_version, cls.max_version + 1):
         message = cls()
@@ -68,7 +68,7 @@ def test_reports_messages_and_values_that_kio_lacks() -> None:
         kio_entities.to_kio(BrokerHeartbeatResponse(error_code=9999), 1)
 
 
-def test_kio_is_not_imported_until_it_is_asked_for() -> None:
+def test_kio_is_imported_lazily() -> None:
     source = (
         "import sys; from mockraft.wire import kio_entities; kio_entities.is_kio(1); assert 'kio' not in sys.modules"
     )

@@ -157,7 +157,7 @@ print(*sorted(sys.modules.keys() - before))
         run = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
         return set(run.stdout.split())
 
-    def test_the_codec_imports_next_to_nothing(self) -> None:
+    def test_codec_has_minimal_imports(self) -> None:
         assert self.modules_after("import mockraft.wire.messages.metadata_response") == {
             "__future__",
             "_struct",
@@ -170,7 +170,7 @@ print(*sorted(sys.modules.keys() - before))
             "struct",
         }
 
-    def test_a_message_is_imported_when_it_is_asked_for(self) -> None:
+    def test_message_is_imported_lazily(self) -> None:
         loaded = self.modules_after("import mockraft.wire.messages as messages; messages.request(63)")
         assert {name for name in loaded if name.startswith("mockraft.wire.messages.")} == {
             "mockraft.wire.messages.broker_heartbeat_request"

@@ -9,7 +9,7 @@ from mockraft.wire.errors import WireError
 
 class TestUvarint:
     @given(st.integers(0, primitives.UINT32_MAX), st.binary(max_size=3))
-    def test_reads_what_it_writes(self, value: int, rest: bytes) -> None:
+    def test_round_trips(self, value: int, rest: bytes) -> None:
         written = primitives.write_uvarint(value)
         assert primitives.uvarint(b"\xff" + written + rest, 1) == (value, 1 + len(written))
         assert len(written) == max(1, -(-value.bit_length() // 7))
@@ -65,7 +65,7 @@ class TestTags:
         assert read == sorted(tags, key=lambda tag: tag[0])
         assert end == len(section)
 
-    def test_known_and_unknown_are_merged(self) -> None:
+    def test_known_and_unknown_tags_are_merged(self) -> None:
         out = [b"head", b"\0", primitives.write_tag(2, [b"a", b"b"]), primitives.write_tag(200, [b"c"])]
         primitives.merge_tags(out, 1, [(300, b"z"), (7, b"y")])
         assert b"".join(out) == b"head" + bytes.fromhex("04 0202 6162 0701 79 c80101 63 ac0201 7a")

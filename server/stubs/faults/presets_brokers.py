@@ -83,7 +83,7 @@ BROKER_PRESETS: Final = (
         made_of(_registration_never_succeeds),
         reaction="Tries again every 2 s until `initial.broker.registration.timeout.ms` (60 s) is over, then logs"
         " `Shutting down because we were unable to register with the controller quorum` and exits 1.",
-        proof="test_presets_startup.py::test_a_broker_whose_registration_never_succeeds_gives_up_and_exits",
+        proof="test_presets_startup.py::test_broker_whose_registration_never_succeeds_exits",
     ),
     Preset(
         "duplicate_registration",
@@ -125,7 +125,7 @@ BROKER_PRESETS: Final = (
         ),
         reaction="Logs `sent a heartbeat request but received error STALE_BROKER_EPOCH` every 2 s. It never registers"
         " again by itself and goes on serving with the metadata it has.",
-        proof="test_presets.py::test_a_broker_whose_epoch_is_stale_goes_on_and_does_not_register_again",
+        proof="test_presets.py::test_broker_with_a_stale_epoch_continues_without_registering_again",
     ),
     Preset(
         "expire_session",
@@ -168,7 +168,7 @@ BROKER_PRESETS: Final = (
         _heartbeat("shutdown_never_granted", response={"shouldShutDown": False}),
         reaction="One that is stopping (SIGTERM) logs `still waiting for the active controller` every 2 s and"
         " goes on waiting, for 5 minutes at the most.",
-        proof="test_presets_shutdown.py::test_a_broker_whose_shutdown_is_never_granted_waits",
+        proof="test_presets_shutdown.py::test_broker_without_permission_to_shut_down_waits",
     ),
     Preset(
         "fail_log_dir",
@@ -186,7 +186,7 @@ BROKER_PRESETS: Final = (
         reaction="Reports it again every 2 s until `log.dir.failure.timeout.ms` (30 s) is over, then logs `Shutting"
         " down because couldn't communicate offline log dir` and asks for a controlled shutdown, in heartbeats that are"
         " refused as well: it ends when one is answered.",
-        proof="test_presets_shutdown.py::test_a_broker_that_cannot_tell_of_a_dead_dir_shuts_itself_down",
+        proof="test_presets_shutdown.py::test_broker_that_cannot_report_a_failed_dir_shuts_down",
     ),
     Preset(
         "throttle",

@@ -82,7 +82,7 @@ LOG_PRESETS: Final = (
         _stall,
         reaction="After 2 s `Disconnecting from node 3000 due to request timeout`, then it tries again; it stays"
         " RUNNING and serves, its heartbeats go on, and its metadata does not change.",
-        proof="test_presets.py::test_a_broker_whose_fetches_stall_serves_on_with_old_metadata",
+        proof="test_presets.py::test_broker_with_stalled_fetches_serves_old_metadata",
     ),
     Preset(
         "freeze_metadata_log",
@@ -92,7 +92,7 @@ LOG_PRESETS: Final = (
         reaction="Stays RUNNING and notices nothing: what the controller committed meanwhile (such as a topic) is not"
         " there for clients. It catches up when this is switched off. One that starts meanwhile never reads its own"
         " registration: a heartbeat storm.",
-        proof="test_presets.py::test_a_frozen_metadata_log_hides_a_new_topic_until_it_goes_on",
+        proof="test_presets.py::test_frozen_metadata_log_hides_a_new_topic_until_released",
     ),
     Preset(
         "diverge",

@@ -37,14 +37,14 @@ def test_without_a_ramp_all_start_at_once() -> None:
         (Do.FAIL_LOG_DIR, Act.FAIL_LOG_DIR, None),
     ],
 )
-def test_a_step_does_what_it_says_and_takes_it_back_later(do: Do, first: Act, last: Act | None) -> None:
+def test_step_is_executed_and_reverted_later(do: Do, first: Act, last: Act | None) -> None:
     back_after_s = None if last is None else 2.0
     actions = planned(Step(do=do, at_s=1, brokers=(2, 3), back_after_s=back_after_s))
     back = [] if last is None else [Action(3000, 2, last), Action(3000, 3, last)]
     assert actions == [Action(1000, 2, first), Action(1000, 3, first), *back]
 
 
-def test_what_is_not_taken_back_stays() -> None:
+def test_step_without_return_is_not_reverted() -> None:
     assert planned(Step(do=Do.KILL, at_s=1, brokers=(2,))) == [Action(1000, 2, Act.KILL)]
 
 
@@ -53,7 +53,7 @@ def test_a_step_can_be_spread_over_time() -> None:
     assert actions == [Action(1000, 2, Act.DISCONNECT), Action(2000, 4, Act.DISCONNECT)]
 
 
-def test_a_rolling_restart_goes_so_many_at_a_time() -> None:
+def test_rolling_restart_limits_concurrency() -> None:
     restart = Step(do=Do.ROLLING_RESTART, at_s=1, at_once=3, every_s=10, back_after_s=0.5)
     assert planned(restart) == [
         *(Action(1000, broker_id, Act.STOP) for broker_id in (1, 2, 3)),
@@ -67,7 +67,7 @@ def test_ids_and_racks_together_mean_both() -> None:
     assert planned(Step(do=Do.KILL, at_s=1, brokers=(1, 2), racks=("b",))) == [Action(1000, 2, Act.KILL)]
 
 
-def test_who_is_drawn_depends_on_the_seed_only() -> None:
+def test_drawn_brokers_depend_on_the_seed_only() -> None:
     drawn = [planned(Step(do=Do.KILL, at_s=1, count=2), seed=seed) for seed in range(20)]
     assert drawn == [planned(Step(do=Do.KILL, at_s=1, count=2), seed=seed) for seed in range(20)]
     assert len({tuple(each) for each in drawn}) > 1
@@ -88,7 +88,7 @@ def test_a_draw_takes_no_more_than_there_are(asked: dict[str, Any], many: int) -
         (Step(do=Do.KILL, racks=("c",)), "steps[0].racks: no broker is in rack c"),
     ],
 )
-def test_who_is_not_there_is_named(step: Step, said: str) -> None:
+def test_missing_broker_is_named(step: Step, said: str) -> None:
     with pytest.raises(ScriptError) as refused:
         planned(step)
     assert str(refused.value) == said

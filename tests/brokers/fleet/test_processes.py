@@ -45,7 +45,7 @@ async def test_two_processes_are_one_fleet() -> None:
         assert all(broker.fenced for broker in controller.running.controller.image.cluster.brokers.values())
 
 
-async def test_a_process_that_dies_is_reported_and_the_other_goes_on() -> None:
+async def test_dead_process_is_reported_and_the_other_continues() -> None:
     async with Controller() as controller:
         fleet = started((controller.host, controller.port), controller.cluster_id)
         await fleet.start()
@@ -62,7 +62,7 @@ async def test_a_process_that_dies_is_reported_and_the_other_goes_on() -> None:
         assert fleet.is_over
 
 
-async def test_a_process_that_cannot_start_says_why() -> None:
+async def test_process_that_cannot_start_reports_the_cause() -> None:
     fleet = started(("127.0.0.1", 1), "c", command_config="/nowhere/client.properties")
     await fleet.start()
     await fleet.join()
@@ -72,7 +72,7 @@ async def test_a_process_that_cannot_start_says_why() -> None:
 
 
 @pytest.mark.parametrize("word", ["leave", "stop"])
-async def test_a_fleet_that_finds_no_controller_ends_when_it_is_told_to(word: str) -> None:
+async def test_fleet_without_a_controller_stops_on_request(word: str) -> None:
     fleet = started(("127.0.0.1", 1), "c", session_timeout_ms=1000)
     await fleet.start()
     await until(lambda: fleet.figures.started == COUNT)

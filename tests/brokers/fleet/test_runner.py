@@ -108,7 +108,7 @@ async def test_killed_brokers_are_fenced_and_that_is_no_mistake() -> None:
         assert (runner.figures().mistakes, runner.figures().died) == ({}, {})
 
 
-async def test_a_restarted_broker_keeps_its_directories_and_says_that_it_left_cleanly() -> None:
+async def test_restarted_broker_keeps_its_directories_and_reports_a_clean_shutdown() -> None:
     async with (
         Controller(session_timeout_ms=SESSION_MS) as controller,
         sailing(controller, *on_each(Act.STOP, [5]), *on_each(Act.START, [5])) as runner,
@@ -157,7 +157,7 @@ async def test_a_controller_that_fences_a_broker_that_is_well_makes_a_mistake() 
         assert runner.figures().mistakes == {9: 1}
 
 
-async def test_what_happened_before_it_started_is_no_mistake() -> None:
+async def test_changes_before_the_start_are_no_errors() -> None:
     async with Controller(session_timeout_ms=SESSION_MS) as controller:
         async with sailing(controller) as runner:
             fence(controller, 9)
@@ -173,7 +173,7 @@ async def test_a_broker_that_dies_by_itself_is_reported() -> None:
         assert runner.figures().died == {6: "a nonsensical answer"}
 
 
-async def test_a_shared_log_that_breaks_ends_all_who_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_broken_shared_log_stops_all_its_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: Any) -> Any:
         raise FatalError("Received unexpected invalid request error")
 
@@ -202,7 +202,7 @@ async def test_a_fleet_follows_the_controller_to_where_it_moves() -> None:
             assert (after.unfenced, after.mistakes, after.died) == (COUNT, {}, {})
 
 
-async def test_a_wait_in_vain_says_how_it_is() -> None:
+async def test_wait_timeout_reports_the_current_state() -> None:
     async with (
         Controller() as controller,
         FleetRunner.joining(controller.bootstrap, controller.cluster_id, 2, heartbeat_interval_ms=50) as fleet,

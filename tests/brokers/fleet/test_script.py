@@ -73,7 +73,7 @@ def test_a_file_is_json_or_toml(tmp_path: Path) -> None:
         ({"steps": [{"do": "kill", "racks": "a"}]}, "steps[0].racks is a list of rack names"),
     ],
 )
-def test_what_cannot_be_followed_is_named_with_its_place(tree: Any, said: str) -> None:
+def test_invalid_script_is_refused_with_its_position(tree: Any, said: str) -> None:
     with pytest.raises(ScriptError) as refused:
         steps_of(tree)
     assert str(refused.value).startswith(said)

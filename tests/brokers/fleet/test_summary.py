@@ -48,7 +48,7 @@ def test_latencies_count_from_when_all_were_unfenced() -> None:
     assert json.loads(json.dumps(summary))["samples"][0]["at_s"] == 1.0
 
 
-def test_what_is_wrong_is_told() -> None:
+def test_summary_reports_what_failed() -> None:
     course = Course()
     ready = {"registered_s": 1.0, "unfenced_s": 1.0}
     for wrong in ({"mistakes": Counter({3: 1})}, {"died": {4: "it is over"}}):
@@ -58,7 +58,7 @@ def test_what_is_wrong_is_told() -> None:
     assert not course.summary(figures([], **ready), [])["went_wrong"]
 
 
-def test_what_was_done_is_told_by_second() -> None:
+def test_actions_are_summarized_by_second() -> None:
     racks: dict[int, str | None] = dict.fromkeys(range(1, 5))
     steps = (Step(do=Do.KILL, at_s=2, back_after_s=1.5), Step(do=Do.DISCONNECT, at_s=3, count=1))
     assert done_to(plan(racks, 1000, steps, 1)) == [

@@ -77,7 +77,7 @@ def test_every_metadata_record_is_applied_or_left_out_for_a_reason() -> None:
     assert sorted([*APPLIED, *NOT_MODELLED, *TRANSACTIONS]) == sorted(kinds)
 
 
-def test_a_change_replaces_what_it_names_and_counts_epochs() -> None:
+def test_change_replaces_named_fields_and_counts_epochs() -> None:
     image = image_of(*created(), changed(isr=[1]))
     assert partition(image) == Partition(
         (1, 2), (bytes(16), bytes(16)), (1,), leader=1, leader_epoch=3, partition_epoch=6
@@ -164,7 +164,7 @@ def test_a_snapshot_starts_over() -> None:
     assert list(image.topics_by_name) == ["a"]
 
 
-async def test_it_is_what_the_controller_has_and_only_where_clients_are_served() -> None:
+async def test_image_equals_the_controllers_and_exists_only_with_a_client_listener() -> None:
     async with (
         Controller() as controller,
         SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, rack="r") as broker,

@@ -42,7 +42,7 @@ def test_a_topic_id_is_read_as_it_was_written(disk: Disk) -> None:
 
 
 @pytest.mark.parametrize("text", [None, b"", b"0\n", b"0\n0\n"])
-def test_no_file_an_empty_one_and_one_without_entries_say_nothing(text: bytes | None) -> None:
+def test_missing_file_empty_file_and_file_without_entries_are_empty(text: bytes | None) -> None:
     disk = MemoryDisk("/simulated/d0")
     if text is not None:
         disk.append("c", text)

@@ -15,7 +15,7 @@ def check_refused(number: int, call: Callable[..., object], *arguments: object) 
     assert told.value.errno == number
 
 
-def test_what_is_appended_can_be_read_in_parts(disk: Disk) -> None:
+def test_appended_bytes_can_be_read_in_parts(disk: Disk) -> None:
     disk.append("a", b"hello ")
     disk.append("a", b"world")
 
@@ -27,7 +27,7 @@ def test_what_is_appended_can_be_read_in_parts(disk: Disk) -> None:
     assert disk.size("a") == 11
 
 
-def test_an_append_of_nothing_makes_the_file(disk: Disk) -> None:
+def test_empty_append_creates_the_file(disk: Disk) -> None:
     disk.append("a", b"")
 
     assert disk.exists("a")
@@ -95,7 +95,7 @@ def test_remove_takes_a_file_or_a_directory_with_all_that_is_in_it(disk: Disk) -
     assert not disk.exists("t-0/a")
 
 
-def test_what_is_there_already_or_not_there_gets_the_errno_of_posix(disk: Disk) -> None:
+def test_existing_and_missing_paths_raise_the_posix_errno(disk: Disk) -> None:
     disk.make_dir("t-0")
     disk.append("t-0/a", b"")
     disk.append("f", b"")
@@ -138,7 +138,7 @@ def test_the_lock_is_for_one(disk: Disk) -> None:
     disk.close()
 
 
-def test_space_is_told(disk: Disk) -> None:
+def test_space_is_reported(disk: Disk) -> None:
     space = disk.space()
 
     assert 0 < space.usable_bytes <= space.total_bytes

@@ -38,7 +38,7 @@ def operations(disk: FailingDisk) -> list[tuple[Callable[..., object], tuple[obj
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EROFS, errno.EACCES])
-def test_a_failed_one_refuses_everything_and_changes_nothing_until_healed(disk: FailingDisk, error: int) -> None:
+def test_failed_disk_refuses_every_call_until_healed(disk: FailingDisk, error: int) -> None:
     disk.fail(error)
     assert disk.is_failing
     for call, arguments in operations(disk):
@@ -70,7 +70,7 @@ def test_a_full_one_reads_and_removes_but_does_not_write(disk: FailingDisk) -> N
     assert disk.space().usable_bytes > 0
 
 
-def test_corrupt_flips_bytes_where_it_is_told_and_heal_does_not_mend_them(disk: FailingDisk) -> None:
+def test_corrupt_flips_given_bytes_and_heal_keeps_them_flipped(disk: FailingDisk) -> None:
     disk.corrupt("a", 1, count=2)
     disk.heal()
     assert disk.read("a") == b"h" + bytes((ord("e") ^ 0xFF, ord("l") ^ 0xFF)) + b"lo"

@@ -82,7 +82,7 @@ def test_only_a_replicas_own_file_on_a_disk_that_is_well_costs_one_replica(numbe
     assert os.strerror(number) in why
 
 
-def test_no_disk_is_probed_when_the_error_says_enough() -> None:
+def test_disk_is_not_probed_when_the_error_is_conclusive() -> None:
     assert suspicion(error(errno.ENOSPC), SEGMENT) is Suspicion.EVERYBODYS
     assert suspicion(error(errno.EIO), "recovery-point-offset-checkpoint") is Suspicion.WHOLE_DIR
     assert suspicion(error(errno.EIO), SEGMENT) is Suspicion.SUSPECT
@@ -103,7 +103,7 @@ def test_a_probe_fails_when_it_reads_other_bytes_than_it_wrote() -> None:
     assert "other bytes" in str(found)
 
 
-def test_a_probe_of_a_disk_that_is_well_leaves_nothing_behind() -> None:
+def test_probe_of_a_healthy_disk_leaves_no_file() -> None:
     scripted = ScriptedDisk()
     assert probe(cast(Disk, scripted)) is None
     assert not scripted.files

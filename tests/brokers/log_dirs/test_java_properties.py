@@ -28,7 +28,7 @@ BMP = st.text(st.characters(max_codepoint=0xD7FF), max_size=12)
         (b"\x00\xff\xfe", {"\x00\xff\xfe": ""}),
     ],
 )
-def test_reads_what_java_reads(data: bytes, found: dict[str, str]) -> None:
+def test_parses_files_as_java_does(data: bytes, found: dict[str, str]) -> None:
     assert java_properties.read(data) == found
 
 
@@ -39,12 +39,12 @@ def test_refuses_a_broken_escape(data: bytes) -> None:
 
 
 @given(st.dictionaries(BMP, BMP))
-def test_reads_what_it_wrote(properties: dict[str, str]) -> None:
+def test_round_trips(properties: dict[str, str]) -> None:
     assert java_properties.read(java_properties.write(properties)) == properties
 
 
 @given(st.binary(max_size=60))
-def test_reads_any_bytes_or_says_what_is_wrong(data: bytes) -> None:
+def test_any_bytes_are_parsed_or_refused_with_a_reason(data: bytes) -> None:
     found, complaint = {}, ""
     try:
         found = java_properties.read(data)

@@ -37,7 +37,7 @@ while True:
 
 
 @pytest.mark.parametrize("kill_after", [1, 70])
-def test_nothing_acknowledged_is_lost(tmp_path: Path, kill_after: int) -> None:
+def test_acknowledged_records_survive_a_kill(tmp_path: Path, kill_after: int) -> None:
     acknowledged = 0
     for _ in range(2):
         with subprocess.Popen(

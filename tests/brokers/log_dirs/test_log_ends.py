@@ -54,7 +54,7 @@ def test_segments_after_a_bad_batch_go_as_in_kafka(disk: Disk, batch: MakeBatch)
     ]
 
 
-def test_what_is_below_the_recovery_point_is_not_read_again(disk: Disk, batch: MakeBatch) -> None:
+def test_batches_below_the_recovery_point_are_not_checked_again(disk: Disk, batch: MakeBatch) -> None:
     log = ReplicaLog(disk, "t-0", SMALL)
     for index in range(8):
         log.append_as_leader(batch(str(index)), 0, 0)
@@ -82,7 +82,7 @@ def test_truncation_takes_a_batch_whole_and_forgets_its_epoch(disk: Disk, batch:
     assert (log.start_offset, log.end_offset, log.leader_epochs) == (0, 0, ())
 
 
-def test_starting_fully_anew_keeps_one_empty_segment(disk: Disk, batch: MakeBatch) -> None:
+def test_full_truncation_keeps_one_empty_segment(disk: Disk, batch: MakeBatch) -> None:
     log = ReplicaLog(disk, "t-0", SMALL)
     for index in range(6):
         log.append_as_leader(batch(str(index)), 0, 0)

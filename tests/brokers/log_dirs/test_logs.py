@@ -38,7 +38,7 @@ def logs(disks: list[FailingDisk]) -> Logs:
     return open_logs(disks)
 
 
-def test_a_log_is_created_where_it_is_told_with_its_topic_id(logs: Logs, disks: list[FailingDisk]) -> None:
+def test_log_is_created_in_the_given_directory_with_its_topic_id(logs: Logs, disks: list[FailingDisk]) -> None:
     log = logs.create((TOPIC, 3), "t", D1)
 
     assert logs.log((TOPIC, 3)) is log
@@ -61,7 +61,7 @@ def test_a_topic_of_the_same_name_and_another_id_does_not_get_the_log(logs: Logs
     assert told.value.error_code == error_codes.INCONSISTENT_TOPIC_ID
 
 
-def test_a_removed_log_leaves_nothing(logs: Logs, disks: list[FailingDisk]) -> None:
+def test_removed_log_leaves_no_files(logs: Logs, disks: list[FailingDisk]) -> None:
     logs.create((TOPIC, 0), "t", D0)
     logs.create((TOPIC, 0), "t", D1, future=True)
     logs.remove((TOPIC, 0), future=True)
@@ -99,7 +99,7 @@ def test_a_future_log_takes_the_place_of_the_one_in_use(logs: Logs, disks: list[
         logs.promote((TOPIC, 0))
 
 
-def test_a_lost_replica_that_began_anew_elsewhere_moves_back_past_what_it_left(
+def test_lost_replica_recreated_elsewhere_moves_back_over_its_remains(
     logs: Logs, disks: list[FailingDisk], batch: MakeBatch
 ) -> None:
     key = (TOPIC, 0)
@@ -115,7 +115,7 @@ def test_a_lost_replica_that_began_anew_elsewhere_moves_back_past_what_it_left(
     assert not [name for name in disks[1].names() if name.startswith("t-0")]
 
 
-def test_after_a_clean_shutdown_all_is_found_again_and_nothing_checked(
+def test_logs_are_loaded_without_recovery_after_a_clean_shutdown(
     logs: Logs, disks: list[FailingDisk], batch: MakeBatch
 ) -> None:
     log = logs.create((TOPIC, 0), "t", D0)
@@ -195,7 +195,7 @@ def test_a_log_that_the_metadata_does_not_want_is_put_aside(logs: Logs, disks: l
     assert logs.log((TOPIC, 0)) is None
 
 
-def test_a_replica_in_two_directories_is_told_and_one_of_them_kept(disks: list[FailingDisk]) -> None:
+def test_replica_in_two_directories_is_reported_and_one_is_kept(disks: list[FailingDisk]) -> None:
     for disk in disks:
         ReplicaLog(disk, "t-0")
         write_topic_id(disk, "t-0", TOPIC)
@@ -212,7 +212,7 @@ def test_a_replica_in_two_directories_is_told_and_one_of_them_kept(disks: list[F
 
 
 @pytest.mark.parametrize("what", ["append", "read", "create", "remove", "truncate"])
-def test_what_a_disk_refuses_takes_its_directory_offline_and_no_other(
+def test_disk_error_takes_only_its_directory_offline(
     logs: Logs, disks: list[FailingDisk], batch: MakeBatch, what: str
 ) -> None:
     log = logs.create((TOPIC, 0), "t", D0)
@@ -246,7 +246,7 @@ def test_what_a_disk_refuses_takes_its_directory_offline_and_no_other(
     assert well.append_as_leader(batch("e"), 0, 0) == (0, 1)
 
 
-def test_who_listens_decides_what_an_error_means(logs: Logs, disks: list[FailingDisk], batch: MakeBatch) -> None:
+def test_error_listener_decides_on_the_consequence(logs: Logs, disks: list[FailingDisk], batch: MakeBatch) -> None:
     heard = []
     logs.on_error = lambda log_dir, error, key: heard.append((log_dir.path, error.errno, key))
     log = logs.create((TOPIC, 0), "t", D0)
@@ -264,7 +264,7 @@ def test_who_listens_decides_what_an_error_means(logs: Logs, disks: list[Failing
     assert disks[0].names() == ["t-0"]
 
 
-def test_who_holds_on_to_a_log_that_is_gone_harms_no_directory(logs: Logs, batch: MakeBatch) -> None:
+def test_stale_reference_to_a_removed_log_harms_no_directory(logs: Logs, batch: MakeBatch) -> None:
     logs.on_error = lambda log_dir, error, key: pytest.fail(f"{log_dir.path}: {error}")
     log = logs.create((TOPIC, 0), "t", D0)
     logs.remove((TOPIC, 0))
@@ -333,7 +333,7 @@ def test_a_directory_that_cannot_be_locked_is_offline(logs: Logs, disks: list[Fa
     assert [log_dir.directory_id for log_dir in logs.live()] == [D0]
 
 
-def test_logs_that_the_metadata_does_not_know_are_put_aside(logs: Logs, disks: list[FailingDisk]) -> None:
+def test_logs_missing_from_the_metadata_are_renamed_to_stray(logs: Logs, disks: list[FailingDisk]) -> None:
     logs.create((TOPIC, 0), "t", D0)
     logs.create((TOPIC, 1), "t", D0)
     logs.mark_strays({(TOPIC, 1)})

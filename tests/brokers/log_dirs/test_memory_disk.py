@@ -9,7 +9,7 @@ import pytest
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 
 
-def test_a_full_one_refuses_writes_whole_until_something_goes() -> None:
+def test_full_disk_refuses_whole_writes_until_space_is_freed() -> None:
     disk = MemoryDisk("/simulated/d0", bytes_max=10)
     disk.append("a", b"12345678")
     for write in (disk.append, disk.replace):

@@ -18,15 +18,15 @@ cluster.id=41QSStLtR3qOekbX4ZlbHA
 META = MetaProperties(1, "41QSStLtR3qOekbX4ZlbHA", 8, read_text("itJ8_XYYWgekF0XeCAZfaQ"))
 
 
-def test_reads_what_kafka_wrote() -> None:
+def test_parses_files_of_kafka() -> None:
     assert MetaProperties.read(KAFKAS) == META
 
 
-def test_writes_what_kafka_writes_but_for_the_date() -> None:
+def test_writes_the_bytes_of_kafka_except_for_the_date() -> None:
     assert META.write() == KAFKAS.replace(b"#Sun Nov 22 01:42:26 UTC 2026\n", b"")
 
 
-def test_a_file_without_a_version_is_version_0_and_may_say_nothing() -> None:
+def test_file_without_a_version_is_version_0_and_may_be_empty() -> None:
     assert MetaProperties.read(b"") == MetaProperties()
     assert MetaProperties.read(b"broker.id=3\ncluster.id=c\n") == MetaProperties(0, "c", 3)
     assert MetaProperties.read(b"node.id=3\n").node_id is None
@@ -56,7 +56,7 @@ def test_unknown_keys_are_kept() -> None:
         (b"directory.id=\\u12", "Malformed"),
     ],
 )
-def test_a_file_that_cannot_be_used_says_why(data: bytes, reason: str) -> None:
+def test_unusable_file_is_refused_with_a_reason(data: bytes, reason: str) -> None:
     with pytest.raises(MetaPropertiesError) as refused:
         MetaProperties.read(data)
     assert reason in str(refused.value)

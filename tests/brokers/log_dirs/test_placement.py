@@ -11,7 +11,7 @@ from mockraft.wire.uuids import text_of
 A, B, C = (DirectoryAt(f"/{name}", name.encode() * 16) for name in "abc")
 
 
-def test_draws_random_uuids_whose_text_is_no_option() -> None:
+def test_drawn_uuids_never_start_with_a_dash() -> None:
     drawn = [draw_uuid(random.Random(seed)) for seed in range(500)]
     assert len(set(drawn)) == 500
     assert {uuid[6] >> 4 for uuid in drawn} == {4}
@@ -25,7 +25,7 @@ def test_orders_uuids_as_java_does() -> None:
     assert in_java_order([bytes(8) + low[:8], bytes(8) + high[:8]]) == [bytes(8) + high[:8], bytes(8) + low[:8]]
 
 
-def test_a_new_replica_goes_to_the_emptiest_dir() -> None:
+def test_new_replica_is_placed_in_the_emptiest_dir() -> None:
     assert candidates([A, B], {A.directory_id: 2, B.directory_id: 1}, (), ()) == [B, A]
     assert candidates([A, B, C], {A.directory_id: 2, C.directory_id: 1}, (), ()) == [B, C, A]
 
@@ -34,7 +34,7 @@ def test_dirs_with_as_many_replicas_are_taken_in_the_order_of_the_config() -> No
     assert candidates([B, A, C], {}, (), ()) == [B, A, C]
 
 
-def test_a_new_replica_never_goes_to_an_offline_dir() -> None:
+def test_new_replica_is_never_placed_in_an_offline_dir() -> None:
     assert candidates([A, B], {B.directory_id: 9}, {A.directory_id}, ()) == [B]
     assert candidates([A], {}, {A.directory_id}, ()) == []
 
@@ -43,10 +43,10 @@ def test_a_new_replica_does_not_go_to_a_cordoned_dir_while_there_is_another() ->
     assert candidates([A, B, C], {B.directory_id: 5}, (), {A.directory_id}) == [C, B]
 
 
-def test_with_every_dir_cordoned_the_first_live_one_is_taken_however_full_it_is() -> None:
+def test_first_live_dir_is_used_when_all_are_cordoned() -> None:
     cordoned = {A.directory_id, B.directory_id, C.directory_id}
     assert candidates([A, B, C], {B.directory_id: 9}, {A.directory_id}, cordoned) == [B]
 
 
-def test_the_only_live_dir_is_taken_although_it_is_cordoned() -> None:
+def test_only_live_dir_is_used_although_cordoned() -> None:
     assert candidates([A, B], {}, {B.directory_id}, {A.directory_id}) == [A]

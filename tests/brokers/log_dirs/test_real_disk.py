@@ -44,7 +44,7 @@ def disk(tmp_path: Path) -> RealDisk:
     return RealDisk(str(tmp_path))
 
 
-def test_an_append_that_the_file_system_cuts_short_leaves_nothing(disk: RealDisk) -> None:
+def test_partial_append_is_rolled_back(disk: RealDisk) -> None:
     disk.append("a", b"x" * 80)
     with files_no_longer_than(100), pytest.raises(OSError, match="File too large") as told:
         disk.append("a", b"y" * 50)
@@ -98,7 +98,7 @@ def test_a_link_that_looks_like_a_log_takes_the_directory_offline_with_its_path(
     assert f"symbolic links below a log directory are not followed: '{disk.root}/t-0'" in str(logs.log_dirs[0].offline)
 
 
-def test_a_root_that_is_gone_says_so(disk: RealDisk) -> None:
+def test_missing_root_is_reported(disk: RealDisk) -> None:
     disk.append("a", b"1")
     os.rename(disk.root, f"{disk.root}.gone")
     for call in (disk.read, disk.size, disk.truncate, disk.append, disk.replace):

@@ -86,9 +86,7 @@ def test_log_append_time_is_written_into_the_batch(disk: Disk, batch: MakeBatch)
     assert read.timestamps_ms == [77]
 
 
-def test_what_no_producer_may_send_is_refused_with_kafkas_code_and_changes_nothing(
-    log: ReplicaLog, batch: MakeBatch, disk: Disk
-) -> None:
+def test_invalid_producer_batches_are_refused_with_kafkas_code(log: ReplicaLog, batch: MakeBatch, disk: Disk) -> None:
     good = batch("a", "b")
 
     def append(data: bytes) -> tuple[int, int]:
@@ -122,7 +120,7 @@ def test_what_no_producer_may_send_is_refused_with_kafkas_code_and_changes_nothi
     assert log.leader_epochs == ()
 
 
-def test_what_follows_the_last_whole_batch_is_left_out(log: ReplicaLog, batch: MakeBatch) -> None:
+def test_bytes_after_the_last_whole_batch_are_dropped(log: ReplicaLog, batch: MakeBatch) -> None:
     good = batch("a", "b" * 100)
     assert log.append_as_leader(good + good[:30], 0, 0) == (0, 2)
 
@@ -196,7 +194,7 @@ def test_the_high_watermark_stays_within_the_log(log: ReplicaLog, batch: MakeBat
     assert log.high_watermark == 0
 
 
-def test_the_end_of_an_epoch_is_as_offset_for_leader_epoch_tells_it(log: ReplicaLog, batch: MakeBatch) -> None:
+def test_end_of_an_epoch_equals_offset_for_leader_epoch(log: ReplicaLog, batch: MakeBatch) -> None:
     assert log.end_of_epoch(0) == (-1, -1)
     for epoch in (2, 2, 5):
         log.append_as_leader(batch("a", "b"), epoch, 0)
@@ -268,7 +266,7 @@ def test_of_records_compressed_otherwise_the_batch_is_found(log: ReplicaLog) -> 
     assert log.offset_for_timestamp(15) == (0, 20)
 
 
-def test_a_log_is_renamed_and_removed_and_then_says_no(log: ReplicaLog, batch: MakeBatch, disk: Disk) -> None:
+def test_log_is_renamed_and_removed_and_then_refuses_calls(log: ReplicaLog, batch: MakeBatch, disk: Disk) -> None:
     log.append_as_leader(batch("a"), 0, 0)
     log.rename("t-0.0123-delete")
     assert everything(log) == [(0, "a")]
@@ -279,7 +277,7 @@ def test_a_log_is_renamed_and_removed_and_then_says_no(log: ReplicaLog, batch: M
 
 
 @pytest.mark.parametrize("length", [b"\x01", b"\x03", b"\x00", b"\x0a"])
-def test_compressed_records_that_lead_back_or_nowhere_are_told_by_their_batch(length: bytes) -> None:
+def test_compressed_records_with_bad_offsets_are_reported_by_batch(length: bytes) -> None:
     count = (1 << 31) - 1
     header = struct.pack(">hiqqqhii", 1, count - 1, 10, 50, -1, -1, -1, count)
     body = header + zlib.compress(length * 64, wbits=31)

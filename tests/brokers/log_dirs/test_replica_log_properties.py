@@ -188,9 +188,7 @@ def contents(log: ReplicaLog) -> list[bytes]:
 
 @given(steps=STEPS, probability=st.floats(0, 0.4), seed=st.integers(0, 1000))
 @settings(max_examples=100, deadline=None)
-def test_a_log_on_a_disk_that_fails_now_and_then_is_what_its_files_say(
-    steps: list[tuple[str, float]], probability: float, seed: int
-) -> None:
+def test_log_on_a_flaky_disk_equals_its_files(steps: list[tuple[str, float]], probability: float, seed: int) -> None:
     disk = FailingDisk(MemoryDisk("/simulated/d0"))
     config = LogConfig(segment_bytes=250)
     log = ReplicaLog(disk, "t-0", config)

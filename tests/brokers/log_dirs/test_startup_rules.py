@@ -167,7 +167,7 @@ def opened(*paths: Path, metadata: Path | None = None) -> tuple[list[str], list[
     return [Path(each.path).name for each in at.log_dirs], [Path(path).name for path in at.offline]
 
 
-def test_what_was_drawn_is_there_at_the_next_start(dirs: tuple[Path, Path]) -> None:
+def test_drawn_ids_are_kept_over_a_restart(dirs: tuple[Path, Path]) -> None:
     first = open_log_dirs(list(map(str, dirs)), 8, None, random.Random(1))
     again = open_log_dirs(list(map(str, dirs)), 8, None, random.Random(2))
     assert first == again
@@ -176,7 +176,7 @@ def test_what_was_drawn_is_there_at_the_next_start(dirs: tuple[Path, Path]) -> N
     assert len({each.directory_id for each in first.log_dirs}) == 2
 
 
-def test_a_dir_is_known_by_its_id_wherever_it_lies(dirs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_directory_keeps_its_id_when_moved(dirs: tuple[Path, Path], tmp_path: Path) -> None:
     first = open_log_dirs(list(map(str, dirs)), 8, None, random.Random(1))
     moved = dirs[1].rename(tmp_path / "elsewhere")
     again = open_log_dirs([str(dirs[0]), str(moved)], 8, None, random.Random(2))
@@ -222,7 +222,7 @@ def test_the_reason_names_the_file(dirs: tuple[Path, Path]) -> None:
         (encode(1)[:100] + b"x" + encode(1)[101:], "bootstrap.checkpoint: "),
     ],
 )
-def test_a_broken_bootstrap_file_is_told(dirs: tuple[Path, Path], damage: bytes, complaint: str) -> None:
+def test_broken_bootstrap_file_is_reported(dirs: tuple[Path, Path], damage: bytes, complaint: str) -> None:
     file = dirs[0] / BOOTSTRAP_CHECKPOINT
     file.write_bytes(encode(1))
     assert opened(*dirs) == (["d0", "d1"], [])

@@ -52,7 +52,7 @@ def test_each_directory_gets_an_id_of_its_own_the_metadata_dir_too(tmp_path: Pat
     )
 
 
-def test_a_broker_starts_on_what_was_formatted(tmp_path: Path) -> None:
+def test_broker_starts_on_formatted_directories(tmp_path: Path) -> None:
     paths = [tmp_path / "d1", tmp_path / "d2"]
     format_at(*paths)
     begun = open_log_dirs([str(path) for path in paths], 8, CLUSTER, random.Random(2))
@@ -75,7 +75,7 @@ def test_the_bootstrap_file_has_the_features_of_a_new_cluster(tmp_path: Path) ->
     ]
 
 
-def test_formatting_again_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+def test_second_format_is_refused_and_changes_no_file(tmp_path: Path) -> None:
     format_at(tmp_path / "d1")
     before = read(tmp_path / "d1")
     with pytest.raises(LogDirsError, match=r"d1 is already formatted\. Use --ignore-formatted") as refused:
@@ -85,7 +85,7 @@ def test_formatting_again_is_refused_and_changes_nothing(tmp_path: Path) -> None
     assert not (tmp_path / "d2").exists()
 
 
-def test_only_what_needs_it_is_formatted_when_the_rest_is_to_be_ignored(tmp_path: Path) -> None:
+def test_ignore_formatted_formats_only_the_unformatted_dirs(tmp_path: Path) -> None:
     format_at(tmp_path / "d1")
     before = read(tmp_path / "d1")
     done = format_at(tmp_path / "d1", tmp_path / "d2", ignore_formatted=True)
@@ -95,7 +95,7 @@ def test_only_what_needs_it_is_formatted_when_the_rest_is_to_be_ignored(tmp_path
     assert nothing == Formatted({}, ("All of the log directories are already formatted.",))
 
 
-def test_a_formatted_dir_without_a_directory_id_is_left_to_the_broker(tmp_path: Path) -> None:
+def test_formatted_dir_without_a_directory_id_is_left_to_the_broker(tmp_path: Path) -> None:
     """KIP-858 says that the tool draws it; what Kafka shipped leaves it to the start of the broker."""
     (tmp_path / "d1").mkdir()
     (tmp_path / "d1" / META_PROPERTIES).write_bytes(MetaProperties(1, CLUSTER, 8).write())
@@ -134,7 +134,7 @@ def test_ids_that_cannot_be_are_refused(tmp_path: Path, bad: dict[str, object], 
     assert not (tmp_path / "d1").exists()
 
 
-def test_a_dir_that_cannot_be_read_is_left_out_as_long_as_there_is_another(tmp_path: Path) -> None:
+def test_unreadable_dir_is_left_out_if_another_is_readable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     done = format_at(tmp_path / "d1", tmp_path / "file")
     assert done.lines[0].startswith(f"I/O error trying to read log directory {tmp_path / 'file'}. Ignoring...")

@@ -7,7 +7,7 @@ from mockraft.brokers.moves.copy_quota import BACKOFF_MS, CopyQuota
 MEBIBYTE = 2**20
 
 
-def test_without_a_quota_nothing_waits() -> None:
+def test_copy_without_a_quota_never_waits() -> None:
     quota = CopyQuota()
     quota.record(100 * MEBIBYTE, 0)
     assert quota.wait_ms(0) == 0
@@ -30,7 +30,7 @@ def test_the_wait_is_never_longer_than_the_back_off() -> None:
     assert quota.wait_ms(5) == BACKOFF_MS
 
 
-def test_a_quota_of_nothing_stops_copying_until_what_was_copied_is_forgotten() -> None:
+def test_zero_quota_stops_copying_until_the_window_has_passed() -> None:
     quota = CopyQuota(0)
     assert quota.wait_ms(0) == 0
     quota.record(1, 0)
@@ -45,7 +45,7 @@ def test_the_rate_is_taken_over_a_second_at_least() -> None:
     assert quota.rate(2000) == 250
 
 
-def test_over_a_minute_as_much_is_copied_as_the_quota_says() -> None:
+def test_copied_bytes_per_minute_equal_the_quota() -> None:
     quota = CopyQuota(10_000)
     now_ms, copied_bytes = 0.0, 0
     while now_ms < 60_000:

@@ -71,7 +71,7 @@ def directory_at(controller: Controller) -> bytes:
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_broker_killed_while_it_moves_a_replica_loses_nothing(tmp_path: Path, step: str) -> None:
+async def test_broker_killed_during_a_move_loses_no_record(tmp_path: Path, step: str) -> None:
     async with Controller() as controller:
         for name in ("d0", "d1"):
             (tmp_path / name).mkdir()

@@ -82,7 +82,7 @@ def reachable() -> list[tuple[World, tuple[Happened, ...]]]:
     return list(found.items())
 
 
-def test_a_move_goes_from_asked_to_done() -> None:
+def test_move_passes_through_all_stages() -> None:
     stage, orders = step(Stage.UNASKED, Happened.ASKED)
     assert (stage, orders) == (Stage.COPYING, (Order.CREATE_FUTURE, Order.COPY))
     assert step(stage, Happened.COPIED) == (Stage.COPYING, (Order.COPY,))
@@ -98,7 +98,7 @@ def test_a_move_goes_from_asked_to_done() -> None:
 
 @pytest.mark.parametrize("stage", Stage)
 @pytest.mark.parametrize("happened", Happened)
-def test_what_is_not_in_the_table_changes_nothing(stage: Stage, happened: Happened) -> None:
+def test_event_outside_the_table_changes_no_stage(stage: Stage, happened: Happened) -> None:
     assert ((stage, happened) in TABLE) or step(stage, happened) == (stage, ())
 
 
@@ -119,18 +119,18 @@ def test_a_move_that_has_ended_has_ended(stage: Stage, happened: Happened) -> No
         (Happened.REPLICA_GONE, Stage.OVER),
     ],
 )
-def test_every_stage_has_an_answer_to_what_ends_a_move(stage: Stage, happened: Happened, ends: Stage) -> None:
+def test_every_stage_handles_every_reason_to_end(stage: Stage, happened: Happened, ends: Stage) -> None:
     assert step(stage, happened)[0] is ends
 
 
 @pytest.mark.parametrize("stage", [Stage.QUEUED, Stage.ACCEPTED])
 @pytest.mark.parametrize("happened", [Happened.CANCELLED, Happened.REPLACED, Happened.TARGET_LOST])
-def test_the_controller_is_told_when_a_move_it_may_know_of_ends_early(stage: Stage, happened: Happened) -> None:
+def test_controller_is_notified_when_an_announced_move_ends_early(stage: Stage, happened: Happened) -> None:
     assert Order.ASSIGN_SOURCE in step(stage, happened)[1]
     assert Order.ASSIGN_SOURCE not in step(Stage.COPYING, happened)[1]
 
 
-def test_a_lost_source_is_assigned_back_so_that_the_isr_hears_of_it() -> None:
+def test_lost_source_is_assigned_back_so_that_the_isr_is_updated() -> None:
     assert step(Stage.COPYING, Happened.SOURCE_LOST) == (Stage.OVER, ())
     assert step(Stage.QUEUED, Happened.SOURCE_LOST) == (Stage.OVER, (Order.ASSIGN_SOURCE,))
     assert step(Stage.ACCEPTED, Happened.SOURCE_LOST) == (Stage.OVER, (Order.ASSIGN_SOURCE,))

@@ -46,7 +46,7 @@ async def test_a_replica_is_moved_once_the_controller_agrees(bench: Any) -> None
     assert bench.broker.moves == ()
 
 
-async def test_what_is_appended_while_the_controller_thinks_is_copied_too(bench: Any) -> None:
+async def test_records_appended_while_the_assignment_is_pending_are_copied(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
     move = begin(bench, "a", "/d1")
     await bench.until(lambda: bench.told)
@@ -86,7 +86,7 @@ async def test_the_awaited_form_returns_when_the_replica_serves_from_there(bench
     assert len(bench.told) == 1
 
 
-async def test_a_move_to_where_it_is_is_nothing(bench: Any) -> None:
+async def test_move_to_the_current_directory_is_ignored(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
     assert start_move(bench.broker.movers, "a", 0, "/d0") is None
     assert bench.names()["/d0"] == ["a-0"]
@@ -94,7 +94,7 @@ async def test_a_move_to_where_it_is_is_nothing(bench: Any) -> None:
     assert bench.path_of(key) == "/d0"
 
 
-async def test_a_move_asked_for_twice_is_one(bench: Any) -> None:
+async def test_repeated_move_request_is_ignored(bench: Any) -> None:
     bench.create("a", "/d0", 0, "x")
     assert begin(bench, "a", "/d1") is begin(bench, "a", "/d1")
     assert bench.names()["/d1"] == ["a-0-future"]
@@ -127,7 +127,7 @@ async def test_a_follower_that_is_cut_back_cuts_its_copy_back(bench: Any) -> Non
     assert b"other" in bench.log(key).read(1, 10_000)
 
 
-async def test_progress_says_what_is_left(bench: Any) -> None:
+async def test_progress_reports_the_remaining_bytes(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x", "y", "z")
     bench.throttle("0")
     bench.broker.movers.quota.record(1, asyncio.get_running_loop().time() * 1000)
@@ -153,7 +153,7 @@ async def test_the_throttle_comes_from_the_metadata_the_brokers_own_first(bench:
     assert bench.broker.movers.quota.bytes_per_second is None
 
 
-async def test_a_throttled_move_waits_and_goes_on_when_it_may(bench: Any) -> None:
+async def test_throttled_move_waits_and_resumes_with_quota(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, *("x" * 700_000 for _ in range(6)))
     bench.throttle("1")
     begin(bench, "a", "/d1")
@@ -208,7 +208,7 @@ async def test_several_movers_share_the_work(make_bench: Callable[..., Any]) -> 
     assert {key for key, _ in bench.told} == set(keys)
 
 
-async def test_a_broker_that_is_killed_tells_who_waits(bench: Any) -> None:
+async def test_killed_broker_notifies_waiters(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
     waiting = asyncio.create_task(bench.broker.move_replica("a", 0, "/d1"))
     await bench.until(lambda: bench.told)
@@ -219,6 +219,6 @@ async def test_a_broker_that_is_killed_tells_who_waits(bench: Any) -> None:
     assert bench.broker.directories.placed[key] == bench.directory("/d0")
 
 
-async def test_a_refused_move_says_why(bench: Any) -> None:
+async def test_refused_move_reports_the_reason(bench: Any) -> None:
     with pytest.raises(MoveRefusedError, match="Log dir /elsewhere is not found in the config"):
         await bench.broker.move_replica("a", 0, "/elsewhere")

@@ -125,7 +125,7 @@ async def test_clients_go_on_while_the_leaders_replica_moves(cluster: Cluster) -
     assert cluster.log(LEADER).end_offset == cluster.sent
 
 
-async def test_a_follower_goes_on_fetching_into_the_new_directory(cluster: Cluster) -> None:
+async def test_follower_continues_fetching_into_the_new_directory(cluster: Cluster) -> None:
     await cluster.create(LEADER, FOLLOWER)
     await cluster.produce()
     target, _ = await asyncio.gather(cluster.move(FOLLOWER), cluster.produce(200))
@@ -160,7 +160,7 @@ async def test_a_controlled_shutdown_leaves_the_move_to_the_next_start(cluster: 
     assert cluster.isr() == {LEADER}
 
 
-async def test_a_topic_deleted_while_it_moves_is_gone(cluster: Cluster) -> None:
+async def test_deleting_a_topic_removes_its_move(cluster: Cluster) -> None:
     await cluster.create(LEADER)
     await cluster.produce()
     broker = cluster.brokers[LEADER]

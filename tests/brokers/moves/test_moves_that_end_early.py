@@ -51,7 +51,7 @@ STAGES = [Stage.COPYING, Stage.QUEUED, Stage.ACCEPTED]
 
 
 @pytest.mark.parametrize("stage", STAGES)
-async def test_a_replica_asked_to_stay_stays(bench: Any, stage: Stage) -> None:
+async def test_request_for_the_current_directory_cancels_the_move(bench: Any, stage: Stage) -> None:
     key, move = await moved_to(bench, stage)
     told = len(bench.told)
     assert start_move(bench.broker.movers, "a", 0, "/d0") is None
@@ -63,7 +63,7 @@ async def test_a_replica_asked_to_stay_stays(bench: Any, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-async def test_a_replica_asked_elsewhere_goes_there_instead(bench: Any, stage: Stage) -> None:
+async def test_request_for_another_directory_replaces_the_move(bench: Any, stage: Stage) -> None:
     key, move = await moved_to(bench, stage)
     instead = begin(bench, "a", "/d2")
     assert (move.stage, move.why) == (Stage.OVER, "replaced by a move to /d2")
@@ -75,7 +75,7 @@ async def test_a_replica_asked_elsewhere_goes_there_instead(bench: Any, stage: S
     assert bench.names() == {"/d0": [], "/d1": [], "/d2": ["a-0"]}
 
 
-async def test_the_answer_about_a_move_that_was_replaced_means_nothing(bench: Any) -> None:
+async def test_response_about_a_replaced_move_is_ignored(bench: Any) -> None:
     key, _ = await moved_to(bench, Stage.QUEUED)
     late = bench.accepted
     hold(bench)
@@ -125,7 +125,7 @@ async def test_a_replica_lost_by_itself_ends_its_move_and_is_not_assigned_back(b
     assert bench.broker.directories.moving == {}
 
 
-async def test_what_a_lost_replica_left_of_its_move_does_not_hinder_the_next_one(bench: Any) -> None:
+async def test_remains_of_a_lost_replica_do_not_block_the_next_move(bench: Any) -> None:
     key, _ = await moved_to(bench, Stage.QUEUED)
     bench.broker.directories.lose(key, "a bad sector")
     bench.broker.logs.create(key, "a", bench.directory("/d2"))
@@ -179,7 +179,7 @@ async def test_while_a_directory_is_offline_no_move_begins(bench: Any) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-async def test_a_topic_deleted_meanwhile_leaves_nothing(bench: Any, stage: Stage) -> None:
+async def test_deleted_topic_leaves_no_files(bench: Any, stage: Stage) -> None:
     key, move = await moved_to(bench, stage)
     told = len(bench.told)
     bench.apply(RemoveTopicRecord(topic_id=key[0]))
@@ -191,7 +191,7 @@ async def test_a_topic_deleted_meanwhile_leaves_nothing(bench: Any, stage: Stage
 
 
 @pytest.mark.parametrize("stage", STAGES)
-async def test_a_replica_reassigned_away_meanwhile_leaves_nothing(bench: Any, stage: Stage) -> None:
+async def test_reassigned_replica_leaves_no_files(bench: Any, stage: Stage) -> None:
     key, move = await moved_to(bench, stage)
     bench.apply(PartitionChangeRecord(topic_id=key[0], partition_id=0, replicas=[2], isr=[2], leader=2))
     bench.broker.logs.remove(key)
@@ -209,7 +209,7 @@ async def test_a_log_that_cannot_be_copied_stays_whole_where_it_is(bench: Any) -
     assert bench.names()["/d1"] == []
 
 
-async def test_who_waits_for_a_move_hears_how_it_ended(bench: Any) -> None:
+async def test_waiter_is_notified_of_the_outcome(bench: Any) -> None:
     bench.create("a", "/d0", 0, "x")
     hold(bench)
     waiting = asyncio.create_task(bench.broker.move_replica("a", 0, "/d1"))

@@ -32,13 +32,13 @@ def test_only_a_future_log_and_no_bad_dir_is_promoted(assigned: bytes) -> None:
 
 
 @pytest.mark.parametrize("assigned", [A, *ELSEWHERE])
-def test_only_a_future_log_and_a_bad_dir_is_left_alone(assigned: bytes) -> None:
+def test_only_a_future_log_with_an_offline_dir_is_kept(assigned: bytes) -> None:
     assert recover(Found([], B, assigned, True)) == Recovered(Recovery.OFFLINE)
 
 
 @pytest.mark.parametrize("some_offline", [False, True])
 @pytest.mark.parametrize("current", [[], [A]])
-def test_without_a_future_log_there_is_nothing_to_do(current: list[bytes], some_offline: bool) -> None:
+def test_no_action_without_a_future_log(current: list[bytes], some_offline: bool) -> None:
     assert recover(Found(current, None, A, some_offline)) == Recovered(Recovery.NOTHING)
 
 

@@ -53,7 +53,7 @@ def troubled(make_bench: Callable[..., Any]) -> Any:
         ("unknown", "/d0", "UNKNOWN_TOPIC_OR_PARTITION", "Error while fetching partition state for unknown-0"),
     ],
 )
-async def test_the_first_thing_wrong_is_told(troubled: Any, topic: str, path: str, code: str, message: str) -> None:
+async def test_first_invalid_entry_is_reported(troubled: Any, topic: str, path: str, code: str, message: str) -> None:
     assert refusal(troubled, topic, path) == (code, message)
     assert troubled.broker.moves == ()
 
@@ -83,7 +83,7 @@ async def test_a_name_is_too_long_when_its_future_folder_would_be(bench: Any, le
     assert fits == (length <= 213)
 
 
-async def test_nothing_is_remembered_of_a_replica_that_is_moved(bench: Any) -> None:
+async def test_moved_replica_keeps_no_pending_request(bench: Any) -> None:
     bench.create("a", "/d0")
     start_move(bench.broker.movers, "a", 0, "/d1")
     assert bench.broker.directories.preferred == {}

@@ -10,7 +10,7 @@ def test_the_first_by_name_and_number_is_copied_first() -> None:
     assert next_to_copy(None, ()) is None
 
 
-def test_what_was_begun_is_copied_until_it_is_gone() -> None:
+def test_started_copy_continues_until_its_log_is_removed() -> None:
     assert next_to_copy(("b", 0), {("a", 0), ("b", 0)}) == ("b", 0)
     assert next_to_copy(("b", 0), {("a", 0)}) == ("a", 0)
 

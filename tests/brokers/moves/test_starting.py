@@ -51,9 +51,7 @@ async def test_both_logs_go_on_being_one_move(bench: Any, make_bench: MakeBench)
     assert again.names() == {"/d0": [], "/d1": ["a-0"], "/d2": []}
 
 
-async def test_what_the_controller_had_agreed_to_is_swapped_with_all_that_was_appended_since(
-    bench: Any, make_bench: MakeBench
-) -> None:
+async def test_agreed_move_is_swapped_in_with_later_records(bench: Any, make_bench: MakeBench) -> None:
     key = await left_by_a_move(bench)
     again = make_bench(files=bench.files)
     found = again.broker.logs.load()
@@ -78,9 +76,7 @@ async def test_a_future_log_alone_becomes_the_log(bench: Any, make_bench: MakeBe
 
 
 @pytest.mark.parametrize("assigned", ["/d0", "/d2", "elsewhere"])
-async def test_a_future_log_alone_beside_a_bad_directory_is_left(
-    bench: Any, make_bench: MakeBench, assigned: str
-) -> None:
+async def test_future_log_beside_an_offline_directory_is_kept(bench: Any, make_bench: MakeBench, assigned: str) -> None:
     key = await left_by_a_move(bench)
     bench.files["/d0"].remove("a-0")
     again = started(make_bench, bench, assigned, offline=("/d0",))
@@ -118,7 +114,7 @@ async def test_of_two_logs_neither_of_which_the_metadata_names_none_is_touched(
     assert bench.names() == {"/d0": ["a-0"], "/d1": ["a-0"], "/d2": []}
 
 
-async def test_a_future_log_of_a_topic_that_is_gone_is_put_aside(bench: Any, make_bench: MakeBench) -> None:
+async def test_future_log_of_a_deleted_topic_is_renamed_to_stray(bench: Any, make_bench: MakeBench) -> None:
     await left_by_a_move(bench)
     again = make_bench(files=bench.files)
     found = again.broker.logs.load()

@@ -90,7 +90,7 @@ async def test_too_few_replicas_in_sync_refuse_acks_all_alone(brokers: Any, prod
     assert await produce(brokers, "orders", ["with acks=1"], acks="1") == ["with acks=1"]
 
 
-async def test_an_isr_that_shrinks_below_the_minimum_after_the_append_is_told(brokers: Any, until: Any) -> None:
+async def test_isr_below_the_minimum_after_the_append_is_reported(brokers: Any, until: Any) -> None:
     await brokers.start(1, 2)
     await brokers.create_topic("orders", assigned=[1, 2], min_insync_replicas=2)
     brokers.running[2].replicas.stick()
@@ -144,7 +144,7 @@ async def test_offsets_are_found_by_time(brokers: Any) -> None:
     assert await asyncio.to_thread(run) == [0, 0, 2, 9, -1]
 
 
-async def test_a_transactional_producer_is_told_at_once_that_there_are_no_transactions(brokers: Any) -> None:
+async def test_transactional_producer_is_refused_at_once(brokers: Any) -> None:
     await brokers.start(1)
 
     def run() -> KafkaError:

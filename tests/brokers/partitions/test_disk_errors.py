@@ -54,7 +54,7 @@ def place(broker: Any, key: tuple[bytes, int], topic: str) -> str:
 
 
 @pytest.mark.parametrize("dirs", [1, 2])
-async def test_a_leaders_bad_file_moves_the_lead_of_that_partition_and_nothing_else(
+async def test_corrupt_file_of_a_leader_moves_only_that_partitions_leadership(
     controller: Controller, brokers: Brokers, produce: Produce, consume: Consume, until: Until, dirs: int
 ) -> None:
     broker = await two(brokers, dirs, **KIP_18)
@@ -91,7 +91,7 @@ async def test_a_followers_bad_file_takes_it_out_of_the_isr_and_the_leader_stays
     assert broker.directories.lost == {key}
 
 
-async def test_a_replica_that_nobody_else_has_is_offline_like_any_other_without_a_leader(
+async def test_sole_replica_of_a_failed_file_leaves_the_partition_without_a_leader(
     controller: Controller, brokers: Brokers, produce: Produce, until: Until
 ) -> None:
     broker = await two(brokers, restart_partitions_elsewhere=True, **KIP_18)
@@ -136,7 +136,7 @@ async def test_a_lost_replica_is_replicated_again_in_another_directory(
 
 
 @SHORT_SESSION
-async def test_what_is_left_of_a_lost_replica_does_not_come_back_beside_the_new_one(
+async def test_remains_of_a_lost_replica_are_not_restored_beside_the_new_one(
     controller: Controller, brokers: Brokers, produce: Produce, until: Until
 ) -> None:
     options = {"restart_partitions_elsewhere": True, **KIP_18}
@@ -210,7 +210,7 @@ async def test_a_checkpoint_that_cannot_be_written_costs_the_directory(
     assert set(broker.directories.offline) == {failed.directory_id}
 
 
-async def test_nothing_more_is_written_to_a_disk_that_is_gone(brokers: Brokers, produce: Produce, until: Until) -> None:
+async def test_failed_disk_is_never_written_again(brokers: Brokers, produce: Produce, until: Until) -> None:
     quick = {"replica.high.watermark.checkpoint.interval.ms": "20", "log.flush.offset.checkpoint.interval.ms": "20"}
     broker = await two(brokers, properties=quick)
     key = await brokers.create_topic("orders", assigned=[1, 2])
@@ -258,7 +258,7 @@ async def test_a_flaky_disk_fails_the_same_way_for_the_same_seed(
     assert set(broker.directories.offline) == {failed}
 
 
-async def test_a_slow_disk_keeps_only_those_who_need_it(brokers: Brokers, produce: Produce) -> None:
+async def test_slow_disk_delays_only_its_own_partitions(brokers: Brokers, produce: Produce) -> None:
     broker = await two(brokers)
     await brokers.create_topic("orders", assigned=[1, 2])
     await brokers.create_topic("payments", assigned=[1, 2])

@@ -71,7 +71,7 @@ async def test_a_follower_that_lost_its_records_begins_where_the_leader_does(
     assert (follower.log.start_offset, follower.log.end_offset) == (30, 40)
 
 
-async def test_a_failed_directory_of_the_leader_moves_the_leader_and_loses_nothing(
+async def test_failed_directory_of_the_leader_moves_the_leader_without_loss(
     brokers: Any, produce: Any, consume: Any, until: Any
 ) -> None:
     await brokers.start(1, log_dir_paths=("/d0", "/d1"))
@@ -99,5 +99,5 @@ def test_only_whole_batches_up_to_the_leaders_epoch_are_taken() -> None:
     assert [header.base_offset for header in read_headers(whole_batches(first + second, 9))] == [0, 1]
 
 
-def test_the_version_of_fetch_goes_with_the_metadata_version() -> None:
+def test_fetch_version_follows_the_metadata_version() -> None:
     assert [fetch_version(level) for level in (7, 9, 10, 19, 21, 26, 27, 30)] == [13, 14, 15, 16, 17, 17, 18, 18]

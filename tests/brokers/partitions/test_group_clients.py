@@ -29,7 +29,7 @@ def consumer(brokers: Any, group: str, **config: Any) -> Consumer:
     return Consumer({**usual, "session.timeout.ms": 6000, "heartbeat.interval.ms": 200, **config})
 
 
-async def test_a_group_goes_on_where_it_left(brokers: Any, produce: Any) -> None:
+async def test_group_resumes_at_its_committed_offsets(brokers: Any, produce: Any) -> None:
     await brokers.start(1, 2, 3)
     await brokers.create_topic("orders", partitions=2, replicas=3)
     await produce(brokers, "orders", TEXTS[:20])
@@ -152,7 +152,7 @@ async def test_offsets_are_committed_and_fetched_by_topic_id(brokers: Any) -> No
 
 
 @pytest.mark.parametrize("version", range(1, 10))
-async def test_a_group_that_committed_nothing_has_no_offsets(brokers: Any, version: int) -> None:
+async def test_group_without_commits_has_no_offsets(brokers: Any, version: int) -> None:
     await brokers.start(1)
     request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="orders", partition_indexes=[0])])
     if version >= 8:
@@ -163,7 +163,7 @@ async def test_a_group_that_committed_nothing_has_no_offsets(brokers: Any, versi
     assert (topic.partitions[0].committed_offset, topic.partitions[0].error_code) == (-1, 0)
 
 
-async def test_a_broker_that_does_not_coordinate_says_so(brokers: Any) -> None:
+async def test_broker_that_does_not_coordinate_refuses_with_not_coordinator(brokers: Any) -> None:
     await brokers.start(1, 2)
     found = await ask(brokers, FindCoordinatorRequest(coordinator_keys=["g"]), 6)
     other = 3 - found.coordinators[0].node_id

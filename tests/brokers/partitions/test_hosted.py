@@ -21,7 +21,7 @@ def batch(producer_id: int, base_offset: int = 0) -> bytes:
     return bytes(data)
 
 
-def test_a_leader_knows_the_producers_of_before_its_start_and_those_it_followed() -> None:
+def test_leader_has_the_producer_state_of_earlier_epochs() -> None:
     log = ReplicaLog(MemoryDisk("/d0"), "orders-0")
     log.append_as_leader(batch(7), 0, 1_000)
     hosted = HostedPartition(

@@ -53,7 +53,7 @@ def answer(*partitions: tuple[bytes, int, int], error_code: int = 0) -> AlterPar
     )
 
 
-def test_all_that_waits_goes_into_one_request_with_broker_epochs(changes: IsrChanges, heard: Heard) -> None:
+def test_pending_changes_share_one_request_with_broker_epochs(changes: IsrChanges, heard: Heard) -> None:
     for key in ((T1, 0), (T1, 1), (T2, 0)):
         changes.add(key, CHANGE, heard)
     request = changes.take(1, 10, 3)
@@ -77,7 +77,7 @@ def test_version_2_names_the_brokers_alone(changes: IsrChanges, heard: Heard) ->
     assert AlterPartitionRequest.read(request.write(2), 2) == request
 
 
-def test_one_request_is_in_flight_and_what_comes_meanwhile_waits(changes: IsrChanges, heard: Heard) -> None:
+def test_changes_during_an_in_flight_request_wait(changes: IsrChanges, heard: Heard) -> None:
     changes.add((T1, 0), CHANGE, heard)
     first = changes.take(1, 10, 3)
     changes.add((T2, 0), CHANGE, heard)
@@ -89,7 +89,7 @@ def test_one_request_is_in_flight_and_what_comes_meanwhile_waits(changes: IsrCha
     assert [topic.topic_id for topic in request.topics] == [T2]
 
 
-def test_there_is_no_request_when_nothing_waits(changes: IsrChanges) -> None:
+def test_no_request_is_sent_without_pending_changes(changes: IsrChanges) -> None:
     assert changes.take(1, 10, 3) is None
     assert not changes.is_due
 
@@ -101,7 +101,7 @@ def test_a_second_change_of_a_partition_is_not_attempted(changes: IsrChanges, he
     assert heard == [(other, error_codes.OPERATION_NOT_ATTEMPTED)]
 
 
-def test_what_was_committed_and_what_was_refused_is_told(changes: IsrChanges, heard: Heard) -> None:
+def test_committed_and_refused_changes_are_reported(changes: IsrChanges, heard: Heard) -> None:
     changes.add((T1, 0), CHANGE, heard)
     changes.add((T2, 0), CHANGE, heard)
     changes.take(1, 10, 3)
@@ -110,7 +110,7 @@ def test_what_was_committed_and_what_was_refused_is_told(changes: IsrChanges, he
     assert not changes.is_due
 
 
-def test_a_change_proposed_by_an_answer_goes_with_the_next_request(changes: IsrChanges) -> None:
+def test_change_caused_by_a_response_is_in_the_next_request(changes: IsrChanges) -> None:
     other = CHANGE._replace(partition_epoch=8)
     changes.add((T1, 0), CHANGE, lambda *_: changes.add((T1, 0), other, lambda *_: None))
     changes.take(1, 10, 3)
@@ -138,7 +138,7 @@ def test_no_answer_means_again(changes: IsrChanges, heard: Heard) -> None:
     assert changes.take(1, 10, 3) == first
 
 
-def test_what_an_answer_leaves_out_is_asked_again(changes: IsrChanges, heard: Heard) -> None:
+def test_partition_missing_from_the_response_is_requested_again(changes: IsrChanges, heard: Heard) -> None:
     changes.add((T1, 0), CHANGE, heard)
     changes.take(1, 10, 3)
     changes.answered(answer((T2, 5, 0)))

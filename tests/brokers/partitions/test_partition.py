@@ -73,13 +73,13 @@ def test_the_high_watermark_is_the_smallest_end_offset_of_the_isr(brokers: Broke
     assert partition.high_watermark == 10
 
 
-def test_a_lone_leader_commits_what_it_appends(brokers: Brokers) -> None:
+def test_sole_replica_commits_its_appends(brokers: Brokers) -> None:
     partition = leading(brokers, (1,))
     assert partition.appended(3, now_ms=LAG_MS + 1)
     assert partition.high_watermark == 3
 
 
-def test_the_high_watermark_never_goes_back_when_a_follower_does(brokers: Brokers) -> None:
+def test_high_watermark_never_decreases_when_a_follower_is_truncated(brokers: Brokers) -> None:
     partition = leading(brokers, (1, 2))
     partition.appended(10, now_ms=1)
     fetch(partition, 2, 10)
@@ -100,7 +100,7 @@ def test_the_high_watermark_waits_for_a_follower_that_is_about_to_join(brokers: 
     assert partition.high_watermark == 13
 
 
-def test_the_high_watermark_waits_for_nobody_who_may_not_join(brokers: Brokers) -> None:
+def test_high_watermark_ignores_fenced_followers(brokers: Brokers) -> None:
     partition = leading(brokers, (1,))
     partition.appended(10, now_ms=LAG_MS + 1)
     brokers[2] = Registered(EPOCHS[2], fenced=True)
@@ -120,7 +120,7 @@ def test_the_min_isr_is_at_most_the_number_of_replicas(brokers: Brokers) -> None
     assert leading(brokers, min_isr=9).effective_min_isr == 3
 
 
-def test_a_new_leader_keeps_its_high_watermark_until_the_isr_has_shown_itself(brokers: Brokers) -> None:
+def test_new_leader_keeps_its_high_watermark_until_the_isr_has_fetched(brokers: Brokers) -> None:
     partition = leading(brokers, end_offset=10, high_watermark=6)
     assert partition.high_watermark == 6
     fetch(partition, 2, 10)
@@ -169,7 +169,7 @@ def test_while_a_shrink_is_pending_the_high_watermark_waits_for_the_old_isr(brok
     assert (partition.high_watermark, partition.partition_epoch, partition.pending) == (5, 1, None)
 
 
-def test_nothing_else_is_proposed_while_a_change_is_pending(brokers: Brokers) -> None:
+def test_no_second_change_is_proposed_while_one_is_pending(brokers: Brokers) -> None:
     partition = leading(brokers, (1, 2))
     fetch(partition, 3, 0)
     change = pending(partition)
@@ -206,7 +206,7 @@ def test_a_follower_below_the_start_of_the_leader_epoch_does_not_join(brokers: B
     [None, Registered(30, fenced=True), Registered(30, in_controlled_shutdown=True), Registered(29)],
     ids=["unknown", "fenced", "shutting down", "another life"],
 )
-def test_who_is_not_eligible_does_not_join(brokers: Brokers, registered: Registered | None) -> None:
+def test_ineligible_follower_does_not_join_the_isr(brokers: Brokers, registered: Registered | None) -> None:
     partition = leading(brokers, (1, 2))
     if registered is None:
         del brokers[3]
@@ -216,7 +216,7 @@ def test_who_is_not_eligible_does_not_join(brokers: Brokers, registered: Registe
     assert partition.pending is None
 
 
-def test_a_follower_that_tells_no_broker_epoch_may_join(brokers: Brokers) -> None:
+def test_follower_without_a_broker_epoch_may_join(brokers: Brokers) -> None:
     partition = leading(brokers, (1, 2))
     fetch(partition, 3, 0, epoch=-1)
     assert pending(partition).isr_with_epochs == ((1, 10), (2, -1), (3, -1))
@@ -259,7 +259,7 @@ def test_other_refusals_are_sent_again(brokers: Brokers, error_code: int) -> Non
 
 
 @pytest.mark.parametrize("isr", [CommittedIsr(1, 1, (1, 2, 3)), CommittedIsr(0, -1, (1, 2, 3))])
-def test_an_answer_from_another_epoch_changes_nothing(brokers: Brokers, isr: CommittedIsr) -> None:
+def test_response_of_another_epoch_is_ignored(brokers: Brokers, isr: CommittedIsr) -> None:
     partition = leading(brokers, (1, 2))
     fetch(partition, 3, 0)
     assert not partition.committed(pending(partition), isr, 1)
@@ -289,7 +289,7 @@ def test_an_older_partition_epoch_is_passed_over(brokers: Brokers) -> None:
     assert partition.isr == {1, 2, 3}
 
 
-def test_the_same_leader_epoch_keeps_what_is_known_of_followers(brokers: Brokers) -> None:
+def test_same_leader_epoch_keeps_the_follower_state(brokers: Brokers) -> None:
     partition = leading(brokers)
     partition.appended(5, now_ms=1)
     fetch(partition, 2, 4)
@@ -329,7 +329,7 @@ def test_a_leader_that_follows_forgets_isr_and_followers(brokers: Brokers) -> No
         (6, error_codes.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_a_request_must_know_the_leader_epoch(brokers: Brokers, claimed: int, expected: int) -> None:
+def test_request_with_a_wrong_leader_epoch_is_refused(brokers: Brokers, claimed: int, expected: int) -> None:
     partition = Partition(1, brokers)
     partition.lead(assigned(leader_epoch=5), 0, 0, 0)
     assert partition.check_leader_epoch(claimed) == expected

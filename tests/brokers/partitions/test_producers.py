@@ -25,11 +25,11 @@ def test_the_next_sequence_is_new(producers: Producers) -> None:
     assert producers.check(header(3)) is None
 
 
-def test_a_batch_that_was_written_is_told_where(producers: Producers) -> None:
+def test_repeated_batch_is_answered_with_its_offset(producers: Producers) -> None:
     assert producers.check(header(0, 3)) == (10, 0)
 
 
-def test_only_the_last_five_batches_are_known(producers: Producers) -> None:
+def test_only_the_last_five_batches_are_remembered(producers: Producers) -> None:
     for sequence in range(3, 8):
         producers.written(header(sequence, offset=10 + sequence))
     assert producers.check(header(3)) == (13, 0)
@@ -59,11 +59,11 @@ def test_a_new_epoch_begins_with_sequence_0(producers: Producers) -> None:
 
 
 @pytest.mark.parametrize("sequence", [0, 41])
-def test_a_producer_that_is_not_known_begins_anywhere(producers: Producers, sequence: int) -> None:
+def test_unknown_producer_may_start_at_any_sequence(producers: Producers, sequence: int) -> None:
     assert producers.check(header(sequence, producer_id=8)) is None
 
 
-def test_without_a_producer_id_nothing_is_remembered(producers: Producers) -> None:
+def test_batch_without_a_producer_id_is_not_remembered(producers: Producers) -> None:
     producers.written(header(-1, producer_id=-1))
     assert producers.check(header(-1, producer_id=-1)) is None
     assert len(producers) == 1
@@ -77,7 +77,7 @@ def test_sequences_go_on_at_0_after_the_largest_number() -> None:
         producers.check(header(1))
 
 
-def test_what_is_truncated_is_forgotten(producers: Producers) -> None:
+def test_truncated_batches_are_removed_from_the_producer_state(producers: Producers) -> None:
     producers.written(header(3, offset=13))
     producers.truncate(13)
     assert producers.check(header(3)) is None

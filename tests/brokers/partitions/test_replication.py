@@ -12,9 +12,7 @@ from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, De
 TEXTS = [f"record {number}" for number in range(200)]
 
 
-async def test_what_is_produced_with_acks_all_is_on_every_replica_and_is_consumed(
-    brokers: Any, produce: Any, consume: Any
-) -> None:
+async def test_acks_all_records_are_on_every_replica_and_consumed(brokers: Any, produce: Any, consume: Any) -> None:
     await brokers.start(1, 2, 3)
     await brokers.create_topic("orders", partitions=2, replicas=3)
     assert sorted(await produce(brokers, "orders", TEXTS)) == sorted(TEXTS)
@@ -71,7 +69,7 @@ async def test_a_stuck_follower_is_put_out_through_alter_partition_and_taken_in_
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["shut down", "killed"])
-async def test_no_acknowledged_record_is_lost_when_the_leader_goes(
+async def test_acknowledged_records_survive_loss_of_the_leader(
     brokers: Any, produce: Any, consume: Any, clean: bool
 ) -> None:
     await brokers.start(1, 2, 3)
@@ -91,7 +89,7 @@ async def test_no_acknowledged_record_is_lost_when_the_leader_goes(
     assert returned.read(0, 1 << 20, end_offset) == leader.log.read(0, 1 << 20, end_offset)
 
 
-async def test_a_topic_that_is_deleted_leaves_nothing_behind(brokers: Any, produce: Any, until: Any) -> None:
+async def test_deleted_topic_leaves_no_logs(brokers: Any, produce: Any, until: Any) -> None:
     await brokers.start(1, 2)
     key = await brokers.create_topic("orders", replicas=2)
     await produce(brokers, "orders", TEXTS[:5])

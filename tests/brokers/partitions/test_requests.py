@@ -112,14 +112,14 @@ async def test_fetch_in_every_version(ask: Ask, topic_id: bytes, version: int) -
     ],
     ids=["nothing", "two batches", "half a batch", "wrong CRC"],
 )
-async def test_what_is_no_batch_is_refused_and_not_written(
+async def test_invalid_batch_is_refused_and_not_written(
     brokers: Any, ask: Ask, topic_id: bytes, records: bytes, expected: int
 ) -> None:
     assert answered(await ask(produced(topic_id, records))).error_code == expected
     assert brokers.leader("orders").log.end_offset == 0
 
 
-async def test_who_does_not_lead_says_who_does(ask: Ask, topic_id: bytes) -> None:
+async def test_non_leader_is_refused_with_the_current_leader(ask: Ask, topic_id: bytes) -> None:
     response = await ask(produced(topic_id), broker_id=2)
     refused = answered(response)
     assert (refused.error_code, refused.base_offset) == (error_codes.NOT_LEADER_OR_FOLLOWER, -1)
@@ -129,7 +129,7 @@ async def test_who_does_not_lead_says_who_does(ask: Ask, topic_id: bytes) -> Non
     assert refused.error_code == error_codes.NOT_LEADER_OR_FOLLOWER
 
 
-async def test_a_follower_serves_consumers_what_it_knows_to_be_committed(
+async def test_follower_serves_consumers_up_to_its_high_watermark(
     brokers: Any, ask: Ask, topic_id: bytes, until: Any
 ) -> None:
     await ask(produced(topic_id))
@@ -173,7 +173,7 @@ async def test_a_batch_that_is_sent_twice_is_written_once(brokers: Any, ask: Ask
     assert gap.error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-async def test_a_follower_that_leads_knows_the_producers(brokers: Any, ask: Ask, topic_id: bytes, until: Any) -> None:
+async def test_promoted_follower_has_the_producer_state(brokers: Any, ask: Ask, topic_id: bytes, until: Any) -> None:
     await ask(produced(topic_id, with_producer(9, 0, 0)))
     await brokers.kill(1)
     await until(lambda: (leader := brokers.leader("orders")) and leader.state.broker_id == 2)
@@ -183,7 +183,7 @@ async def test_a_follower_that_leads_knows_the_producers(brokers: Any, ask: Ask,
 @pytest.mark.parametrize(
     ("epoch", "expected"), [(-1, 0), (0, 0), (1, error_codes.UNKNOWN_LEADER_EPOCH)], ids=["none", "ours", "newer"]
 )
-async def test_a_fetch_must_know_the_leader_epoch(ask: Ask, topic_id: bytes, epoch: int, expected: int) -> None:
+async def test_fetch_with_a_wrong_leader_epoch_is_refused(ask: Ask, topic_id: bytes, epoch: int, expected: int) -> None:
     await ask(produced(topic_id))
     assert answered(await ask(fetch(topic_id, current_leader_epoch=epoch))).error_code == expected
 
@@ -195,7 +195,7 @@ async def test_an_offset_outside_the_log_is_out_of_range(ask: Ask, topic_id: byt
     assert (found.error_code, found.high_watermark, found.records) == (error_codes.OFFSET_OUT_OF_RANGE, -1, b"")
 
 
-async def test_a_log_that_diverges_is_told_where(ask: Ask, topic_id: bytes) -> None:
+async def test_diverging_log_is_answered_with_the_diverging_epoch(ask: Ask, topic_id: bytes) -> None:
     await ask(produced(topic_id))
     found = answered(await ask(fetch(topic_id, 9, last_fetched_epoch=0)))
     assert (found.error_code, found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 0, 2)
@@ -216,16 +216,14 @@ async def test_no_fetch_session_is_made(ask: Ask, topic_id: bytes) -> None:
     assert response.error_code == error_codes.FETCH_SESSION_ID_NOT_FOUND
 
 
-async def test_the_first_batch_comes_whole_however_little_is_asked_for(ask: Ask, topic_id: bytes) -> None:
+async def test_first_batch_is_returned_whole_whatever_max_bytes_is(ask: Ask, topic_id: bytes) -> None:
     await ask(produced(topic_id))
     await ask(produced(topic_id))
     assert len(answered(await ask(fetch(topic_id, partition_max_bytes=1))).records) == len(BATCH)
     assert len(answered(await ask(fetch(topic_id, max_bytes=1))).records) == len(BATCH)
 
 
-async def test_of_many_partitions_one_batch_alone_comes_whole_when_nothing_is_asked_for(
-    ask: Ask, topic_id: bytes
-) -> None:
+async def test_only_one_batch_of_many_partitions_is_returned_with_zero_max_bytes(ask: Ask, topic_id: bytes) -> None:
     await ask(produced(topic_id))
     request = fetch(topic_id, max_bytes=0)
     request.topics[0].partitions *= 3
@@ -266,7 +264,7 @@ async def test_list_offsets_in_every_version(ask: Ask, topic_id: bytes, version:
     assert answered(await ask(offsets(-1), version)).offset == 2
 
 
-async def test_list_offsets_refuses_what_is_wrong(ask: Ask, topic_id: bytes) -> None:
+async def test_list_offsets_refuses_invalid_requests(ask: Ask, topic_id: bytes) -> None:
     assert answered(await ask(offsets(-1, epoch=3))).error_code == error_codes.UNKNOWN_LEADER_EPOCH
     assert answered(await ask(offsets(-1), broker_id=2)).error_code == error_codes.NOT_LEADER_OR_FOLLOWER
     assert answered(await ask(offsets(-1, partition=4))).error_code == error_codes.UNKNOWN_TOPIC_OR_PARTITION

@@ -46,7 +46,7 @@ def test_stub_options_become_actions(cli: Cli, said: tuple[str, ...], action: di
     assert cli("stubs", "remove", "--all") == "all stubs are gone\n"
 
 
-def test_whom_a_stub_blackholes_is_released(cli: Cli) -> None:
+def test_blackholed_clients_of_a_stub_are_released(cli: Cli) -> None:
     cli("stubs", "add", "--client-id", "nobody", "--blackhole", "--name", "silence", "--probability", 0.5, "--seed", 3)
     assert "silence" in cli("stubs")
     assert cli("stubs", "release", "--client-id", "nobody") == "0 released\n"
@@ -122,7 +122,7 @@ def test_requests_are_listed_shown_and_followed(cli: Cli) -> None:
     assert cli("requests", "unmatched") == "none was unexpected\n"
 
 
-def test_verifying_tells_by_the_exit_code_and_says_what_came_near(cli: Cli) -> None:
+def test_verify_sets_the_exit_code_and_shows_near_misses(cli: Cli) -> None:
     assert cli("requests", "verify", "BrokerRegistration", "--count", 2) == "2 requests\n"
     assert cli.exit_code == 0
     text = cli("requests", "verify", "BrokerRegistration", "--broker-id", 7, "--where", "rack=north", "--at-least", 1)
@@ -175,13 +175,13 @@ def test_state_is_shown_and_saved(cli: Cli, tmp_path: Path) -> None:
     assert cli("state", "snapshot").startswith("a snapshot up to offset ")
 
 
-def test_a_clock_that_is_the_machines_is_told_but_not_moved(cli: Cli) -> None:
+def test_system_clock_is_shown_but_not_moved(cli: Cli) -> None:
     assert "(the machine's clock)" in cli("clock")
     cli("clock", "advance", "9s")
     assert (cli.exit_code, "VirtualClock" in cli.errors) == (1, True)
 
 
-def test_a_reset_takes_away_what_a_test_put_in_the_way(cli: Cli, controller: SyncController) -> None:
+def test_reset_clears_stubs_faults_and_journal(cli: Cli, controller: SyncController) -> None:
     cli("stubs", "add", "Fetch", "--broker-id", 9, "--drop")
     assert cli("state", "reset") == "stubs, faults and the journal are empty\n"
     assert cli("stubs") == "no stubs: mockraft stubs add --help\n"

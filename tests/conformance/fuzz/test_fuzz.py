@@ -130,7 +130,7 @@ def test_refuses_malformed_steps(text: str) -> None:
         differential.steps_of(text)
 
 
-def test_a_field_that_no_version_knows_is_refused() -> None:
+def test_field_of_no_version_is_refused() -> None:
     with pytest.raises(WireError, match="nonsense"):
         request("CreateTopics", {"nonsense": 1}, 7)
     with pytest.raises(WireError, match="nonsense"):

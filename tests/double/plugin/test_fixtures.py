@@ -98,7 +98,7 @@ def test_brokers_run_beside_the_controller(run_pytest: Run) -> None:
     result.assert_outcomes(passed=1)
 
 
-def test_a_quorum_has_as_many_controllers_as_the_marker_says(run_pytest: Run) -> None:
+def test_marker_sets_the_number_of_controllers(run_pytest: Run) -> None:
     result = run_pytest(
         """
         import pytest
@@ -133,7 +133,7 @@ def test_a_controller_of_the_session_is_the_same_in_every_test(run_pytest: Run) 
     result.assert_outcomes(passed=2)
 
 
-def test_an_async_suite_awaits_what_waits(run_pytest: Run) -> None:
+def test_async_suite_awaits_its_controller(run_pytest: Run) -> None:
     source = """
         import pytest
 
@@ -195,7 +195,7 @@ def test_a_real_broker_that_cannot_run_skips_the_test_or_fails_it(
     run_pytest(source, "--mockraft-real-broker=fail").assert_outcomes(failed=1)
 
 
-def test_a_simulated_broker_is_gone_with_its_test_whatever_stands_in_its_way(run_pytest: Run) -> None:
+def test_simulated_broker_is_closed_with_its_test(run_pytest: Run) -> None:
     result = run_pytest(
         """
         import pytest

@@ -50,7 +50,7 @@ def test_assert_all_used_off_accepts_unused_stubs(run_pytest: Run, options: tupl
     run_pytest(UNUSED.replace("def test_one", f"{marked}\n    def test_one", 1), *options).assert_outcomes(passed=1)
 
 
-def test_a_request_that_nobody_expected_fails_a_strict_test(run_pytest: Run) -> None:
+def test_unexpected_request_fails_a_strict_test(run_pytest: Run) -> None:
     result = run_pytest(UNEXPECTED)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["request #* was not expected*", "*✗ brokerId: wanted 1, there was 2", "*UNEXPECTED*"])
@@ -58,7 +58,7 @@ def test_a_request_that_nobody_expected_fails_a_strict_test(run_pytest: Run) -> 
     run_pytest(UNEXPECTED.replace("strict=True", ""), "--mockraft-strict=yes").assert_outcomes(failed=1)
 
 
-def test_a_test_that_fails_anyway_is_told_its_own_failure_only(run_pytest: Run) -> None:
+def test_failed_test_reports_only_its_own_failure(run_pytest: Run) -> None:
     result = run_pytest(UNUSED + "\n        assert 0, 'my own'")
     result.stdout.fnmatch_lines(["*my own*"])
     result.stdout.no_fnmatch_line("*was never used*")
@@ -115,7 +115,7 @@ def test_a_quorum_is_judged_as_one(run_pytest: Run) -> None:
     result.stdout.fnmatch_lines(["stub stub-1 was never used: BrokerHeartbeat node=3001", "*mockraft journal*"])
 
 
-def test_a_fault_that_met_nothing_fails_the_test(run_pytest: Run) -> None:
+def test_unused_fault_fails_the_test(run_pytest: Run) -> None:
     result = run_pytest(
         """
         def test_one(mockraft):
@@ -127,7 +127,7 @@ def test_a_fault_that_met_nothing_fails_the_test(run_pytest: Run) -> None:
     result.stdout.fnmatch_lines(["fault latency-1 never met anything*"])
 
 
-def test_a_double_of_the_session_that_is_asked_for_as_the_test_runs_is_judged_too(run_pytest: Run) -> None:
+def test_session_controller_requested_at_run_time_is_verified(run_pytest: Run) -> None:
     result = run_pytest(
         """
         def test_by_argument(mockraft_session):

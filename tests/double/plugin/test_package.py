@@ -12,7 +12,7 @@ def project(folder: Path) -> dict[str, object]:
     return read
 
 
-def test_it_names_the_plugin_and_goes_with_this_version() -> None:
+def test_package_names_the_plugin_and_matches_its_version() -> None:
     package, mockraft = project(ROOT / "pytest_mockraft"), project(ROOT)
     assert package["entry-points"] == {"pytest11": {"mockraft": "mockraft.pytest_plugin"}}
     assert hasattr(import_module("mockraft.pytest_plugin"), "pytest_addoption")

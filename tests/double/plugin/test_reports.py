@@ -75,7 +75,7 @@ def test_a_teardown_that_fails_too_keeps_the_journals_of_the_test(run_pytest: Ru
     assert "DescribeCluster" in written.read_text()
 
 
-def test_a_complaint_points_at_the_line_of_the_test_and_at_nothing_within_mockraft(run_pytest: Run) -> None:
+def test_traceback_points_at_the_test_line_without_frames_of_mockraft(run_pytest: Run) -> None:
     result = run_pytest(
         """
         import asyncio

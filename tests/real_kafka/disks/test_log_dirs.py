@@ -20,7 +20,7 @@ def directory_id(path: Path) -> bytes:
     return found
 
 
-def test_a_real_broker_runs_on_what_mockraft_formatted(tmp_path: Path) -> None:
+def test_real_broker_runs_on_directories_formatted_by_mockraft(tmp_path: Path) -> None:
     with Controller.sync() as controller:
         broker = KafkaBroker(1, tmp_path, controller.cluster_id, controller.bootstrap)
         config = str(broker.write_properties())
@@ -39,7 +39,7 @@ def test_a_real_broker_runs_on_what_mockraft_formatted(tmp_path: Path) -> None:
         assert directory_id(broker.metadata_log_dir) not in ids
 
 
-def test_an_older_kafka_reads_what_mockraft_formatted(tmp_path: Path) -> None:
+def test_older_kafka_reads_directories_formatted_by_mockraft(tmp_path: Path) -> None:
     broker = KafkaBroker(1, tmp_path, "T0ta1ly_Mocked-Cluster", "127.0.0.1:9093", version="3.9.1")
     broker.properties["controller.quorum.voters"] = "3000@127.0.0.1:9093"
     config = str(broker.write_properties())

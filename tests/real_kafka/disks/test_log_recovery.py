@@ -121,9 +121,7 @@ def test_a_broker_follows_a_log_cut_to_a_snapshot(tmp_path: Path, started: Start
     assert '"name":"t-0"' in printed
 
 
-def test_an_old_copy_of_the_log_is_told_from_the_brokers_and_named(
-    tmp_path: Path, started: Started, create_topic: CreateTopic
-) -> None:
+def test_old_copy_of_the_log_is_named(tmp_path: Path, started: Started, create_topic: CreateTopic) -> None:
     ours = MockraftController(tmp_path / "c", random_uuid())
     started(ours)
     broker = KafkaBroker(1, tmp_path / "b1", ours.cluster_id, ours.bootstrap)

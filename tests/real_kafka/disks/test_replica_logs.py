@@ -81,7 +81,7 @@ def test_kafkas_tool_reads_the_segments_that_we_write(tmp_path: Path) -> None:
     assert sorted(set(map(int, re.findall(r"partitionLeaderEpoch: (\d+)", printed)))) == [0, 1, 2, 3, 4]
 
 
-def test_we_read_what_a_real_broker_wrote_and_it_goes_on_from_what_we_made_of_it(
+def test_logs_of_a_real_broker_are_read_and_it_continues_on_logs_of_mockraft(
     cluster: KafkaCluster,
     create_topic: Callable[..., None],
     produce: Callable[..., list[str]],
@@ -119,7 +119,7 @@ def test_we_read_what_a_real_broker_wrote_and_it_goes_on_from_what_we_made_of_it
     assert "Skipping recovery" in broker.whole_log
 
 
-def test_each_recovers_what_the_other_left_when_it_was_killed(
+def test_each_recovers_the_logs_of_the_other_after_a_kill(
     cluster: KafkaCluster,
     create_topic: Callable[..., None],
     produce: Callable[..., list[str]],

@@ -84,6 +84,6 @@ def run(side: Any) -> list[Any]:
     return answers
 
 
-def test_values_are_accepted_or_refused_in_the_same_words(on_both: Any) -> None:
+def test_values_are_accepted_or_refused_with_the_same_message(on_both: Any) -> None:
     theirs, ours = on_both(run)
     assert [pair for pair in zip(theirs, ours, strict=True) if pair[0] != pair[1]] == []

@@ -147,7 +147,7 @@ def outcomes(on_both: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", [each.name for each in CASES])
-def test_answers_and_writes_what_kafka_does(outcomes: Any, name: str) -> None:
+def test_responses_and_records_equal_kafkas(outcomes: Any, name: str) -> None:
     theirs, ours = outcomes
     assert ours[name].answer == theirs[name].answer
     assert ours[name].records == theirs[name].records

@@ -134,7 +134,7 @@ def outcomes(on_both: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES])
-def test_tells_what_kafka_tells(outcomes: Any, name: str) -> None:
+def test_responses_equal_kafkas(outcomes: Any, name: str) -> None:
     theirs, ours = outcomes
     static = {
         config["name"]

@@ -249,7 +249,7 @@ def below(side: Any) -> Any:
 
 
 @pytest.mark.parametrize(("story", "level"), [(directories, None), (cordoned, None), (below, "3.6-IV2")])
-def test_tells_the_same_story_of_directories_as_kafka(on_both: Any, story: Any, level: str | None) -> None:
+def test_directories_develop_as_in_kafka(on_both: Any, story: Any, level: str | None) -> None:
     theirs, ours = on_both(story, level)
     assert list(theirs) == list(ours)
     for name, told in theirs.items():

@@ -124,7 +124,7 @@ def outcomes(on_both: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES])
-def test_answers_and_writes_what_kafka_does(outcomes: Any, name: str) -> None:
+def test_responses_and_records_equal_kafkas(outcomes: Any, name: str) -> None:
     theirs, ours = outcomes
     assert ours[name] == theirs[name]
     assert ours[f"finalized after {name}"] == theirs[f"finalized after {name}"]
@@ -163,7 +163,7 @@ def run_levels(side: Any) -> dict[str, Any]:
     return outcomes
 
 
-def test_goes_up_and_down_as_kafka_does(on_both: Any) -> None:
+def test_upgrades_and_downgrades_equal_kafkas(on_both: Any) -> None:
     theirs, ours = on_both(run_levels, "3.6-IV2")
     for case in LEVELS:
         assert ours[case.name] == theirs[case.name], case.name
@@ -207,7 +207,7 @@ def run_unsupported(side: Any) -> dict[str, Any]:
     return {case.name: side.outcome(case.request, case.version) for case in UNSUPPORTED}
 
 
-def test_names_who_does_not_know_a_level(on_both: Any) -> None:
+def test_refusal_names_the_unsupporting_node(on_both: Any) -> None:
     theirs, ours = on_both(run_unsupported, "3.8-IV0")
     assert ours == theirs
 

@@ -71,6 +71,6 @@ def run(side: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_writes_what_kafka_writes_at_this_level(on_both: Any, level: str) -> None:
+def test_records_at_this_level_equal_kafkas(on_both: Any, level: str) -> None:
     theirs, ours = on_both(run, level)
     assert ours == theirs

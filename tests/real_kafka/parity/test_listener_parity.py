@@ -162,7 +162,7 @@ def answers(on_both: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", [*FATES, *ENVELOPES])
-def test_the_same_bytes_come_back_and_the_same_connections_live(answers: Any, name: str) -> None:
+def test_response_bytes_and_surviving_connections_are_equal(answers: Any, name: str) -> None:
     theirs, ours = answers
     assert ours[name] == theirs[name]
 
@@ -172,7 +172,7 @@ def test_the_same_bytes_come_back_and_the_same_connections_live(answers: Any, na
     [f"ApiVersions v{version}" for version in range(5)]
     + [f"DescribeCluster v{version}, operations {asked}" for version in (1, 2) for asked in (False, True)],
 )
-def test_the_same_is_known(answers: Any, name: str) -> None:
+def test_known_connections_are_equal(answers: Any, name: str) -> None:
     theirs, ours = answers
     assert ours[name] == theirs[name]
 

@@ -225,7 +225,7 @@ def assert_same(subjects: list[Subject]) -> None:
         assert ours == theirs
 
 
-async def test_what_is_asked_wrongly_is_refused_alike(subjects: list[Subject]) -> None:
+async def test_invalid_requests_are_refused_with_the_same_errors(subjects: list[Subject]) -> None:
     await create(subjects, "t-a")
     for subject in subjects:
         for version in (1, 2):
@@ -242,7 +242,7 @@ async def test_what_is_asked_wrongly_is_refused_alike(subjects: list[Subject]) -
     assert_same(subjects)
 
 
-async def test_moves_and_descriptions_are_told_alike(subjects: list[Subject]) -> None:
+async def test_moves_and_descriptions_are_equal(subjects: list[Subject]) -> None:
     await create(subjects, "t-a", records=50)
     await create(subjects, "t-b")
     for subject in subjects:
@@ -259,7 +259,7 @@ async def test_moves_and_descriptions_are_told_alike(subjects: list[Subject]) ->
     assert_same(subjects)
 
 
-async def test_a_throttled_move_is_described_replaced_and_cancelled_alike(subjects: list[Subject]) -> None:
+async def test_throttled_move_is_described_replaced_and_cancelled_as_in_kafka(subjects: list[Subject]) -> None:
     await create(subjects, "t-a", records=3000)
     for subject in subjects:
         set_config(subject.controller, subject.broker_id, "replica.alter.log.dirs.io.max.bytes.per.second", "0")
@@ -277,7 +277,7 @@ async def test_a_throttled_move_is_described_replaced_and_cancelled_alike(subjec
     assert_same(subjects)
 
 
-async def test_cordoned_and_offline_directories_are_told_alike(subjects: list[Subject]) -> None:
+async def test_cordoned_and_offline_directories_are_described_as_in_kafka(subjects: list[Subject]) -> None:
     await create(subjects, "t-a", records=5)
     await create(subjects, "t-b")
     for subject in subjects:

@@ -253,7 +253,7 @@ def as_told(kafka: str) -> str:
     return re.sub(r"(Error while writing meta.properties file DIR: ).*", r"\1", HALTS.get(kafka, kafka))
 
 
-def test_a_broker_starts_or_refuses_alike(tmp_path: Path) -> None:
+def test_broker_starts_or_refuses_as_kafka_does(tmp_path: Path) -> None:
     kafkas = {case: prepared(case, tmp_path / "kafka") for case in DIRS}
     ours = {case: prepared(case, tmp_path / "ours") for case in DIRS}
     answers = ask_kafka([f"start\t{properties(case, root)}" for case, root in kafkas.items()])
@@ -297,7 +297,7 @@ def damaged(chance: random.Random) -> bytes:
     return bytes(data)
 
 
-def test_files_damaged_at_random_are_read_alike(tmp_path: Path) -> None:
+def test_randomly_damaged_files_are_parsed_as_in_kafka(tmp_path: Path) -> None:
     chance = random.Random(5)
     case = "both are formatted"
     cases = [damaged(chance) for _ in range(400)]
@@ -334,7 +334,7 @@ def test_the_same_directories_are_formatted(ignore_formatted: bool, tmp_path: Pa
     assert differing == {}
 
 
-def test_kafka_takes_what_we_formatted_and_we_what_kafka_formatted(tmp_path: Path) -> None:
+def test_formatted_directories_are_accepted_in_both_directions(tmp_path: Path) -> None:
     cases = ["nothing is there", "a metadata dir apart, not formatted"]
     ours = {case: tmp_path / "ours" / re.sub(r"\W", "-", case) for case in cases}
     kafkas = {case: tmp_path / "kafka" / root.name for case, root in ours.items()}

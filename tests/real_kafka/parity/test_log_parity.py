@@ -223,7 +223,7 @@ def test_kafka_cuts_a_batch_where_the_bytes_end_and_ours_leaves_it_out(answers: 
 
 
 @pytest.mark.parametrize("name", SNAPSHOTS_REFUSED_IN_THE_PARTITION)
-def test_what_kafka_means_to_say_of_a_snapshot_is_said(answers: Any, name: str) -> None:
+def test_snapshot_fields_follow_kafkas_intention(answers: Any, name: str) -> None:
     theirs, ours = answers
     key = f"snapshot {name}"
     assert (theirs[key]["errorCode"], theirs[key]["topics"]) == (error_codes.UNKNOWN_SERVER_ERROR, [])

@@ -84,7 +84,7 @@ def requests(side: Any) -> list[Any]:
     return told
 
 
-def test_what_is_over_the_quota_is_refused_or_told_to_wait(on_both: Callable[..., tuple[Any, Any]]) -> None:
+def test_requests_over_the_quota_are_refused_or_throttled(on_both: Callable[..., tuple[Any, Any]]) -> None:
     theirs, ours = on_both(requests)
     assert theirs == ours
 

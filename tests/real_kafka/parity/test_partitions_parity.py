@@ -348,7 +348,7 @@ def outcomes(on_both: Any) -> Any:
 
 
 @pytest.mark.parametrize(("area", "name"), [(area, case.name) for area, (_, cases) in RUNS.items() for case in cases])
-def test_answers_and_writes_what_kafka_does(outcomes: Any, area: str, name: str) -> None:
+def test_responses_and_records_equal_kafkas(outcomes: Any, area: str, name: str) -> None:
     theirs, ours = outcomes[area]
     assert told(ours[name]) == told(theirs[name])
 
@@ -394,6 +394,6 @@ def run_large(side: Any) -> list[Any]:
     return found
 
 
-def test_refuses_what_one_batch_does_not_take_as_kafka_does(on_both: Any) -> None:
+def test_requests_too_large_for_one_batch_are_refused_as_in_kafka(on_both: Any) -> None:
     theirs, ours = on_both(run_large)
     assert ours == theirs

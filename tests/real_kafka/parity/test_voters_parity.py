@@ -65,7 +65,7 @@ def outcomes(on_both: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", [each.name for each in CASES])
-def test_answers_what_kafka_does(outcomes: Any, name: str) -> None:
+def test_responses_equal_kafkas(outcomes: Any, name: str) -> None:
     theirs, ours = outcomes
     assert ours[name] == theirs[name]
     assert ours[name][1] == []

@@ -82,7 +82,7 @@ def test_another_clusters_id_makes_a_broker_fetch_again_and_again(running: Bench
     assert fetches[-1].received_ms - fetches[0].received_ms < 8_000
 
 
-def test_a_broker_whose_epoch_is_stale_goes_on_and_does_not_register_again(running: Bench) -> None:
+def test_broker_with_a_stale_epoch_continues_without_registering_again(running: Bench) -> None:
     has_logged, since = new_lines(running), running.mark()
     with running.switched_on("stale_broker_epoch", broker_id=1):
         running.wait_for(HEARTBEAT, 1, 2, since)
@@ -146,7 +146,7 @@ def test_a_throttled_broker_sends_its_heartbeats_later(running: Bench) -> None:
     assert second.received_ms - first.answered_ms >= 1_500
 
 
-def test_a_broker_whose_fetches_stall_serves_on_with_old_metadata(running: Bench, create_topic: CreateTopic) -> None:
+def test_broker_with_stalled_fetches_serves_old_metadata(running: Bench, create_topic: CreateTopic) -> None:
     has_logged, since = new_lines(running), running.mark()
     with running.switched_on("stall_metadata_fetch", broker_id=1):
         create_topic(running.brokers[2].bootstrap, "after-the-stall")
@@ -156,7 +156,7 @@ def test_a_broker_whose_fetches_stall_serves_on_with_old_metadata(running: Bench
     wait_until(lambda: "after-the-stall" in running.topics_seen_by(1), 20, "the topic")
 
 
-def test_a_frozen_metadata_log_hides_a_new_topic_until_it_goes_on(running: Bench, create_topic: CreateTopic) -> None:
+def test_frozen_metadata_log_hides_a_new_topic_until_released(running: Bench, create_topic: CreateTopic) -> None:
     since = running.mark()
     with running.switched_on("freeze_metadata_log", broker_id=1):
         create_topic(running.brokers[2].bootstrap, "after-the-frost")

@@ -34,7 +34,7 @@ def test_a_running_broker_takes_no_notice_of_should_shut_down(bench: Bench, brok
         assert broker.stop() == 143
 
 
-def test_a_broker_whose_shutdown_is_never_granted_waits(bench: Bench, broker: KafkaBroker) -> None:
+def test_broker_without_permission_to_shut_down_waits(bench: Bench, broker: KafkaBroker) -> None:
     with bench.switched_on("shutdown_never_granted", broker_id=1):
         broker.terminate()
         broker.wait_for_log("still waiting for the active controller", 30)
@@ -48,7 +48,7 @@ def test_a_divergence_below_the_high_watermark_ends_a_broker(bench: Bench, broke
     assert "which is below the current high watermark" in broker.log
 
 
-def test_a_broker_that_cannot_tell_of_a_dead_dir_shuts_itself_down(
+def test_broker_that_cannot_report_a_failed_dir_shuts_down(
     bench: Bench, broker: KafkaBroker, create_topic: Callable[..., None]
 ) -> None:
     create_topic(broker.bootstrap, "lost", partitions=4)

@@ -72,7 +72,7 @@ def test_a_new_broker_does_not_start_without_the_snapshot(bench: Bench, broker: 
     broker.wait_until_running()
 
 
-def test_a_broker_whose_registration_never_succeeds_gives_up_and_exits(bench: Bench, broker: KafkaBroker) -> None:
+def test_broker_whose_registration_never_succeeds_exits(bench: Bench, broker: KafkaBroker) -> None:
     broker.properties["initial.broker.registration.timeout.ms"] = "3000"
     with bench.switched_on("registration_never_succeeds", broker_id=1):
         broker.start()

@@ -42,7 +42,7 @@ def follows(ours: SyncController) -> Callable[[], bool]:
     return lambda: raft.leader_id == KAFKA_ID and raft.log.high_watermark > 0
 
 
-def test_ours_begins_with_kafkas_snapshot_becomes_a_voter_moves_and_goes(tmp_path: Path) -> None:
+def test_mockraft_loads_kafkas_snapshot_joins_moves_and_leaves_the_quorum(tmp_path: Path) -> None:
     kafka = KafkaController(tmp_path / "kafka", random_uuid(), node_id=KAFKA_ID, properties=BUSY)
     kafka.format()
     kafka.start()

@@ -304,7 +304,7 @@ def knows_everybody(bootstrap: str) -> bool:
     return bool(told["controllerId"] == 3000 and registered == {3000, 3001, KAFKA_ID})
 
 
-def test_standbys_refuse_what_only_the_active_one_does_as_kafkas_standby_does(mixed: Mixed) -> None:
+def test_standbys_refuse_active_only_requests_as_kafkas_standby_does(mixed: Mixed) -> None:
     mixed.elect(3000)
     standbys = (mixed.kafka.bootstrap, mixed.ours[3001].bootstrap)
     for standby in standbys:

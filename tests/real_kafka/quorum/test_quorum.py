@@ -108,7 +108,7 @@ def test_brokers_follow_when_the_active_one_is_killed_and_when_it_is_back(
     assert world.topics >= {"after-kill", "after-restart"}
 
 
-def test_brokers_leave_an_active_one_that_is_cut_off_and_what_it_wrote_vanishes(
+def test_brokers_leave_an_isolated_active_controller_and_its_uncommitted_records_vanish(
     world: World, serves: Callable[..., None]
 ) -> None:
     cut_off = world.quorum.active

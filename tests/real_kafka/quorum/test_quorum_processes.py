@@ -100,7 +100,7 @@ def kill_the_active_one(controllers: list[MockraftController], clients: str, pre
     killed.wait_until_running()
 
 
-def test_the_active_one_of_three_processes_is_killed_and_nothing_acknowledged_is_lost(
+def test_acknowledged_records_survive_a_kill_of_the_active_process(
     three_processes: list[MockraftController], start_brokers: StartBrokers, create_topic: CreateTopic
 ) -> None:
     servers = ",".join(each.bootstrap for each in three_processes)

@@ -190,9 +190,7 @@ async def test_it_outlives_a_restart_of_the_controller(tmp_path: Path) -> None:
         controller.kill()
 
 
-async def test_a_real_broker_and_a_simulated_one_tell_the_same_of_each_other(
-    kafka: KafkaController, tmp_path: Path
-) -> None:
+async def test_real_and_simulated_broker_describe_each_other_equally(kafka: KafkaController, tmp_path: Path) -> None:
     real = KafkaBroker(1, tmp_path, kafka.cluster_id, kafka.bootstrap)
     await asyncio.to_thread(real.format)
     try:
@@ -285,7 +283,7 @@ async def story(controller: Any) -> list[str]:
         return [told for told, _ in itertools.groupby(broker.story)]
 
 
-async def test_both_controllers_tell_the_same_story(kafka: KafkaController) -> None:
+async def test_both_controllers_describe_the_same_brokers(kafka: KafkaController) -> None:
     async with Controller(session_timeout_ms=SESSION_TIMEOUT_MS) as ours:
         of_mockraft = await story(ours)
     of_kafka = await story(kafka)

@@ -110,7 +110,7 @@ async def test_changes_of_configs(pair: Any, change: Change) -> None:
         assert await pair.same(setting(change, validate_only=True), version, without_broker)
 
 
-async def test_cordoning_what_is_not_there(pair: Any) -> None:
+async def test_cordoning_an_unknown_directory_is_refused(pair: Any) -> None:
     told = []
     for which in (REAL, SIMULATED):
         request = setting((4, str(which), "cordoned.log.dirs", "/nope,/nor"), validate_only=True)

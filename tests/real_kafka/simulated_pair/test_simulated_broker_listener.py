@@ -153,7 +153,7 @@ ABOUT = {
 
 
 @pytest.mark.parametrize(("name", "number"), [(name, n) for name, all_of in ABOUT.items() for n in range(len(all_of))])
-async def test_what_else_is_told(pair: Any, name: str, number: int) -> None:
+async def test_other_responses_are_equal(pair: Any, name: str, number: int) -> None:
     for version in versions(name):
         told = await pair.same(asked(name, version, **ABOUT[name][number]), version)
         assert told
@@ -198,7 +198,7 @@ async def test_an_api_that_brokers_do_not_serve_closes_the_connection(pair: Any,
             await pair.ask(which, message(), message.max_version)
 
 
-async def test_every_api_that_is_told_is_one_of_kafkas_for_brokers(pair: Any) -> None:
+async def test_every_offered_api_is_one_of_kafkas_for_brokers(pair: Any) -> None:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     real, simulated = [
         {each.api_key for each in (await pair.ask(which, request)).api_keys} for which in (REAL, SIMULATED)

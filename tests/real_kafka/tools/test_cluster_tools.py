@@ -99,7 +99,7 @@ def test_a_share_group_reads_and_kafkas_group_tools_see_it(
     assert re.search(r"^sharers +shared +0 ", described, re.MULTILINE)
 
 
-def test_kafka_cluster_unregisters_a_broker_that_is_gone(cluster: KafkaCluster, run: Callable[..., str]) -> None:
+def test_kafka_cluster_unregisters_a_stopped_broker(cluster: KafkaCluster, run: Callable[..., str]) -> None:
     def listed() -> dict[int, str]:
         return states(run("kafka-cluster", "list-endpoints", "--include-fenced-brokers"))
 

@@ -121,7 +121,7 @@ def test_kafka_dump_log_reads_log_and_snapshot_of_a_running_controller(file: Pat
     assert re.search(r'"type":"USER_SCRAM_CREDENTIAL_RECORD","version":0,"data":\{"name":"bob"', printed)
 
 
-def test_kafka_storage_knows_a_data_dir_as_formatted(cluster: KafkaCluster, data_dir: Path, tmp_path: Path) -> None:
+def test_kafka_storage_recognizes_a_formatted_data_dir(cluster: KafkaCluster, data_dir: Path, tmp_path: Path) -> None:
     as_kafkas = KafkaController(tmp_path, cluster.cluster_id, properties={"log.dirs": str(data_dir)})
     told = KafkaTool("kafka-storage").run("info", "-c", str(as_kafkas.write_properties()))
     assert f"Found log directory:\n  {data_dir}\n" in told

@@ -87,7 +87,7 @@ def test_a_user_is_made_logs_in_and_is_deleted(cluster: KafkaCluster) -> None:
     assert may_log_in(cluster, "alice", "looking-glass", "SCRAM-SHA-512")
 
 
-def test_the_controllers_refusal_is_told(cluster: KafkaCluster) -> None:
+def test_refusal_of_the_controller_is_reported(cluster: KafkaCluster) -> None:
     both = "SCRAM-SHA-256=[password=one],SCRAM-SHA-512=[password=two]"
     with pytest.raises(KafkaProcessError, match="cannot be altered twice in the same request"):
         configs(cluster, "--alter", "--entity-name", "bob", "--add-config", both)

@@ -126,7 +126,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
             await broker.kill()
 
 
-async def test_kafka_log_dirs_tells_directories_and_what_lies_there(cluster: Cluster) -> None:
+async def test_kafka_log_dirs_lists_directories_and_replicas(cluster: Cluster) -> None:
     await cluster.create("seen", [1, 2], [2, 1])
     await cluster.create("other", [1])
     told = await cluster.described("--topic-list", "seen")
@@ -199,7 +199,7 @@ async def test_a_move_under_way_is_cancelled(cluster: Cluster) -> None:
     assert cluster.places("back") == cluster.known("back") == {1: source}
 
 
-async def test_a_replica_goes_to_another_broker_and_a_directory_there_at_once(cluster: Cluster) -> None:
+async def test_replica_moves_to_another_broker_and_directory_at_once(cluster: Cluster) -> None:
     await cluster.create("far", [1], [1])
     plan = cluster.plan(("far", 0, [2], [path_of(2, 2)]), ("far", 1, [1, 2], [path_of(1, 2), path_of(2, 1)]))
     told = await cluster.reassign(plan, "--execute")

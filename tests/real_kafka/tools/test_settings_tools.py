@@ -72,7 +72,7 @@ def test_kafka_configs_sets_groups_and_client_metrics(
     assert wait_until(lambda: f"{key}={value}" in configs.run(*where, "--describe"), 15, f"{key} of {name}")
 
 
-def test_kafka_configs_describes_what_it_changes_on_the_controller(by_controller: tuple[str, str]) -> None:
+def test_kafka_configs_describes_its_changes_at_the_controller(by_controller: tuple[str, str]) -> None:
     configs = KafkaTool("kafka-configs")
     node = (*by_controller, "--entity-type", "brokers", "--entity-name", "3000")
     configs.run(*node, "--alter", "--add-config", "num.io.threads=6")
@@ -86,13 +86,13 @@ def test_kafka_configs_describes_what_it_changes_on_the_controller(by_controller
     assert "log.retention.ms=7000 sensitive=false" in configs.run(*defaults, "--describe")
 
 
-def test_kafka_configs_explains_what_the_controller_refuses(by_broker: tuple[str, str]) -> None:
+def test_kafka_configs_reports_refusals_of_the_controller(by_broker: tuple[str, str]) -> None:
     where = (*by_broker, "--entity-type", "users", "--entity-name", "ann")
     with pytest.raises(KafkaProcessError, match="Quota producer_byte_rate must be greater than 0"):
         KafkaTool("kafka-configs").run(*where, "--alter", "--add-config", "producer_byte_rate=-1")
 
 
-def test_kafka_features_goes_up_and_down(
+def test_kafka_features_upgrades_and_downgrades(
     cluster: KafkaCluster, by_broker: tuple[str, str], by_controller: tuple[str, str]
 ) -> None:
     features = KafkaTool("kafka-features")

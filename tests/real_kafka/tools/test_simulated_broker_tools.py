@@ -78,7 +78,7 @@ def test_kafka_configs_describes_and_alters(run: Run) -> None:
         alter("brokers", "2", "cordoned.log.dirs=/nope")
 
 
-def test_kafka_cluster_tells_the_cluster_and_its_brokers(run: Run) -> None:
+def test_kafka_cluster_lists_the_cluster_and_its_brokers(run: Run) -> None:
     assert "Cluster ID: " in run("kafka-cluster", "cluster-id")
     listed = run("kafka-cluster", "list-endpoints")
     assert [line.split()[0] for line in listed.splitlines()[1:]] == ["1", "2", "3"]
@@ -90,13 +90,13 @@ def test_kafka_broker_api_versions_reads_them_all(run: Run) -> None:
     assert "CreateTopics(19): 2 to 7 [usable: 7]" in told
 
 
-def test_kafka_metadata_quorum_tells_the_quorum_by_way_of_brokers(run: Run) -> None:
+def test_kafka_metadata_quorum_describes_the_quorum_through_brokers(run: Run) -> None:
     status = run("kafka-metadata-quorum", "describe", "--status")
     assert re.search(r"^LeaderId:\s+3000$", status, re.MULTILINE)
     assert re.search(r'CurrentObservers:.*"id": 1', status)
 
 
-def test_kafka_features_tells_what_is_finalized(run: Run) -> None:
+def test_kafka_features_lists_finalized_levels(run: Run) -> None:
     assert re.search(r"metadata\.version\s+SupportedMinVersion: 3\.3-IV3", run("kafka-features", "describe"))
 
 
@@ -111,7 +111,7 @@ def test_kafka_reassign_partitions_moves_and_lists(run: Run, tmp_path: Path) -> 
     assert "Reassignment of partition m-0 is completed." in verified
 
 
-def test_kafka_leader_election_says_that_none_is_needed(run: Run) -> None:
+def test_kafka_leader_election_reports_that_none_is_needed(run: Run) -> None:
     run("kafka-topics", "--create", "--topic", "e", "--replica-assignment", "1:2")
     told = run("kafka-leader-election", "--election-type", "preferred", "--topic", "e", "--partition", "0")
     assert "Valid replica already elected for partitions e-0" in told

@@ -56,7 +56,7 @@ def test_kafka_topics_creates_describes_and_deletes(cluster: KafkaCluster, by_br
     wait_until(lambda: not folders(), 20, "the replicas of a deleted topic set aside")
 
 
-def test_kafka_topics_explains_what_the_controller_refuses(by_broker: tuple[str, str]) -> None:
+def test_kafka_topics_reports_refusals_of_the_controller(by_broker: tuple[str, str]) -> None:
     topics = KafkaTool("kafka-topics")
     with pytest.raises(KafkaProcessError, match="Unable to replicate the partition 5 time"):
         topics.run(*by_broker, "--create", "--topic", "wide", "--replication-factor", "5")
@@ -124,7 +124,7 @@ def test_kafka_features_describes_the_finalized_levels(request: pytest.FixtureRe
 
 
 @pytest.mark.parametrize("through", ["by_broker", "by_controller"])
-def test_kafka_cluster_tells_the_cluster_id(
+def test_kafka_cluster_prints_the_cluster_id(
     cluster: KafkaCluster, request: pytest.FixtureRequest, through: str
 ) -> None:
     bootstrap: tuple[str, str] = request.getfixturevalue(through)
@@ -138,7 +138,7 @@ def test_kafka_cluster_lists_the_controllers_endpoint(cluster: KafkaCluster, by_
     assert row.split()[-1] == "controller"
 
 
-def test_the_conformance_suite_says_that_it_met_a_broker(cluster: KafkaCluster) -> None:
+def test_conformance_suite_reports_that_its_target_is_a_broker(cluster: KafkaCluster) -> None:
     with pytest.raises(CannotConnectError, match="is a broker's listener; --bootstrap takes the controller's"):
         asyncio.run(conformance.run(cluster.bootstrap_servers))
 

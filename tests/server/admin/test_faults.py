@@ -13,7 +13,7 @@ VALUES = {"int": 5, "float": 0.5, "string": "x", "bool": True}
 
 
 @pytest.mark.parametrize("kind", TOXICS, ids=lambda kind: kind.name)
-async def test_each_toxic_is_added_as_the_schema_says(http: httpx.AsyncClient, kind: Kind) -> None:
+async def test_each_toxic_is_added_by_its_schema(http: httpx.AsyncClient, kind: Kind) -> None:
     needed = [each for each in kind.parameters if each.default is REQUIRED]
     params = {camel(each.name): each.choices[0] if each.choices else VALUES[each.type] for each in needed}
     tree = {"kind": kind.name, "params": params, "match": {"clientId": "nobody"}}

@@ -25,7 +25,7 @@ async def test_another_sites_script_may_not_write(http: httpx.AsyncClient) -> No
     assert (await http.delete("/v1/requests", headers={"origin": "http://127.0.0.1:8080"})).status_code == 204
 
 
-async def test_a_token_is_asked_for_where_there_is_one(controller: Controller, asking: Asking) -> None:
+async def test_configured_token_is_required(controller: Controller, asking: Asking) -> None:
     async with asking(controller.double, token="secret", host="0.0.0.0") as http:
         refused = await http.get("/v1/requests")
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
@@ -84,7 +84,7 @@ async def test_a_body_of_another_type_is_refused_by_its_name(http: httpx.AsyncCl
     ],
     ids=["bad UTF-8", "cut off", "NaN", "half a character", "deep", "a huge number"],
 )
-async def test_what_is_not_json_is_refused_as_such(http: httpx.AsyncClient, body: bytes) -> None:
+async def test_body_that_is_not_json_is_refused(http: httpx.AsyncClient, body: bytes) -> None:
     answer = await http.patch("/v1/settings", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["pointer"] == "#"
@@ -99,7 +99,7 @@ async def test_a_wrong_field_is_pointed_at(http: httpx.AsyncClient) -> None:
     assert query["errors"][0]["parameter"] == "limit"
 
 
-async def test_what_is_not_there_is_a_problem_too(http: httpx.AsyncClient) -> None:
+async def test_missing_path_is_a_problem_document(http: httpx.AsyncClient) -> None:
     answer = await http.get("/v1/nothing")
     assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
     assert (await http.post("/v1/health")).status_code == 405

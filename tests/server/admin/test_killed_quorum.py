@@ -11,7 +11,7 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 Asking = Callable[..., httpx.AsyncClient]
 
 
-async def test_with_all_nodes_killed_health_says_so_as_a_problem_and_the_journals_and_the_clock_stay(
+async def test_health_of_a_killed_quorum_is_a_problem_and_journals_and_clock_remain(
     asking: Asking, tmp_path: Path
 ) -> None:
     async with Quorum(2) as quorum, asking(quorum.double) as http:
@@ -33,7 +33,7 @@ async def test_with_all_nodes_killed_health_says_so_as_a_problem_and_the_journal
         assert (tmp_path / "journal.pcapng").stat().st_size > 200
 
 
-async def test_a_node_that_starts_again_goes_on_with_its_journal(asking: Asking) -> None:
+async def test_restarted_node_continues_its_journal(asking: Asking) -> None:
     async with Quorum(2) as quorum, asking(quorum.double) as http:
         await quorum.ask(ApiVersionsRequest(), client_id="before", node=3001)
         await quorum.kill(3001)
@@ -48,7 +48,7 @@ async def test_a_node_that_starts_again_goes_on_with_its_journal(asking: Asking)
         ]
 
 
-async def test_commands_and_state_say_that_nothing_runs() -> None:
+async def test_commands_and_state_report_a_stopped_quorum() -> None:
     async with Quorum(2) as quorum:
         for node_id in quorum.node_ids:
             await quorum.kill(node_id)

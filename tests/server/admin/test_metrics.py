@@ -45,7 +45,7 @@ def test_counts_requests_by_api_version_and_error_those_before_it_began_too(scra
     assert scraped["mockraft_sent_bytes_total"] > 500
 
 
-def test_tells_the_cluster_under_kafkas_names(scraped: Values) -> None:
+def test_cluster_metrics_have_kafkas_names(scraped: Values) -> None:
     assert scraped["kafka_controller_active_controller_count"] == 1
     assert scraped["kafka_controller_active_broker_count"] == 2
     assert scraped["kafka_controller_fenced_broker_count"] == 0
@@ -57,7 +57,7 @@ def test_tells_the_cluster_under_kafkas_names(scraped: Values) -> None:
     assert scraped["kafka_raft_current_leader"] == 3000
 
 
-def test_tells_listener_journal_stubs_and_process(scraped: Values) -> None:
+def test_listener_journal_stub_and_process_metrics_are_exported(scraped: Values) -> None:
     assert scraped["mockraft_connections"] >= 4
     assert scraped["mockraft_journal_entries"] >= 8
     assert scraped["mockraft_failures_total"] == 0
@@ -97,7 +97,7 @@ def counted(*exchanges: Exchange) -> RequestCounts:
     return counts
 
 
-def test_what_was_not_answered_or_spoilt_is_counted_apart() -> None:
+def test_unanswered_and_changed_responses_are_counted_separately() -> None:
     spoilt = heartbeat()
     spoilt.response_frame = spoilt.response_frame[:-2]
     counts = counted(heartbeat(), heartbeat(77), heartbeat(is_answered=False), spoilt, heartbeat(77))

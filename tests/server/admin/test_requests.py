@@ -27,7 +27,7 @@ async def test_requests_are_listed_oldest_first_without_their_bodies(http: httpx
     assert requests[0]["servedBy"] == "controller"
 
 
-async def test_bodies_are_given_when_asked_for(http: httpx.AsyncClient, ask: Ask) -> None:
+async def test_bodies_are_included_on_request(http: httpx.AsyncClient, ask: Ask) -> None:
     await ask()
     *_, cluster = await listed(http, summary=False)
     assert cluster["request"]["endpointType"] == 2
@@ -47,7 +47,7 @@ async def test_a_text_is_searched_in_the_bodies(http: httpx.AsyncClient, ask: As
     assert [each["api"] for each in await listed(http, q=controller.cluster_id)] == ["DescribeCluster"]
 
 
-async def test_since_gives_only_what_came_after(http: httpx.AsyncClient, ask: Ask) -> None:
+async def test_since_returns_only_later_exchanges(http: httpx.AsyncClient, ask: Ask) -> None:
     await ask()
     then = (await http.get("/v1/requests")).json()["next"]
     await ask("later")
@@ -56,7 +56,7 @@ async def test_since_gives_only_what_came_after(http: httpx.AsyncClient, ask: As
     assert [each["api"] for each in await listed(http, limit=1)] == ["DescribeCluster"]
 
 
-async def test_who_has_the_list_already_is_told_so(http: httpx.AsyncClient, ask: Ask) -> None:
+async def test_current_etag_returns_not_modified(http: httpx.AsyncClient, ask: Ask) -> None:
     await ask()
     etag = (await http.get("/v1/requests")).headers["etag"]
     again = await http.get("/v1/requests", headers={"if-none-match": etag})
@@ -107,7 +107,7 @@ async def test_requests_are_streamed_as_they_come(controller: Controller, ask: A
     assert [str(each) for each in [piece async for piece in pieces] if "event" in str(each)][1:] == []
 
 
-async def test_a_quorums_nodes_are_told_apart(asking: Callable[..., httpx.AsyncClient]) -> None:
+async def test_exchanges_of_quorum_nodes_are_distinguished(asking: Callable[..., httpx.AsyncClient]) -> None:
     async with Quorum(3) as quorum, asking(quorum.double) as http:
         everything = await listed(http, limit=20_000)
         assert [each["id"] for each in everything] == sorted({each["id"] for each in everything})
@@ -126,7 +126,7 @@ async def test_a_list_that_another_run_gave_is_not_taken_for_this_one(
     assert (await http.get("/v1/requests", headers={"if-none-match": tag})).status_code == 200
 
 
-async def test_a_stream_looks_at_what_is_not_wanted_once(controller: Controller, ask: Ask) -> None:
+async def test_stream_checks_unwanted_exchanges_once(controller: Controller, ask: Ask) -> None:
     looked: list[int] = []
 
     def wanted(exchange: Exchange) -> bool:

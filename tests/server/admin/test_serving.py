@@ -10,7 +10,7 @@ from mockraft.server.admin.settings import AdminSettings
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 
-async def test_listens_on_a_free_port_and_says_which(controller: Controller) -> None:
+async def test_free_port_is_chosen_and_reported(controller: Controller) -> None:
     server = await AdminServer.start(controller.double, AdminSettings())
     async with httpx.AsyncClient(base_url=server.url) as http:
         assert (await http.get("/v1/health")).json()["clusterId"] == controller.cluster_id
@@ -52,7 +52,7 @@ async def test_bytes_that_are_no_request_are_answered_400(controller: Controller
     await server.stop()
 
 
-async def test_a_stream_that_nobody_reads_does_not_outlive_it(
+async def test_unread_stream_ends_with_its_server(
     controller: Controller, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mockraft.server.admin.serving.GRACE_S", 0.1)

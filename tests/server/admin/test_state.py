@@ -67,7 +67,7 @@ async def test_a_snapshot_is_written_and_listed(http: httpx.AsyncClient) -> None
     assert written.json() in (await http.get("/v1/snapshots")).json()["snapshots"]
 
 
-async def test_a_state_goes_into_a_file_and_comes_back(peopled: httpx.AsyncClient, http: httpx.AsyncClient) -> None:
+async def test_state_round_trips_through_a_file(peopled: httpx.AsyncClient, http: httpx.AsyncClient) -> None:
     saved = await peopled.get("/v1/state/file")
     assert saved.headers["content-type"] == "application/octet-stream"
     octets = {"content-type": "application/octet-stream"}
@@ -96,7 +96,7 @@ async def test_everything_is_reset(http: httpx.AsyncClient) -> None:
     assert (await http.post("/v1/restart")).status_code == 204
 
 
-async def test_what_a_data_directory_forbids_is_a_conflict(asking: Asking, tmp_path: Path) -> None:
+async def test_state_reset_with_a_data_directory_is_a_conflict(asking: Asking, tmp_path: Path) -> None:
     async with Controller(data_dir=tmp_path) as controller, asking(controller.double) as http:
         assert (await http.post("/v1/reset", json={"state": True})).status_code == 409
 

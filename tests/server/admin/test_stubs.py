@@ -56,9 +56,7 @@ def test_each_actions_example_is_valid_by_the_schema_and_read(name: str) -> None
     ],
     ids=json.dumps,
 )
-async def test_what_the_schema_refuses_is_refused_with_a_pointer(
-    http: httpx.AsyncClient, tree: dict[str, object]
-) -> None:
+async def test_schema_error_contains_a_pointer(http: httpx.AsyncClient, tree: dict[str, object]) -> None:
     assert not jsonschema_rs.validator_for(stub_schema()).is_valid(tree)
     answer = await http.post("/v1/stubs", json=tree)
     assert answer.status_code == 422
@@ -89,7 +87,7 @@ async def test_a_stub_is_replaced_switched_and_taken_away(http: httpx.AsyncClien
     assert [(await http.request(method, "/v1/stubs/a", json={})).status_code for method in ("GET", "PUT")] == [404, 404]
 
 
-async def test_an_import_is_all_or_nothing(http: httpx.AsyncClient) -> None:
+async def test_import_is_atomic(http: httpx.AsyncClient) -> None:
     wrong = await http.post("/v1/stubs/import", json={"stubs": [{"id": "a"}, {"trigger": {"times": 0}}]})
     assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "#/stubs/1/trigger/times")
     taken = await http.post("/v1/stubs/import", json={"stubs": [{"id": "a"}, {"id": "a"}]})
@@ -108,5 +106,5 @@ async def test_scenarios_are_read_set_and_reset(http: httpx.AsyncClient) -> None
     assert (await http.get("/v1/scenarios")).json() == {"scenarios": [{"name": "S", "state": "Started"}]}
 
 
-async def test_who_is_blackholed_is_released(http: httpx.AsyncClient) -> None:
+async def test_blackholed_clients_are_released(http: httpx.AsyncClient) -> None:
     assert (await http.post("/v1/stubs/release", json={})).json() == {"released": 0}

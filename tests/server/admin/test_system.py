@@ -6,7 +6,7 @@ from mockraft import Controller
 from mockraft.server.admin.app import ROUTERS
 
 
-async def test_health_says_what_runs(http: httpx.AsyncClient, controller: Controller) -> None:
+async def test_health_lists_the_running_parts(http: httpx.AsyncClient, controller: Controller) -> None:
     health = (await http.get("/v1/health")).json()
     assert health["status"] == "up"
     assert health["clusterId"] == controller.cluster_id
@@ -36,14 +36,14 @@ def test_every_operation_runs_in_the_controllers_own_thread() -> None:
     assert threaded == []
 
 
-async def test_a_reset_takes_back_what_was_said_of_the_journal(http: httpx.AsyncClient) -> None:
+async def test_reset_restores_the_journal_settings(http: httpx.AsyncClient) -> None:
     before = (await http.get("/v1/settings")).json()
     await http.patch("/v1/settings", json={"journalEnabled": False, "journalEntriesMax": 1})
     await http.post("/v1/reset")
     assert (await http.get("/v1/settings")).json() == before
 
 
-async def test_an_api_without_a_recorder_lists_no_recordings_and_says_who_has_one(http: httpx.AsyncClient) -> None:
+async def test_api_without_a_recorder_lists_no_recordings_and_names_the_alternative(http: httpx.AsyncClient) -> None:
     assert (await http.get("/v1/recordings")).json() == {"recordings": []}
     refused = await http.post("/v1/recordings", json={"upstream": "127.0.0.1:9093"})
     assert (refused.status_code, "mockraft serve and Controller" in refused.json()["detail"]) == (409, True)

@@ -36,7 +36,7 @@ async def test_numbers_that_contradict_each_other_are_refused(http: httpx.AsyncC
     assert (await http.post("/v1/requests/verify", json={"count": 1, "atLeast": 2})).status_code == 422
 
 
-async def test_a_verification_waits_for_what_comes_in_time(http: httpx.AsyncClient, ask: Ask) -> None:
+async def test_verification_waits_for_late_requests(http: httpx.AsyncClient, ask: Ask) -> None:
     waiting = asyncio.create_task(http.post("/v1/requests/verify", json={"match": CLUSTER, "withinMs": 20_000}))
     await asyncio.sleep(0)
     await ask()
@@ -45,9 +45,7 @@ async def test_a_verification_waits_for_what_comes_in_time(http: httpx.AsyncClie
     assert late.json()["verified"] is False
 
 
-async def test_what_a_strict_script_did_not_expect_is_told_with_the_nearest_stubs(
-    http: httpx.AsyncClient, ask: Ask
-) -> None:
+async def test_unexpected_requests_are_reported_with_the_nearest_stubs(http: httpx.AsyncClient, ask: Ask) -> None:
     await http.patch("/v1/settings", json={"strict": True})
     await http.post("/v1/stubs", json={"id": "other", "match": {"api": "DescribeCluster", "clientId": "other"}})
     await ask()

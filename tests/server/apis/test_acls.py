@@ -52,7 +52,7 @@ def deleted(cluster: Any, **fields: Any) -> list[str]:
     return [each.resource_name for each in result.matching_acls]
 
 
-def test_an_acl_is_a_record_once_however_often_it_is_asked_for(guarded: Any) -> None:
+def test_repeated_acl_is_written_once(guarded: Any) -> None:
     asked = [creation(), creation(), creation(host="10.0.0.1")]
     assert create(guarded, *asked) == [(0, "")] * 3
     first, second = (record for record, _ in guarded.written())
@@ -124,7 +124,7 @@ def test_more_than_one_batch_is_made_or_removed_not_at_all(guarded: Any) -> None
     assert guarded.written() == []
 
 
-def test_filters_take_in_what_they_name_and_match_what_would_apply(guarded: Any) -> None:
+def test_filters_select_by_field_and_match_applicable_patterns(guarded: Any) -> None:
     prefixed = PatternType.PREFIXED
     create(
         guarded,
@@ -164,7 +164,7 @@ def test_an_acl_matched_by_two_filters_is_returned_twice_and_removed_once(guarde
     assert len(guarded.written()) == 1
 
 
-def test_without_an_authorizer_acls_mean_nothing_and_are_refused(cluster: Any) -> None:
+def test_acl_requests_without_an_authorizer_are_refused(cluster: Any) -> None:
     assert create(cluster, creation()) == [(error_codes.SECURITY_DISABLED, "No Authorizer is configured.")]
     answer = cluster.ask(DeleteAclsRequest(filters=[DeleteAclsFilter(**ANY | ANYBODY)]))
     assert answer.filter_results[0].error_code == error_codes.SECURITY_DISABLED

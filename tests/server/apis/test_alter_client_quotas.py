@@ -61,7 +61,7 @@ def test_quotas_are_set_changed_and_removed(cluster, ask):
     assert cluster.controller.image.client_quotas == {((USER, "ann"),): {"request_percentage": 1.0}}
 
 
-def test_what_changes_nothing_is_not_written(cluster, ask):
+def test_unchanged_quota_is_not_written(cluster, ask):
     asked = request(entry({USER: "ann"}, (RATE, 5), ("request_percentage", math.nan)))
     ask(cluster, asked)
     assert len(written(cluster)) == 2
@@ -84,7 +84,7 @@ def test_a_default_entity_is_not_one_of_the_empty_name(refusal, cluster, ask):
     assert refusal({USER: "a", CLIENT: ""}) == "Empty client-id not supported"
 
 
-def test_an_entity_has_known_types(refusal):
+def test_unknown_entity_types_are_refused(refusal):
     assert refusal({}) == "Invalid empty client quota entity"
     assert refusal({"group": "g"}) == "Unhandled client quota entity type: group"
     combined = "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
@@ -130,19 +130,19 @@ def test_a_bad_entity_leaves_the_others_alone(cluster, ask):
     assert [entity for entity, _, _ in written(cluster)] == [{USER: "a"}, {USER: "c"}]
 
 
-def test_an_entity_asked_for_twice_is_refused_after_its_first_entry_is_written(cluster, ask):
+def test_repeated_entity_is_refused_after_its_first_entry_is_written(cluster, ask):
     entity = {USER: "ann", CLIENT: None}
     (answer,) = ask(cluster, request(*(entry(entity, (RATE, rate)) for rate in (1, 2, 3)))).entries
     assert answer.error_message == "Ignoring duplicate entity ClientQuotaEntity(entries={client-id=null, user=ann})"
     assert written(cluster) == [(entity, RATE, 1.0)]
 
 
-def test_a_key_asked_for_twice_is_refused(refusal):
+def test_repeated_key_is_refused(refusal):
     why = "Ignoring duplicate entity ClientQuotaEntity(entries={user=ann})"
     assert refusal({USER: "ann"}, (RATE, 1), (RATE, 1)) == why
 
 
-def test_only_validating_writes_nothing(cluster, ask):
+def test_validate_only_writes_no_record(cluster, ask):
     asked = request(entry({USER: "a"}, (RATE, 1)), entry({USER: "b"}, (RATE, -1)), validate_only=True)
     assert said(ask(cluster, asked)) == [({USER: "a"}, 0), ({USER: "b"}, 42)]
     assert cluster.written() == []
@@ -166,7 +166,7 @@ def test_a_restart_remembers(cluster, ask):
     assert replayed.client_quotas == image.client_quotas
 
 
-def test_says_an_error_for_each_entry_in_the_words_of_its_code():
+def test_error_response_repeats_the_code_for_each_entry():
     response = alter_client_quotas.error(
         request(entry({USER: "a"}), entry({IP: None})), error_codes.NOT_CONTROLLER, "x"
     )

@@ -39,7 +39,7 @@ def topic(cluster):
     return cluster
 
 
-def test_what_is_not_mentioned_is_deleted_after_what_is_set(topic, ask):
+def test_unmentioned_keys_are_deleted_after_the_changes(topic, ask):
     topic.set_config("t", "retention.ms", "1")
     topic.set_config("t", "segment.ms", "2")
     response = ask(topic, request((TOPIC, "t", {"segment.ms": "2", "flush.ms": "3"})))
@@ -60,7 +60,7 @@ def test_values_of_a_broker_are_written_again(topic, ask):
         assert topic.written() == [config(BROKER, "1", "num.io.threads", "9")]
 
 
-def test_what_is_deleted_without_a_word_is_checked_as_well(topic, ask):
+def test_implicit_deletion_is_validated(topic, ask):
     response = ask(topic, request((BROKER, "", {"num.io.threads": "9"}), (BROKER, "1", {})))
     assert said(response) == [(BROKER, "", 40), (BROKER, "1", 0)]
     assert response.responses[0].error_message == (
@@ -69,7 +69,7 @@ def test_what_is_deleted_without_a_word_is_checked_as_well(topic, ask):
     assert topic.written() == []
 
 
-def test_a_minimum_that_goes_clears_elr(topic, ask):
+def test_deleting_a_minimum_clears_elr(topic, ask):
     topic.set_config("t", "min.insync.replicas", "2")
     ask(topic, request((TOPIC, "t", {})))
     assert topic.written() == [
@@ -85,7 +85,7 @@ def test_a_bad_resource_leaves_the_others_alone(topic, ask):
     assert topic.written() == [config(CLIENT_METRICS, "m", "interval.ms", "100")]
 
 
-def test_a_resource_asked_for_twice_is_left_alone(topic, ask):
+def test_repeated_resource_is_unchanged(topic, ask):
     response = ask(topic, request(*[(TOPIC, "t", {"flush.ms": "1"})] * 3, (BROKER, "1", {})))
     assert said(response) == [(TOPIC, "t", 42), (BROKER, "1", 0)]
     assert response.responses[0].error_message == "Duplicate resource."
@@ -101,13 +101,13 @@ def test_types_that_have_no_configs_are_refused(topic, ask):
     ]
 
 
-def test_a_broker_may_cordon_what_a_direct_request_may_not(topic, ask):
+def test_broker_may_cordon_where_a_direct_request_may_not(topic, ask):
     cordon = request((BROKER, "1", {"cordoned.log.dirs": "/a"}))
     assert said(ask(topic, cordon)) == [(BROKER, "1", 40)]
     assert said(ask(topic, cordon, forwarded=True)) == [(BROKER, "1", 0)]
 
 
-def test_only_validating_writes_nothing(topic, ask):
+def test_validate_only_writes_no_record(topic, ask):
     response = ask(topic, request((TOPIC, "t", {"flush.ms": "5"}), validate_only=True))
     assert said(response) == [(TOPIC, "t", 0)]
     assert topic.written() == []

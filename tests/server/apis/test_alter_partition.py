@@ -65,7 +65,7 @@ def test_version_2_names_the_members_without_epochs(led: Any) -> None:
     assert propose(led, [1, 3], version=2).isr == [1, 3]
 
 
-def test_a_proposal_of_the_same_isr_writes_nothing(led: Any) -> None:
+def test_unchanged_isr_writes_no_record(led: Any) -> None:
     answer = propose(led, [1, 2, 3])
     assert (answer.error_code, answer.partition_epoch) == (0, 0)
     assert led.written() == []
@@ -82,7 +82,7 @@ def test_an_unknown_broker_or_epoch_is_stale(led: Any, broker_id: int, epoch_err
     assert (response.error_code, response.topics) == (error_codes.STALE_BROKER_EPOCH, [])
 
 
-def test_a_request_without_topics_is_not_even_asked_for_its_epoch(led: Any) -> None:
+def test_request_without_topics_skips_the_epoch_check(led: Any) -> None:
     response = led.ask(AlterPartitionRequest(broker_id=1, broker_epoch=-1))
     assert (response.error_code, response.topics) == (0, [])
 
@@ -104,7 +104,7 @@ def test_an_unknown_partition(led: Any) -> None:
     assert code(led, [1], partition_index=1) == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-def test_a_leader_that_knows_more_shall_look_for_the_controller(led: Any) -> None:
+def test_leader_with_a_newer_epoch_is_sent_to_another_controller(led: Any) -> None:
     assert code(led, [1], leader_epoch=1) == "NOT_CONTROLLER"
     assert code(led, [1], partition_epoch=1, leader_epoch=-1) == "NOT_CONTROLLER"
 

@@ -107,7 +107,7 @@ def test_another_order_is_reached_at_once(five, move):
     )
 
 
-def test_replicas_only_removed_are_gone_at_once_and_the_leader_epoch_grows(five, move):
+def test_pure_removal_of_replicas_completes_at_once_and_bumps_the_leader_epoch(five, move):
     topic_id = five.create_topic("t", [1, 2, 3])
     record = move([1, 3])
     assert (record.replicas, record.isr, record.leader) == ([1, 3], [1, 3], 1)
@@ -116,7 +116,7 @@ def test_replicas_only_removed_are_gone_at_once_and_the_leader_epoch_grows(five,
     assert move([3]).leader == 3
 
 
-def test_replicas_are_not_removed_while_what_stays_is_out_of_sync(five, ask, move):
+def test_replicas_are_not_removed_while_the_rest_is_out_of_sync(five, ask, move):
     topic_id = five.create_topic("t", [1, 2, 3], isr=[1, 2])
     assert assignment_of(move([1, 3])) == ([1, 3, 2], None, [2])
     assert in_sync(five, ask, topic_id, 1, 3, 2).error_code == 0
@@ -153,7 +153,7 @@ def test_refuses_a_bad_target_and_moves_the_others(five, ask, target, message):
     assert [record.partition_id for record, _ in five.written()] == [1]
 
 
-def test_what_does_not_exist_is_unknown(five, ask):
+def test_unknown_topic_or_partition_is_refused(five, ask):
     five.create_topic("t", [1, 2])
     code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
     assert said(ask(five, request({"no-such": {0: [1]}, "t": {7: None}}))) == {
@@ -198,7 +198,7 @@ def test_without_a_reassignment_there_is_none_to_cancel(five, ask):
     assert said(ask(five, request({"t": {0: None}}))) == {"t": refused}
 
 
-def test_one_whose_old_replicas_are_lost_is_cancelled_only_uncleanly(five, ask, move):
+def test_reassignment_with_lost_old_replicas_is_cancelled_only_uncleanly(five, ask, move):
     topic_id = five.create_topic("t", [1, 2], isr=[3], leader=3, replicas=[3, 4, 1, 2], adding_replicas=[3, 4])
     message = "Unable to revert partition assignment for t:0 because it would require an unclean leader election."
     refused = [(0, error_codes.INVALID_REPLICA_ASSIGNMENT, message)]
@@ -223,7 +223,7 @@ def test_a_topic_that_may_lose_records_still_moves_without_loss(five, move):
     assert five.partition(topic_id).leader == -1
 
 
-def test_nothing_asked_for_is_answered_at_once(five, ask):
+def test_empty_request_is_answered_at_once(five, ask):
     response = ask(five, request({}, fast=True, timeout_ms=0))
     assert (response.error_code, response.error_message, response.responses) == (0, "", [])
     assert response.allow_replication_factor_change is True
@@ -235,7 +235,7 @@ def test_a_request_that_leaves_no_time_is_over(five, ask):
     assert [each[:2] for each in said(response)["t"]] == [(0, 7), (1, 7)]
 
 
-def test_what_one_batch_does_not_take_is_refused_partition_by_partition(five, ask):
+def test_changes_too_large_for_one_batch_are_refused_per_partition(five, ask):
     five.create_topic("t", *[[1, 2]] * 10_002)
     response = ask(five, request({"t": {0: [1, 2]} | {index: [2, 1] for index in range(1, 10_002)}}))
     assert said(response)["t"][-2:] == [(10_000, 0, None), (10_001, error_codes.UNKNOWN_SERVER_ERROR, None)]

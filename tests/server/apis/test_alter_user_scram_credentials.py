@@ -49,7 +49,7 @@ def test_the_keys_are_those_of_the_rfc(cluster: Any, alter: Alter) -> None:
     assert base64.b64encode(record.server_key) == b"wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
 
 
-def test_the_image_holds_what_was_altered_last(cluster: Any, alter: Alter) -> None:
+def test_image_holds_the_latest_credential(cluster: Any, alter: Alter) -> None:
     alter(upsertion("alice"))
     alter(upsertion("alice", iterations=8192))
     scram = cluster.controller.image.security.scram
@@ -88,7 +88,9 @@ def test_an_empty_request_is_answered_emptily(cluster: Any, alter: Alter) -> Non
         (upsertion("u", password=b""), error_codes.UNKNOWN_SERVER_ERROR, None),
     ],
 )
-def test_refuses_alone_what_is_wrong(cluster: Any, alter: Alter, change: Any, code: int, message: str | None) -> None:
+def test_invalid_alteration_is_refused_alone(
+    cluster: Any, alter: Alter, change: Any, code: int, message: str | None
+) -> None:
     user = change[0] if isinstance(change, tuple) else change.name
     assert alter(change, upsertion("right")) == {"right": (0, None), user: (code, message)}
     assert [record.name for record, _ in cluster.written()] == ["right"]
@@ -116,7 +118,7 @@ def test_levels_before_3_5_iv2_have_no_scram(new_cluster: Any, ask: Any) -> None
         assert len(cluster.written()) == (1 if level == 11 else 0)
 
 
-def test_says_an_error_once_for_each_user_in_alphabetical_order() -> None:
+def test_error_response_names_each_user_once_in_alphabetical_order() -> None:
     request = AlterUserScramCredentialsRequest(
         deletions=[ScramCredentialDeletion(name="b", mechanism=1), ScramCredentialDeletion(name="a", mechanism=1)],
         upsertions=[upsertion("\ufffd"), upsertion("\U0001f600"), upsertion("b")],

@@ -72,7 +72,7 @@ def test_an_assignment_is_noted_for_this_brokers_replica_only(placed: Any) -> No
     assert (partition.leader_epoch, partition.partition_epoch) == (0, 1)
 
 
-def test_saying_it_again_writes_nothing(placed: Any) -> None:
+def test_repeated_assignment_writes_no_record(placed: Any) -> None:
     assign(placed, (A, 0))
     assert codes(assign(placed, (A, 0))) == [0]
     assert placed.written() == []
@@ -102,7 +102,7 @@ def test_a_replica_in_an_offline_directory_leaves_isr_and_leadership(placed: Any
 
 
 @pytest.mark.parametrize("directory", [directory_ids.UNASSIGNED, directory_ids.MIGRATING])
-def test_the_ids_for_not_yet_known_are_plain_values(placed: Any, directory: bytes) -> None:
+def test_reserved_directory_ids_are_plain_values(placed: Any, directory: bytes) -> None:
     assign(placed, (A, 0))
     assert codes(assign(placed, (directory, 0))) == [0]
     assert placed.partition(placed.topic_id).directories[0] == directory

@@ -66,13 +66,13 @@ def acl_record(**fields: Any) -> RecordAt:
     return RecordAt(AccessControlEntryRecord(**told | fields), 0)
 
 
-def test_every_api_needs_what_kafka_says() -> None:
+def test_every_api_requires_kafkas_permission() -> None:
     needed = {key: operation for operation, keys in CLUSTER_OPERATIONS.items() for key in keys}
     assert {key: api.operation for key, api in APIS.items()} == {key: needed.get(key) for key in APIS}
 
 
 @pytest.mark.parametrize("key", [key for key, api in APIS.items() if api.operation is not None], ids=api_keys.name)
-def test_what_is_not_allowed_is_refused_before_anything_is_looked_at(new_cluster: Any, key: int) -> None:
+def test_unauthorized_request_is_refused_before_validation(new_cluster: Any, key: int) -> None:
     cluster = new_cluster(authorizer=True)
     api = APIS[key]
     refused = cluster.ask(api.request())
@@ -88,7 +88,7 @@ def test_what_is_not_allowed_is_refused_before_anything_is_looked_at(new_cluster
     assert cluster.written() == []
 
 
-def test_without_an_authorizer_everybody_may_do_everything(cluster: Any) -> None:
+def test_everything_is_allowed_without_an_authorizer(cluster: Any) -> None:
     assert cluster.controller.authorizer is None
     assert cluster.ask(DescribeClusterRequest(endpoint_type=2), principal="User:nobody").error_code == 0
 
@@ -115,7 +115,7 @@ def test_describe_cluster_returns_authorized_operations(new_cluster: Any) -> Non
     assert cluster.ask(request, principal="User:eve").error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED
 
 
-def test_below_the_level_of_describe_cluster_nobody_is_judged(new_cluster: Any) -> None:
+def test_describe_cluster_is_not_authorized_below_its_level(new_cluster: Any) -> None:
     cluster = new_cluster(authorizer=True, metadata_version=14)
     assert cluster.ask(DescribeClusterRequest(endpoint_type=2)).error_code == error_codes.UNSUPPORTED_VERSION
 
@@ -216,7 +216,7 @@ def test_adds_partitions_with_alter_permission(guarded: Any) -> None:
     }
 
 
-def test_configs_ask_by_the_kind_of_resource(guarded: Any) -> None:
+def test_config_permissions_depend_on_the_resource_type(guarded: Any) -> None:
     resources = [(2, "mine"), (2, "seen"), (4, ""), (32, "g"), (32, "h"), (8, "3000"), (16, "m")]
     allow(guarded, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, "mine")
     allow(guarded, AclOperation.ALTER_CONFIGS, ResourceType.GROUP, "g")

@@ -30,7 +30,7 @@ def test_an_unknown_broker_or_epoch_is_stale(cluster: Any, broker_id: int, epoch
     assert cluster.written() == []
 
 
-def test_a_stale_heartbeat_counts_as_contact_of_what_it_names(cluster: Any) -> None:
+def test_stale_heartbeat_counts_as_contact(cluster: Any) -> None:
     cluster.ask(BrokerHeartbeatRequest(broker_id=1, broker_epoch=17))
     assert cluster.controller.sessions.is_valid(1, 17, cluster.now_ms + 9000)
 
@@ -128,7 +128,7 @@ def test_controlled_shutdown_ends_when_every_active_broker_has_read_it(cluster: 
     assert written(cluster) == [(REGISTRATION, 0)]
 
 
-def test_controlled_shutdown_waits_for_partitions_that_nobody_else_may_lead(cluster: Any) -> None:
+def test_controlled_shutdown_waits_for_partitions_without_another_leader(cluster: Any) -> None:
     cluster.start(1, 2)
     topic_id = cluster.create_topic("t", [1], [1, 2])
     cluster.set_config("t", "min.insync.replicas", "1")
@@ -172,7 +172,7 @@ def test_a_broker_fenced_in_controlled_shutdown_stays_marked(cluster: Any) -> No
     assert cluster.controller.is_active(1) is False
 
 
-def test_a_broker_that_timed_out_keeps_its_epoch_and_comes_back(cluster: Any) -> None:
+def test_timed_out_broker_keeps_its_epoch_and_is_unfenced(cluster: Any) -> None:
     cluster.start(1)
     epoch = cluster.broker(1).broker_epoch
     cluster.advance(11_000)

@@ -29,12 +29,12 @@ def test_another_cluster_id_is_refused_first(cluster: Any) -> None:
     assert code(cluster, **wrong) == "INCONSISTENT_CLUSTER_ID"
 
 
-def test_an_id_whose_session_is_valid_is_taken(cluster: Any) -> None:
+def test_id_with_a_valid_session_is_taken(cluster: Any) -> None:
     cluster.start(1)
     assert code(cluster, incarnation_id=uuid(2), is_migrating_zk_broker=True) == "DUPLICATE_BROKER_REGISTRATION"
 
 
-def test_an_id_is_taken_while_the_session_lasts_even_when_its_broker_was_told_to_shut_down(cluster: Any) -> None:
+def test_id_is_taken_during_the_session_even_after_a_granted_shutdown(cluster: Any) -> None:
     cluster.start(1)
     assert cluster.heartbeat(1, want_shut_down=True).should_shut_down is True
     cluster.now_ms += 9000
@@ -76,7 +76,7 @@ def test_a_directory_of_another_broker_is_refused(cluster: Any) -> None:
     assert code(cluster, 2, log_dirs=[uuid(2), uuid(1)]) == "INVALID_REGISTRATION"
 
 
-def test_requests_without_directories_are_refused_where_directories_are_known(cluster: Any) -> None:
+def test_requests_without_directories_are_refused_at_levels_with_directories(cluster: Any) -> None:
     assert code(cluster, version=1, log_dirs=[]) == "INVALID_REGISTRATION"
 
 
@@ -234,7 +234,7 @@ def test_an_unclean_restart_ends_eligibility(cluster: Any) -> None:
     assert elr_after_restart(cluster, previous_broker_epoch=-1) == (3, (3,), ())
 
 
-def test_an_old_request_cannot_tell_a_clean_shutdown(cluster: Any) -> None:
+def test_old_request_cannot_report_a_clean_shutdown(cluster: Any) -> None:
     assert elr_after_restart(cluster, version=2) == (3, (3,), ())
 
 

@@ -36,7 +36,7 @@ def test_one_record_keeps_endpoints_and_features_and_never_a_migration(cluster: 
     assert registration.features["kraft.version"].max_version == 1
 
 
-def test_nothing_else_is_checked(cluster: Any) -> None:
+def test_other_fields_are_not_validated(cluster: Any) -> None:
     assert cluster.ask(request(controller_id=-1, listeners=[], features=[])).error_code == 0
 
 

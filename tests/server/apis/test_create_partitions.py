@@ -56,7 +56,7 @@ def test_places_as_many_replicas_as_the_first_partition_has(three, ask):
     assert {partition.leader for partition in partitions} == {1, 2, 3}
 
 
-def test_the_partition_that_kafkas_map_gives_first_says_how_many_replicas(three, ask):
+def test_first_partition_in_kafkas_map_order_sets_the_replication_factor(three, ask):
     topic_id = three.create_topic("t", [1], [1], [1, 2])
     ask(three, request(more("t", 4)))
     assert len(three.partition(topic_id, 3).replicas) == 2
@@ -135,7 +135,7 @@ def test_refuses_one_topic_and_makes_the_others(three, ask, asked, code, message
     ]
 
 
-def test_refuses_all_without_live_replicas(three, ask):
+def test_all_are_refused_without_live_replicas(three, ask):
     three.create_topic("t", [1])
     for broker_id in (1, 2, 3):
         three.fence(broker_id)
@@ -150,7 +150,7 @@ def test_repeated_names_are_refused_beside_the_others(three, ask):
     assert said(response) == [("t", error_codes.INVALID_REQUEST, "Duplicate topic name."), ("u", 0, None)]
 
 
-def test_only_validating_answers_the_same_and_writes_nothing(three, ask):
+def test_validate_only_has_the_same_response_and_writes_no_record(three, ask):
     three.create_topic("t", [1])
     assert said(ask(three, request(more("t", 2), validate_only=True))) == [("t", 0, None)]
     assert three.written() == []
@@ -166,7 +166,7 @@ def test_a_request_that_leaves_no_time_is_over(three, ask, timeout_ms):
     assert said(ask(three, request(timeout_ms=timeout_ms))) == []
 
 
-def test_what_is_too_much_for_one_batch_is_refused_yet_partly_written(three, ask):
+def test_request_too_large_for_one_batch_is_refused_but_partly_written(three, ask):
     three.create_topic("t", [1])
     three.create_topic("u", [1])
     response = ask(three, request(more("t", 2), more("u", 2_000_000_000)))

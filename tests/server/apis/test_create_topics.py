@@ -189,7 +189,7 @@ def test_refuses_an_assignment_to_fenced_brokers_only(three, ask):
     )
 
 
-def test_only_validating_answers_the_same_and_writes_nothing(three, ask):
+def test_validate_only_has_the_same_response_and_writes_no_record(three, ask):
     (made,) = ask(three, request(topic("t", 2, 3), validate_only=True)).topics
     assert (made.error_code, made.num_partitions, made.replication_factor) == (0, 2, 3)
     assert three.written() == []
@@ -243,7 +243,7 @@ def test_the_same_seed_makes_the_same_topics(new_cluster, ask):
     assert ids(3) != ids(4)
 
 
-def test_topic_ids_are_random_uuids_whose_text_begins_with_no_dash(three, ask):
+def test_topic_ids_are_random_uuids_without_a_leading_dash(three, ask):
     created = ask(three, request(*(topic(f"t{n}", 1, 1) for n in range(300)))).topics
     ids = {each.topic_id for each in created}
     assert len(ids) == 300

@@ -130,15 +130,13 @@ def test_a_token_is_its_requesters_and_proves_itself(tokens: Tokens) -> None:
 @pytest.mark.parametrize(
     ("asked_ms", "lifetime_ms"), [(-1, 7 * DAY_MS), (0, 7 * DAY_MS), (9 * DAY_MS, 7 * DAY_MS), (5, 5)]
 )
-def test_a_token_lives_as_long_as_asked_but_no_longer_than_configured(
-    tokens: Tokens, asked_ms: int, lifetime_ms: int
-) -> None:
+def test_token_lifetime_is_the_requested_one_up_to_the_maximum(tokens: Tokens, asked_ms: int, lifetime_ms: int) -> None:
     made = tokens.create(max_lifetime_ms=asked_ms)
     assert made.max_timestamp_ms - made.issue_timestamp_ms == lifetime_ms
     assert made.expiry_timestamp_ms - made.issue_timestamp_ms == min(lifetime_ms, DAY_MS)
 
 
-def test_one_may_ask_for_anothers_token(tokens: Tokens) -> None:
+def test_token_may_be_requested_for_another_user(tokens: Tokens) -> None:
     made = tokens.create(owner_principal_type="Group", owner_principal_name="admins")
     assert (made.principal_type, made.principal_name) == ("Group", "admins")
     (record,) = tokens.written()
@@ -190,7 +188,7 @@ def test_renewal_is_refused_in_kafkas_order(tokens: Tokens) -> None:
     assert tokens.written() == []
 
 
-def test_a_token_expires_when_it_is_told_and_is_gone_at_once_when_that_is_negative(tokens: Tokens) -> None:
+def test_token_expires_at_the_requested_time_or_at_once_when_negative(tokens: Tokens) -> None:
     made = tokens.create()
     assert tokens.expire(made.hmac, 10) == (0, tokens.rig.now_ms + 10)
     assert tokens.expire(made.hmac, 1 << 62) == (0, made.max_timestamp_ms)
@@ -201,7 +199,7 @@ def test_a_token_expires_when_it_is_told_and_is_gone_at_once_when_that_is_negati
     assert tokens.tokens() == []
 
 
-def test_whose_token_it_is_counts_before_whether_it_is_over(tokens: Tokens) -> None:
+def test_ownership_is_checked_before_expiry(tokens: Tokens) -> None:
     made = tokens.create()
     tokens.rig.now_ms += DAY_MS + 1
     assert tokens.expire(made.hmac, 5, "mallory") == (error_codes.DELEGATION_TOKEN_OWNER_MISMATCH, 0)

@@ -60,7 +60,7 @@ def test_reports_unknown_topics_and_deletes_the_rest(topics, ask):
     }
 
 
-def test_what_is_named_twice_is_not_deleted(topics, ask):
+def test_topic_named_twice_is_not_deleted(topics, ask):
     a, b, invalid = topics.ids["a"], topics.ids["b"], error_codes.INVALID_REQUEST
     response = ask(topics, request("a", "a", "a", "c", ids=[b, b]))
     assert said(response) == answers(("a", NO_ID, invalid), (None, b, invalid), ("c", topics.ids["c"], 0))
@@ -69,7 +69,7 @@ def test_what_is_named_twice_is_not_deleted(topics, ask):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_name_and_an_id_of_one_topic_delete_nothing(topics, ask, times):
+def test_name_and_id_of_the_same_topic_are_refused(topics, ask, times):
     a = topics.ids["a"]
     response = ask(topics, request("a", ids=[a] * times))
     assert ("a", a, error_codes.INVALID_REQUEST) in said(response)
@@ -112,7 +112,7 @@ def test_the_configs_go_with_the_topic(topics, ask):
 @pytest.mark.parametrize(
     ("version", "code"), [(6, error_codes.TOPIC_DELETION_DISABLED), (2, error_codes.INVALID_REQUEST)]
 )
-def test_deletes_nothing_where_deletion_is_disabled(new_cluster, ask, version, code):
+def test_disabled_deletion_is_refused(new_cluster, ask, version, code):
     cluster = new_cluster(delete_topic_enable=False)
     asked = request("a", ids=[UNHEARD_OF_ID]) if version >= 6 else DeleteTopicsRequest(topic_names=["a", "b"])
     response = ask(cluster, asked, version)

@@ -75,7 +75,7 @@ def test_values_are_shown_as_they_are_understood(topic, told):
     assert configs["retention.ms"].value == str(168 * 3_600_000)
 
 
-def test_what_the_controller_was_started_with_is_static(new_cluster, told):
+def test_start_options_are_static_configs(new_cluster, told):
     configs = told(new_cluster(session_timeout_ms=1234, num_partitions=7), BROKER, "3000")
     assert synonyms(configs["broker.session.timeout.ms"]) == [
         ("broker.session.timeout.ms", "1234", STATIC),
@@ -87,7 +87,7 @@ def test_what_the_controller_was_started_with_is_static(new_cluster, told):
     assert not configs["num.io.threads"].read_only
 
 
-def test_what_a_running_broker_cannot_take_is_left_out(cluster, told):
+def test_configs_not_applicable_at_run_time_are_left_out(cluster, told):
     cluster.write(
         setting(BROKER, "", "process.roles", "broker"),
         setting(BROKER, "", "cordoned.log.dirs", "/a"),
@@ -101,7 +101,7 @@ def test_what_a_running_broker_cannot_take_is_left_out(cluster, told):
     assert told(cluster, BROKER, "").keys() == left
 
 
-def test_what_is_secret_or_unknown_is_not_shown(cluster, told):
+def test_sensitive_and_unknown_values_are_hidden(cluster, told):
     secret, unknown = "listener.name.a.ssl.key.password", "an.own.key"
     cluster.write(setting(BROKER, "3000", secret, "x"), setting(BROKER, "3000", unknown, "y"))
     configs = told(cluster, BROKER, "3000")
@@ -121,14 +121,14 @@ def test_a_group_has_its_own_values_the_brokers_and_defaults(cluster, told):
     assert synonyms(configs["share.auto.offset.reset"]) == [("share.auto.offset.reset", "latest", DEFAULT)]
 
 
-def test_client_metrics_that_nobody_set_have_defaults(cluster, told):
+def test_unset_client_metrics_have_defaults(cluster, told):
     assert told(cluster, CLIENT_METRICS, "m")["interval.ms"].value == "300000"
     cluster.write(setting(CLIENT_METRICS, "m", "interval.ms", "100"))
     interval = told(cluster, CLIENT_METRICS, "m")["interval.ms"]
     assert (interval.value, interval.config_source) == ("100", OWN_CLIENT_METRICS)
 
 
-def test_only_the_keys_that_are_asked_for(topic, ask):
+def test_only_requested_keys_are_returned(topic, ask):
     (result,) = ask(topic, request((TOPIC, "t"), keys=["flush.ms", "no.such"], include_synonyms=False)).results
     assert [(config.name, config.synonyms) for config in result.configs] == [("flush.ms", [])]
 

@@ -63,7 +63,7 @@ def test_observers_are_the_brokers_that_fetched(rig: Any, controller: Controller
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_every_version_says_what_it_can(rig: Any, controller: Controller, version: int) -> None:
+def test_every_version_contains_its_fields(rig: Any, controller: Controller, version: int) -> None:
     controller.raft.fetched(ReplicaKey(1, DIRECTORY_ID), 5, rig.now_ms)
     response = rig.ask(rig.connect(), request(), version)
     (observer,) = response.topics[0].partitions[0].observers
@@ -92,7 +92,7 @@ def test_no_topic_is_answered_with_none(rig: Any) -> None:
     assert (response.error_code, response.topics) == (0, [])
 
 
-def test_an_error_is_said_at_the_top_with_kafkas_text(rig: Any) -> None:
+def test_error_is_at_the_top_level_with_kafkas_text(rig: Any) -> None:
     response = describe_quorum.API.error(request(), error_codes.NOT_CONTROLLER, None)
     assert response.error_code == error_codes.NOT_CONTROLLER
     assert response.error_message == error_codes.message(error_codes.NOT_CONTROLLER)

@@ -22,7 +22,7 @@ def test_a_controller_has_no_answer_for_users(rig: Any) -> None:
     assert [(each.user, each.error_code, each.credential_infos) for each in response.results] == [("", -1, [])] * 2
 
 
-def test_a_question_for_all_users_is_never_answered_nor_what_follows_it(rig: Any) -> None:
+def test_request_for_all_users_is_never_answered_nor_are_later_ones(rig: Any) -> None:
     connection = rig.connect()
     frames = rig.frame(DescribeUserScramCredentialsRequest(users=None), 0) + rig.frame(SaslHandshakeRequest(), 1)
     rig.send(connection, frames)

@@ -85,7 +85,7 @@ def test_electing_all_partitions_reports_only_needed_elections(three, ask):
     assert said(ask(three, request(None))) == {"still": [], "t": [(0, 0, None)]}
 
 
-def test_nothing_asked_for_is_nothing_done(three, ask):
+def test_empty_request_elects_no_leader(three, ask):
     three.create_topic("t", [1, 2], leader=2)
     assert ask(three, request({}, 7, timeout_ms=0)).error_code == 0
     assert said(ask(three, request({}))) == {}

@@ -73,17 +73,17 @@ def test_a_node_that_is_not_leader_returns_the_leader(quorum: Any) -> None:
     assert (found.error_code, found.current_leader.leader_id) == (NOT_LEADER, 2)
 
 
-def test_nobody_leads_yet(quorum: Any) -> None:
+def test_fetch_is_refused_before_an_election(quorum: Any) -> None:
     found = partition_of(quorum.ask(quorum.connect(), fetched(quorum), 17))
     assert (found.error_code, found.current_leader.leader_id) == (NOT_LEADER, -1)
 
 
-def test_a_leader_without_a_majority_knows_no_high_watermark(leader: Any) -> None:
+def test_leader_without_a_majority_has_no_high_watermark(leader: Any) -> None:
     found = partition_of(leader.ask(leader.connect(), fetched(leader), 18))
     assert (len(found.records) > 0, found.high_watermark) == (True, -1)
 
 
-def test_the_high_watermark_is_what_both_have(leader: Any) -> None:
+def test_high_watermark_is_the_majoritys_offset(leader: Any) -> None:
     end_offset = leader.controller.log.end_offset
     found = partition_of(leader.ask(leader.connect(), fetched(leader, replica_id=2, offset=end_offset), 18))
     assert found.high_watermark == end_offset, "told to whom it is owed"

@@ -65,13 +65,13 @@ def test_records_that_clear_elr_come_last(topic, ask):
     assert records[3:] == [ClearElrRecord(topic_name=""), ClearElrRecord(topic_name="t")]
 
 
-def test_only_validating_writes_nothing(topic, ask):
+def test_validate_only_writes_no_record(topic, ask):
     response = ask(topic, request((TOPIC, "t", (SET, "retention.ms", "5")), validate_only=True))
     assert said(response) == [(TOPIC, "t", 0)]
     assert topic.written() == []
 
 
-def test_a_resource_asked_for_twice_is_left_alone(topic, ask):
+def test_repeated_resource_is_unchanged(topic, ask):
     change = (SET, "retention.ms", "5")
     response = ask(topic, request((TOPIC, "t", change), (TOPIC, "t", change), (TOPIC, "t", change), (BROKER, "")))
     assert said(response) == [(TOPIC, "t", 42), (BROKER, "", 0)]
@@ -107,7 +107,7 @@ def test_a_broker_logger_has_no_loggers(topic, ask):
     assert (answer.error_code, answer.error_message) == (40, "Logger kafka.server does not exist!")
 
 
-def test_a_broker_may_cordon_what_a_direct_request_may_not(topic, ask):
+def test_broker_may_cordon_where_a_direct_request_may_not(topic, ask):
     cordon = request((BROKER, "1", (SET, "cordoned.log.dirs", "/a,/b")))
     assert said(ask(topic, cordon)) == [(BROKER, "1", 40)]
     assert said(ask(topic, cordon, forwarded=True)) == [(BROKER, "1", 0)]

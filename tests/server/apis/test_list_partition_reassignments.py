@@ -42,17 +42,17 @@ def test_lists_every_partition_that_is_being_moved(reassigning: Any) -> None:
     assert listed(reassigning, everything=True) == {"moved": {1: ([2, 3, 1], [3], [1])}}
 
 
-def test_lists_only_what_was_asked_for(reassigning: Any) -> None:
+def test_only_requested_partitions_are_listed(reassigning: Any) -> None:
     assert listed(reassigning, ("moved", [0, 1])) == {"moved": {1: ([2, 3, 1], [3], [1])}}
     assert listed(reassigning, ("moved", [0])) == {}
     assert listed(reassigning) == {}
 
 
-def test_leaves_out_what_does_not_exist(reassigning: Any) -> None:
+def test_missing_partitions_are_left_out(reassigning: Any) -> None:
     assert listed(reassigning, ("unknown", [0]), ("moved", [7]), ("still", [0])) == {}
 
 
-def test_says_an_error_for_the_request_and_names_its_partitions() -> None:
+def test_error_response_names_the_requested_partitions() -> None:
     topics = [ListPartitionReassignmentsTopics(name="moved", partition_indexes=[1, 0])]
     response = API.error(ListPartitionReassignmentsRequest(topics=topics), 41, "not the controller")
     assert (response.error_code, response.error_message) == (41, "not the controller")

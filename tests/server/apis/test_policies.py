@@ -51,7 +51,7 @@ def test_a_new_topic_is_shown_to_the_policy_after_all_other_checks(new_cluster: 
     ]
 
 
-def test_changed_configs_are_shown_to_the_policy_but_not_what_goes_unmentioned(new_cluster: Any) -> None:
+def test_policy_receives_changed_configs_only(new_cluster: Any) -> None:
     seen: list[AlteredConfigs] = []
 
     def policy(altered: AlteredConfigs) -> str | None:
@@ -81,7 +81,7 @@ def test_changed_configs_are_shown_to_the_policy_but_not_what_goes_unmentioned(n
     assert {(each.resource_type, each.resource_name) for each in seen} == {(2, "t")}
 
 
-def test_a_policy_that_breaks_refuses_without_a_word(new_cluster: Any) -> None:
+def test_raising_policy_refuses_without_a_message(new_cluster: Any) -> None:
     def policy(_topic: NewTopic) -> str | None:
         raise ValueError("a secret")
 

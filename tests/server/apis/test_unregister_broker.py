@@ -8,7 +8,7 @@ def written(cluster: Any) -> list[str]:
     return [records.TYPES[record.api_key] for record, _ in cluster.written()]
 
 
-def test_an_unknown_broker_is_refused_in_kafkas_words(cluster: Any) -> None:
+def test_unknown_broker_is_refused_with_kafkas_message(cluster: Any) -> None:
     response = cluster.unregister(7)
     assert response.error_code == error_codes.BROKER_ID_NOT_REGISTERED
     assert response.error_message == "Broker ID 7 is not currently registered"

@@ -110,12 +110,12 @@ def test_a_downgrade_does_not_go_up(new_cluster, refusal):
     assert refusal(new_cluster(metadata_version=20), (GROUP, 1, UNSAFE)) == why
 
 
-def test_all_or_nothing(cluster, refusal):
+def test_update_is_atomic(cluster, refusal):
     assert GROUP in refusal(cluster, (TRANSACTION, 1, SAFE), (GROUP, 7, UP), (ELR, 0, SAFE))
 
 
 @pytest.mark.parametrize(("start", "down"), [(29, 23), (22, 17), (16, 15), (10, 8)])
-def test_metadata_version_goes_down_where_no_record_changed(new_cluster, ask, start, down):
+def test_metadata_version_is_downgraded_across_unchanged_records(new_cluster, ask, start, down):
     cluster = new_cluster(metadata_version=start)
     assert ask(cluster, request((METADATA, down, SAFE))).error_code == 0
     assert cluster.controller.image.metadata_version == down
@@ -132,7 +132,7 @@ def test_metadata_version_does_not_go_down_across_a_change_of_records(new_cluste
     assert refusal(cluster, (METADATA, start - 1, UNSAFE)) == unsafe
 
 
-def test_a_broker_that_does_not_know_the_level_is_named(new_cluster, refusal):
+def test_broker_without_support_for_the_level_is_named(new_cluster, refusal):
     cluster = new_cluster(metadata_version=20)
     cluster.register(1)
     cluster.register(2, features={METADATA: (7, 25), GROUP: (0, 0)})
@@ -140,7 +140,7 @@ def test_a_broker_that_does_not_know_the_level_is_named(new_cluster, refusal):
     assert refusal(cluster, (GROUP, 1, UP)).endswith("Broker 2 does not support this feature.")
 
 
-def test_another_controller_that_does_not_know_the_level_is_named(new_cluster, refusal):
+def test_controller_without_support_for_the_level_is_named(new_cluster, refusal):
     cluster = new_cluster(metadata_version=20)
     (own,) = cluster.controller.image.cluster.controllers.values()
     record, version = own.to_record()
@@ -178,7 +178,7 @@ def test_elr_begins_with_one_minimum_for_all(new_cluster, ask):
     assert cluster.written() == [level(ELR, 1)]
 
 
-def test_only_validating_writes_nothing(cluster, ask):
+def test_validate_only_writes_no_record(cluster, ask):
     assert ask(cluster, request((GROUP, 0, SAFE), (KRAFT, 1, UP), validate_only=True)).error_code == 0
     assert cluster.written() == []
 
@@ -194,7 +194,7 @@ def test_kraft_version_comes_from_control_records(new_cluster, ask):
     assert type_names(record_at for _, record_at in cluster.log.records(before)) == ["NoOpRecord"]
 
 
-def test_kraft_version_stays_after_it_was_asked_for_again(cluster, ask):
+def test_kraft_version_is_kept_when_requested_again(cluster, ask):
     before = cluster.log.end_offset
     assert ask(cluster, request((KRAFT, 1, SAFE))).error_code == 0
     assert cluster.log.end_offset == before
@@ -210,6 +210,6 @@ def test_an_upgrade_to_3_7_registers_the_controller(new_cluster, ask):
     assert type_names(cluster.written()) == ["FeatureLevelRecord"]
 
 
-def test_says_an_error_once():
+def test_error_response_contains_one_error():
     response = update_features.error(request((GROUP, 1, UP)), error_codes.NOT_CONTROLLER, "no")
     assert (response.error_code, response.error_message, response.results) == (41, "no", [])

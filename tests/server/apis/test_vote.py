@@ -67,7 +67,7 @@ def voter(cluster: Any) -> Voter:
         ({"index": 1}, INVALID),
     ],
 )
-def test_what_is_not_about_this_log_is_refused_as_a_whole(voter: Voter, name: str, fields: Any, code: int) -> None:
+def test_request_for_another_log_is_refused_as_a_whole(voter: Voter, name: str, fields: Any, code: int) -> None:
     assert getattr(voter, name)(**fields).error_code == code
 
 

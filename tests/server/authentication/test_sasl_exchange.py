@@ -43,7 +43,7 @@ def test_requests_have_the_authenticated_principal(peer: Any, mechanism: str, us
     assert not peer.listener.node._unauthenticated.count
 
 
-def test_the_authorizer_decides_by_who_logged_in(make_listener: Any) -> None:
+def test_authorizer_receives_the_authenticated_principal(make_listener: Any) -> None:
     listener = make_listener(super_users="User:bob")
     alice, bob = listener.connect(), listener.connect()
     alice.log_in("PLAIN", "alice", "alice-secret")
@@ -181,7 +181,7 @@ WAY_TO = {
 
 @pytest.mark.parametrize("state", WAY_TO, ids=lambda state: state.name)
 @pytest.mark.parametrize("api_key", REQUESTS, ids=api_keys.name)
-def test_only_what_kafka_takes_in_each_state_is_taken(peer: Any, state: State, api_key: int) -> None:
+def test_each_state_accepts_only_kafkas_requests(peer: Any, state: State, api_key: int) -> None:
     for request, version in WAY_TO[state]:
         peer.ask(request, version)
     request, version = REQUESTS[api_key]
@@ -198,7 +198,7 @@ def test_only_what_kafka_takes_in_each_state_is_taken(peer: Any, state: State, a
         assert peer.response(request, version).error_code == error_codes.ILLEGAL_SASL_STATE
 
 
-def test_versions_may_be_asked_again_where_the_first_was_refused(peer: Any) -> None:
+def test_api_versions_may_be_repeated_after_a_refusal(peer: Any) -> None:
     assert peer.versions(version=4, name="no name!").error_code == error_codes.INVALID_REQUEST
     assert peer.versions(version=3).error_code == 0
     peer.request(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3)
@@ -215,14 +215,14 @@ def test_after_a_handshake_of_version_0_tokens_come_without_headers(peer: Any) -
     assert peer.listener.node.journal.exchanges()[-1].principal == "User:alice"
 
 
-def test_a_wrong_bare_token_ends_the_connection_without_a_word(peer: Any) -> None:
+def test_wrong_bare_token_closes_the_connection_without_a_response(peer: Any) -> None:
     peer.handshake("PLAIN", version=0)
     peer.send(b"\0\0\0\x04\0a\0b")
     peer.wait(DELAY_MS)
     assert (peer.data, bool(peer.closed)) == (b"", True)
 
 
-def test_whoever_is_known_cannot_begin_again_without_a_session_that_ends(peer: Any) -> None:
+def test_authenticated_connection_without_session_lifetime_cannot_reauthenticate(peer: Any) -> None:
     peer.log_in("PLAIN", "alice", "alice-secret")
     assert peer.handshake("PLAIN").error_code == error_codes.ILLEGAL_SASL_STATE
     assert peer.authenticate(b"").error_code == error_codes.ILLEGAL_SASL_STATE
@@ -318,7 +318,7 @@ FRAMES = st.one_of(
 
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(FRAMES, max_size=6))
-def test_whatever_strangers_say_they_are_answered_or_closed_and_nobody_is_let_in_by_chance(
+def test_arbitrary_unauthenticated_bytes_are_answered_or_closed_but_never_accepted(
     make_listener: Any, frames: list[bytes]
 ) -> None:
     peer = make_listener(plain_users={"alice": "a-password-that-is-in-no-frame"}).connect()

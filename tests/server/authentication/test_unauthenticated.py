@@ -15,7 +15,7 @@ from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateReq
 LOG_INS = 5_000
 
 
-def test_thousands_of_wrong_passwords_leave_nothing_behind(make_listener: Callable[..., Any]) -> None:
+def test_thousands_of_wrong_passwords_leave_no_state(make_listener: Callable[..., Any]) -> None:
     listener = make_listener(journal_entries_max=100)
     for _ in range(LOG_INS):
         peer = listener.connect()
@@ -32,7 +32,7 @@ def test_thousands_of_wrong_passwords_leave_nothing_behind(make_listener: Callab
     assert not listener.node.next_tick_ms(listener.now_ms) < listener.now_ms
 
 
-def test_the_journal_holds_nothing_of_a_token_not_even_out_of_sight(make_listener: Callable[..., Any]) -> None:
+def test_journal_contains_no_authentication_bytes(make_listener: Callable[..., Any]) -> None:
     listener = make_listener()
     peer = listener.connect()
     peer.handshake("PLAIN")
@@ -62,7 +62,7 @@ def test_whoever_is_turned_away_is_forgotten_when_they_go_first(make_listener: C
     assert len(listener.node._unauthenticated._refusals) == 0
 
 
-def test_nothing_more_of_whoever_failed_is_read(peer: Any) -> None:
+def test_later_bytes_of_a_failed_client_are_not_parsed(peer: Any) -> None:
     peer.handshake("PLAIN")
     peer.request(SaslAuthenticateRequest(auth_bytes=b"wrong"), 2)
     for _ in range(3):
@@ -102,7 +102,7 @@ def test_limits_the_frame_size_of_unauthenticated_clients(make_listener: Callabl
     assert forget.closed is None
 
 
-def test_what_strangers_have_begun_to_say_leaves_room_for_others(make_listener: Callable[..., Any]) -> None:
+def test_partial_unauthenticated_frames_leave_room_for_authenticated_clients(make_listener: Callable[..., Any]) -> None:
     listener = make_listener(received_bytes_max=80_000)
     forget = listener.connect()
     forget.log_in("PLAIN", "alice", "alice-secret")
@@ -137,7 +137,7 @@ def test_a_token_is_good_until_it_expires(make_listener: Callable[..., Any]) -> 
     assert holder.closed == "refused: the session of User:alice is over"
 
 
-def test_stubs_meet_what_is_said_before_the_login(make_listener: Callable[..., Any]) -> None:
+def test_stubs_match_requests_before_authentication(make_listener: Callable[..., Any]) -> None:
     listener = make_listener()
     stubs = listener.node.script.stubs
     stubs.add(stub("SaslHandshake").once().inject_error("UNSUPPORTED_SASL_MECHANISM"))

@@ -44,13 +44,13 @@ def test_ten_thousand_records_are_one_operation_and_one_more_is_too_many(cluster
     assert cluster.log.end_offset == end_offset
 
 
-def test_what_need_not_be_atomic_is_split_in_order(cluster: Any) -> None:
+def test_non_atomic_records_are_split_in_order(cluster: Any) -> None:
     many = topics(10_001)
     cluster.controller.commit(ControllerResult(many, None, atomic=False), cluster.now_ms)
     assert [record.record.name for record in cluster.written()] == [f"t{n}" for n in range(10_001)]
 
 
-def test_nothing_is_known_that_could_not_be_written(cluster: Any) -> None:
+def test_failed_write_changes_no_image(cluster: Any) -> None:
     def broken(records: Any, now_ms: int) -> int:
         raise ApiError(error_codes.KAFKA_STORAGE_ERROR, "disk full")
 

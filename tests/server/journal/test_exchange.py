@@ -24,7 +24,7 @@ def test_an_api_versions_exchange_of_an_unknown_version_is_decoded() -> None:
     assert exchange.to_json()["apiVersion"] == 99
 
 
-def test_an_exchange_without_an_answer_says_why() -> None:
+def test_exchange_without_an_answer_has_a_reason() -> None:
     exchange = heartbeat(reason="dropped", matched="slow-1")
     assert exchange.response is None
     assert exchange.error_code is None

@@ -17,7 +17,7 @@ def journal() -> Journal:
     return Journal(entries_max=100, bytes_max=1 << 20)
 
 
-def test_json_lines_say_everything(journal: Journal) -> None:
+def test_json_lines_contain_every_field(journal: Journal) -> None:
     journal.add_exchange(heartbeat())
     journal.add_closed(closed(), "the peer closed")
     journal.add_broken_tick(BrokenTick(1006, "Traceback"))
@@ -103,7 +103,7 @@ def test_picks_exchanges_by_api(journal: Journal) -> None:
     assert [line.reason for line in journal.closed()] == ["the peer closed"]
 
 
-def test_tells_listeners_of_every_entry(journal: Journal) -> None:
+def test_listeners_receive_every_entry(journal: Journal) -> None:
     told: list[Any] = []
     journal.subscribe(told.append)
     exchange, ended = heartbeat(), closed()
@@ -128,7 +128,7 @@ def test_ids_number_the_entries_and_nodes_share_them() -> None:
     assert [(entry.id, entry.node_id) for entry in second.entries] == [(2, 3001)]
 
 
-def test_finds_what_matches_after_a_mark_and_the_newest_of_it(journal: Journal) -> None:
+def test_find_returns_matches_after_a_mark_and_the_newest(journal: Journal) -> None:
     for broker_id in range(6):
         if broker_id == 2:
             mark = journal.mark()
@@ -140,13 +140,13 @@ def test_finds_what_matches_after_a_mark_and_the_newest_of_it(journal: Journal) 
     assert journal.count(since=mark) == 4
 
 
-def test_finds_what_a_strict_script_did_not_expect(journal: Journal) -> None:
+def test_unexpected_requests_of_a_strict_script_are_found(journal: Journal) -> None:
     journal.add_exchange(heartbeat(1))
     journal.add_exchange(heartbeat(2, unmatched=True))
     assert [exchange.request.broker_id for exchange in journal.unmatched()] == [2]
 
 
-def test_a_listener_may_go_while_it_is_told(journal: Journal) -> None:
+def test_listener_may_be_removed_during_a_notification(journal: Journal) -> None:
     told: list[object] = []
 
     def once(entry: object) -> None:
@@ -161,7 +161,7 @@ def test_a_listener_may_go_while_it_is_told(journal: Journal) -> None:
     assert len(told) == 3
 
 
-def test_switched_off_it_counts_and_tells_but_keeps_nothing(journal: Journal) -> None:
+def test_disabled_journal_counts_and_notifies_without_keeping_entries(journal: Journal) -> None:
     told: list[object] = []
     journal.subscribe(told.append)
     journal.enabled = False
@@ -170,7 +170,7 @@ def test_switched_off_it_counts_and_tells_but_keeps_nothing(journal: Journal) ->
     assert journal.counters()["exchanges"] == {"BrokerHeartbeat": 1}
 
 
-def test_cleared_it_begins_anew_but_ids_go_on(journal: Journal) -> None:
+def test_cleared_journal_continues_its_ids(journal: Journal) -> None:
     journal.add_exchange(heartbeat(failure="Traceback"))
     journal.clear()
     assert (journal.exchanges(), journal.bytes_held) == ([], 0)

@@ -18,7 +18,7 @@ def journalled(*entries: Entry) -> list[Entry]:
     return list(journal.entries)
 
 
-def test_a_line_says_when_who_what_and_what_came_of_it() -> None:
+def test_line_contains_time_client_request_and_outcome() -> None:
     (entry,) = journalled(heartbeat(at_ms=1998, want_fence=True, offset=12, error_code=77, matched="slow-1"))
     assert line(entry, since_ms=500) == (
         "+1.500 s  #1  broker 1, connection 5  BrokerHeartbeat v2 currentMetadataOffset=12 wantFence  "
@@ -26,7 +26,7 @@ def test_a_line_says_when_who_what_and_what_came_of_it() -> None:
     )
 
 
-def test_a_line_says_why_there_is_no_answer_and_what_was_unexpected() -> None:
+def test_line_contains_the_reason_without_an_answer_and_for_an_unexpected_request() -> None:
     (dropped,) = journalled(heartbeat(reason="dropped", unmatched=True))
     assert line(dropped).endswith("→ no answer (dropped)  after 2 ms  UNEXPECTED")
     (spoilt,) = journalled(heartbeat())
@@ -35,7 +35,7 @@ def test_a_line_says_why_there_is_no_answer_and_what_was_unexpected() -> None:
     assert "→ 17 bytes that cannot be read" in line(spoilt)
 
 
-def test_a_line_of_the_only_partition_of_a_fetch_says_its_offset() -> None:
+def test_line_of_a_fetch_of_one_partition_contains_its_offset() -> None:
     asked = FetchRequest(topics=[FetchTopic(topic_id=bytes(16), partitions=[FetchPartition(fetch_offset=31)])])
     frames = write_request(asked, 17, 1, "raft-client-1")[4:], write_response(FetchResponse().write(17), 1, 1)
     exchange = Exchange(3, 0, 0, (1, 17, 1, "raft-client-1"), *frames, 17, "controller", None)
@@ -47,7 +47,7 @@ def test_a_failure_is_its_last_line_only() -> None:
     assert line(broken).endswith("BROKE: KeyError: 7")
 
 
-def test_a_report_tells_once_what_repeats_itself() -> None:
+def test_report_merges_repeated_lines() -> None:
     text = report(
         journalled(
             heartbeat(at_ms=0, offset=1),

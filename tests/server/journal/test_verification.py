@@ -42,13 +42,13 @@ def test_gives_the_exchanges_when_they_are_as_many_as_expected() -> None:
         ({"at_least": 3, "at_most": 5}, "expected 3 to 5, found 2 of 4 requests"),
     ],
 )
-def test_says_what_was_expected_and_found(bounds: dict[str, int], expected: str) -> None:
+def test_message_contains_expected_and_actual_counts(bounds: dict[str, int], expected: str) -> None:
     with pytest.raises(VerificationError, match=expected) as failed:
         verify(ENTRIES, of_broker(2), **bounds)  # type: ignore[arg-type]
     assert str(failed.value).startswith("requests for which from_the_broker holds: ")
 
 
-def test_is_an_assertion_error_that_reports_what_came_near_and_what_happened() -> None:
+def test_assertion_error_contains_near_misses_and_what_happened() -> None:
     given: list[Exchange] = []
 
     def near(others: Sequence[Exchange]) -> list[str]:
@@ -67,7 +67,7 @@ def test_is_an_assertion_error_that_reports_what_came_near_and_what_happened() -
     assert given == [ENTRIES[0], ENTRIES[3]]
 
 
-def test_names_what_a_match_looks_for() -> None:
+def test_message_describes_the_match() -> None:
     with pytest.raises(VerificationError) as failed:
         verify([], Match())
     assert str(failed.value) == (

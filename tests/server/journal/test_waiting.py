@@ -26,7 +26,7 @@ def then(calls: Calls) -> Then:
     return lambda found, wrong: calls.append((found, wrong))
 
 
-def test_is_told_at_once_of_what_is_there_already(journals: list[Journal], calls: Calls, then: Then) -> None:
+def test_waiter_is_notified_at_once_of_existing_entries(journals: list[Journal], calls: Calls, then: Then) -> None:
     journals[1].add_exchange(heartbeat(1))
     journals[0].add_exchange(heartbeat(2))
     when(journals, None, 2, then)
@@ -34,7 +34,7 @@ def test_is_told_at_once_of_what_is_there_already(journals: list[Journal], calls
     assert ([exchange.id for exchange in found], wrong) == ([1, 2], None)
 
 
-def test_is_told_once_when_enough_came_on_any_node(journals: list[Journal], calls: Calls, then: Then) -> None:
+def test_waiter_is_notified_once_across_nodes(journals: list[Journal], calls: Calls, then: Then) -> None:
     journals[0].add_exchange(heartbeat(1))
     when(journals, lambda exchange: exchange.request.broker_id == 1, 2, then, since=journals[0].mark())
     journals[0].add_exchange(heartbeat(1))
@@ -47,14 +47,14 @@ def test_is_told_once_when_enough_came_on_any_node(journals: list[Journal], call
     assert [exchange.id for exchange in found] == [2, 5]
 
 
-def test_is_told_no_more_after_the_end(journals: list[Journal], calls: Calls, then: Then) -> None:
+def test_waiter_is_not_notified_after_the_end(journals: list[Journal], calls: Calls, then: Then) -> None:
     stop = when(journals, None, 1, then)
     stop()
     journals[0].add_exchange(heartbeat())
     assert calls == []
 
 
-def test_is_told_what_a_match_raised_and_the_journal_goes_on(
+def test_exception_of_a_match_is_passed_on_and_the_journal_continues(
     journals: list[Journal],
     calls: Calls,
     then: Then,

@@ -61,19 +61,19 @@ def alter(cluster: Any, value: str, operation: int = SET) -> Any:
     return cluster.ask(IncrementalAlterConfigsRequest(resources=[resource])).responses[0]
 
 
-def test_a_registration_tells_cordoned_directories(cluster: Any) -> None:
+def test_registration_contains_cordoned_directories(cluster: Any) -> None:
     cluster.register(3, log_dirs=[bytes([7] * 16)], cordoned_log_dirs=[bytes([7] * 16)])
     assert cluster.broker(3).has_uncordoned_log_dirs is False
     record, version = cluster.said()[-1]
     assert (type(record).__name__, version, record.cordoned_log_dirs) == ("RegisterBrokerRecord", 4, [bytes([7] * 16)])
 
 
-def test_below_version_4_a_registration_tells_none(cluster: Any) -> None:
+def test_registration_below_version_4_contains_no_cordoned_directories(cluster: Any) -> None:
     cluster.register(3, version=3, log_dirs=[bytes([7] * 16)])
     assert cluster.broker(3).cordoned_log_dirs == ()
 
 
-def test_a_heartbeat_tells_them_in_version_1_which_is_the_newest(cluster: Any) -> None:
+def test_heartbeat_version_1_is_the_newest_and_contains_cordoned_directories(cluster: Any) -> None:
     assert (cluster.apis[63].min_version, cluster.apis[63].max_version) == (0, 1)
     cluster.heartbeat(1, version=1, cordoned_log_dirs=[B])
     record, version = cluster.said()[-1]
@@ -90,7 +90,7 @@ def test_no_cordoned_directories_are_an_empty_list_and_not_null(cluster: Any) ->
     assert cluster.replayed().cluster.brokers[2].cordoned_log_dirs == ()
 
 
-def test_a_directory_that_fails_leaves_the_cordoned_ones_what_they_are(cluster: Any) -> None:
+def test_failed_directory_keeps_the_cordoned_ones(cluster: Any) -> None:
     cluster.heartbeat(1, cordoned_log_dirs=[B])
     cluster.heartbeat(1, cordoned_log_dirs=[B], offline_log_dirs=[A])
     assert cluster.broker(1).cordoned_log_dirs == (B,)
@@ -200,7 +200,7 @@ async def test_the_next_leader_of_a_quorum_reads_the_proposals_records(registrat
         assert quorum.node(other).controller.image.cluster.brokers[1].cordoned_log_dirs == (A,)
 
 
-async def test_two_controllers_of_one_process_speak_each_their_own() -> None:
+async def test_two_controllers_of_one_process_serve_different_proposals() -> None:
     async with Controller(profile=PROFILE) as one, Controller() as other:
         offered = []
         for controller in (one, other):

@@ -67,14 +67,14 @@ def test_an_assignment_names_its_topic_in_topic_name(cluster: Any) -> None:
     assert partition.directory(2) == C
 
 
-def test_online_directories_are_told_by_version_3_of_a_registrations_change(cluster: Any) -> None:
+def test_registration_change_version_3_contains_online_directories(cluster: Any) -> None:
     cluster.heartbeat(1, offline_log_dirs=[A])
     record, version = cluster.said()[-1]
     assert (type(record).__name__, version, record.log_dirs) == ("BrokerRegistrationChangeRecord", 3, [B])
     assert cluster.replayed().cluster.brokers[1].log_dirs == (B,)
 
 
-def test_online_directories_are_told_by_a_registration(cluster: Any) -> None:
+def test_registration_contains_online_directories(cluster: Any) -> None:
     cluster.register(3, log_dirs=[NOWHERE])
     record, version = cluster.said()[-1]
     assert (record.log_dirs, version) == ([NOWHERE], 4)
@@ -97,7 +97,7 @@ def test_fields_have_the_versions_and_tags_of_the_text(
     assert (spec.versions.low, spec.tag) == (since, tag)
 
 
-def test_every_change_of_a_partition_tells_all_its_directories(cluster: Any) -> None:
+def test_every_partition_change_contains_all_directories(cluster: Any) -> None:
     topic_id = create(cluster, "t")
     assign(cluster, 1, A, topic_id)
     cluster.fence(1)
@@ -127,7 +127,7 @@ def test_a_registration_remembers_that_it_has_offline_directories_until_the_next
     assert cluster.broker(1).offline_log_dirs == ()
 
 
-def test_a_broker_with_several_directories_stays_fenced_until_its_assignments_are_known(cluster: Any) -> None:
+def test_broker_with_several_directories_stays_fenced_until_assignments_are_confirmed(cluster: Any) -> None:
     topic_id = create(cluster, "t")
     cluster.fence(1)
     assert cluster.heartbeat(1).is_fenced is True

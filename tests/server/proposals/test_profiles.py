@@ -22,7 +22,7 @@ A, B, C = (bytes([8] * 15 + [number]) for number in (1, 2, 3))
 LOST = bytes(15) + b"\x02"
 
 
-def test_no_rule_holds_unless_it_is_asked_for() -> None:
+def test_rules_are_inactive_by_default() -> None:
     assert ControllerConfig().rules == frozenset()
     assert ControllerConfig().overlay is None
     config = ControllerConfig(rules=rules_of(NAMES), overlay=overlay_of(NAMES))
@@ -30,7 +30,7 @@ def test_no_rule_holds_unless_it_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.name)
-def test_a_rule_is_read_where_its_wording_says(rule: Rule) -> None:
+def test_rule_is_found_at_its_wording(rule: Rule) -> None:
     module, function = rule.value.decided_in.split(".")
     tree = ast.parse(next(CONTROLLER.rglob(f"{module}.py")).read_text())
     (found,) = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function)
@@ -57,7 +57,7 @@ def test_a_profile_that_is_not_there_is_refused_with_those_that_are() -> None:
         rules_of(["kip-9"])
 
 
-def test_two_proposals_are_spoken_together(proposed: Any) -> None:
+def test_two_proposals_are_served_together(proposed: Any) -> None:
     cluster = proposed("kip-858", "kip-1066")
     fields = {field.name: field for field in cluster.overlay.schema("BrokerRegistrationChangeRecord").root.fields}
     assert (fields["LogDirs"].versions.low, fields["LogDirs"].tag) == (3, 2)
@@ -105,7 +105,7 @@ class TestKip18:
         assert (partition.leader, partition.isr, partition.replicas) == (-1, (), (1, 2))
 
 
-def test_kip_113_words_messages_of_brokers_only(proposed: Any) -> None:
+def test_kip_113_changes_broker_messages_only(proposed: Any) -> None:
     cluster = proposed("kip-113")
     assert sorted(cluster.overlay.overlaid) == [
         "ChangeReplicaDirResponse",

@@ -95,7 +95,7 @@ def test_an_unstable_version_is_not_offered(folder_of: Any) -> None:
     assert (table[9000].min_version, table[9000].max_version) == (0, 0)
 
 
-def test_an_answer_that_comes_later_is_said_in_the_overlays_response_too(folder_of: Any) -> None:
+def test_deferred_answer_uses_the_overlays_response(folder_of: Any) -> None:
     tree = spec("FetchResponse")
     tree["fields"].append({"name": "Mood", "type": "int8", "versions": "18+", "taggedVersions": "18+", "tag": 9})
     answers = iter([None, FetchResponse(session_id=5)])
@@ -108,7 +108,7 @@ def test_an_answer_that_comes_later_is_said_in_the_overlays_response_too(folder_
     assert (answer.session_id, answer.mood) == (5, 0)
 
 
-def test_what_a_message_cannot_say_as_another_class_is_at_its_default() -> None:
+def test_fields_missing_from_the_other_class_have_their_defaults() -> None:
     worded = overlay_of(["kip-1066"])
     assert worded is not None
     record = messages.request(63)(broker_id=7)
@@ -135,7 +135,7 @@ class TestRecords:
     def speaks(self) -> Overlay:
         return overlay(KIP_9999)
 
-    def test_one_that_kafka_has_not_is_logged_and_means_nothing(
+    def test_unknown_record_is_logged_and_ignored(
         self, new_cluster: Any, speaks: Overlay, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         cluster = new_cluster(data_dir=tmp_path, overlay=speaks)
@@ -157,7 +157,7 @@ class TestRecords:
         with pytest.raises(DataDirError, match="there is no metadata record of type 900"):
             new_cluster(data_dir=tmp_path)
 
-    def test_kafkas_own_is_written_in_the_first_version_that_can_say_it(self, new_cluster: Any, folder_of: Any) -> None:
+    def test_kafkas_record_is_written_in_the_first_sufficient_version(self, new_cluster: Any, folder_of: Any) -> None:
         tree = spec("TopicRecord")
         tree["validVersions"] = "0-2"
         tree["fields"][0]["versions"] = "1+"
@@ -166,14 +166,14 @@ class TestRecords:
         (written,) = cluster.written()
         assert (type(written.record), written.record.name, written.version) == (TopicRecord, "t", 1)
 
-    def test_what_no_version_can_say_is_refused(self, new_cluster: Any, folder_of: Any) -> None:
+    def test_record_beyond_every_version_is_refused(self, new_cluster: Any, folder_of: Any) -> None:
         tree = spec("TopicRecord")
         tree["fields"][0]["type"] = "int32"
         cluster = new_cluster(overlay=overlay(folder_of([tree])))
         with pytest.raises(WireError, match="TopicRecord"):
             cluster.write(RecordAt(TopicRecord(name="t"), 0))
 
-    def test_a_snapshot_is_worded_alike(self, proposed: Any) -> None:
+    def test_snapshot_uses_the_same_records(self, proposed: Any) -> None:
         cluster = proposed("kip-1066")
         cluster.start(1, cordoned_log_dirs=[cluster.registration_request(1).log_dirs[0]])
         snapshot_id = cluster.log.write_snapshot(cluster.controller.image.to_records(30), cluster.now_ms)

@@ -121,7 +121,7 @@ class Chaos:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nothing_acknowledged_is_lost(new_world: Callable[..., Any], seed: int) -> None:
+def test_acknowledged_records_are_never_lost(new_world: Callable[..., Any], seed: int) -> None:
     small = {"metadata_log_max_record_bytes_between_snapshots": 3_000, "metadata_max_retention_bytes": 6_000}
     world = new_world(seed=seed, **(small if seed % 2 else {}))
     chaos = Chaos(world, seed)

@@ -101,7 +101,7 @@ def test_a_standby_names_the_active_controller(world: Any) -> None:
     assert world.answer(3002, heartbeat(1)).error_code == error_codes.NOT_CONTROLLER
 
 
-def test_a_failover_loses_nothing_acknowledged(world: Any) -> None:
+def test_failover_keeps_acknowledged_records(world: Any) -> None:
     epoch = start_broker(world)
     assert world.answer(3000, creation("kept")).topics[0].error_code == error_codes.NONE
     world.kill(3000)
@@ -126,7 +126,7 @@ def test_brokers_get_a_fresh_session_from_the_next_leader(world: Any) -> None:
 
 
 @pytest.mark.parametrize("heal_first", [True, False])
-def test_what_a_cut_off_leader_writes_vanishes(world: Any, heal_first: bool) -> None:
+def test_records_of_an_isolated_leader_vanish(world: Any, heal_first: bool) -> None:
     start_broker(world)
     world.until(world.settled, "all to have it")
     world.apart = {3000}

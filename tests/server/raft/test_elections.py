@@ -40,7 +40,7 @@ def test_alone_a_node_that_resigned_leads_again(new_node: Any) -> None:
     assert node.told.news == ["lost", "committed", "leads 3"]
 
 
-def test_a_voter_without_a_leader_asks_beforehand_and_then_stands(new_node: Any) -> None:
+def test_voter_without_a_leader_sends_pre_votes_and_then_becomes_candidate(new_node: Any) -> None:
     node = new_node()
     assert kinds(node.poll())[0][1] is FetchRequest, "somebody may know a leader"
     election_ms = node.raft.deadline_ms - node.now_ms
@@ -76,21 +76,21 @@ def test_late_votes_do_not_matter(new_node: Any) -> None:
     assert (node.raft.role, node.raft.epoch) == (Role.CANDIDATE, epoch)
 
 
-def test_a_voter_that_knows_no_pre_votes_is_asked_for_votes(new_node: Any) -> None:
+def test_voter_without_pre_vote_support_receives_votes(new_node: Any) -> None:
     node = new_node()
     first, _ = node.poll_at_deadline()
     node.answer(first, VoteResponse(error_code=error_codes.UNSUPPORTED_VERSION))
     assert node.raft.role is Role.CANDIDATE
 
 
-def test_a_lost_pre_vote_changes_nothing(new_node: Any) -> None:
+def test_lost_pre_vote_keeps_the_epoch(new_node: Any) -> None:
     node = new_node()
     for outgoing in node.poll_at_deadline():
         node.vote(outgoing, False)
     assert (node.raft.role, node.raft.epoch) == (Role.UNATTACHED, 0)
 
 
-def test_after_a_lost_pre_vote_the_known_leader_is_followed_again(new_node: Any) -> None:
+def test_leader_is_followed_again_after_a_lost_pre_vote(new_node: Any) -> None:
     node = new_node()
     node.follow(epoch=5)
     for outgoing in node.poll_at_deadline():
@@ -98,7 +98,7 @@ def test_after_a_lost_pre_vote_the_known_leader_is_followed_again(new_node: Any)
     assert (node.raft.role, node.raft.leader_id, node.raft.epoch) == (Role.FOLLOWER, 2, 5)
 
 
-def test_a_candidate_that_is_not_elected_in_time_asks_beforehand_again(new_node: Any) -> None:
+def test_unelected_candidate_sends_pre_votes_again(new_node: Any) -> None:
     node = new_node()
     node.raft.elect(node.now_ms)
     for outgoing in node.poll():
@@ -182,7 +182,7 @@ def test_a_resigned_leaders_first_successor_elects_at_once_the_others_later(new_
     assert waits == {1: 0, 3: 500, 4: 1000}
 
 
-def test_who_does_not_lead_cannot_end_an_epoch(new_node: Any) -> None:
+def test_only_a_leader_can_end_an_epoch(new_node: Any) -> None:
     node = new_node()
     node.follow(leader_id=2)
     deadline_ms = node.raft.deadline_ms
@@ -221,7 +221,7 @@ def test_a_vote_is_remembered_over_a_restart(new_node: Any) -> None:
         (Election(5, None, TWO), Role.UNATTACHED),
     ],
 )
-def test_a_restart_takes_up_what_was_remembered(new_node: Any, election: Election, role: Role) -> None:
+def test_restart_restores_the_quorum_state(new_node: Any, election: Election, role: Role) -> None:
     log = new_node().log
     log.save_election(election)
     raft = new_node(log=log).raft

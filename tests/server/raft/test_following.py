@@ -46,7 +46,7 @@ def test_a_follower_fetches_from_its_leader_one_fetch_at_a_time(node: Any) -> No
     assert node.poll(100) == []
 
 
-def test_what_is_fetched_is_appended_and_committed_as_far_as_the_leader_says(node: Any, leaders_log: Any) -> None:
+def test_fetched_records_are_appended_and_committed_up_to_the_high_watermark(node: Any, leaders_log: Any) -> None:
     data = leaders_log.read(0, 1 << 20)
     (again,) = node.fetched(node.sent[0], leader_id=2, records=data, high_watermark=3)
     assert node.log.read(0, 1 << 20) == data
@@ -80,7 +80,7 @@ def test_truncates_a_diverging_log_and_notifies_the_controller(node: Any, leader
     assert (node.log.end_offset, node.told.news[-1]) == (4, "truncated")
 
 
-def test_what_is_committed_is_never_cut(node: Any, leaders_log: Any) -> None:
+def test_committed_records_are_never_truncated(node: Any, leaders_log: Any) -> None:
     data = leaders_log.read(0, 1 << 20)
     (again,) = node.fetched(node.sent[0], leader_id=2, records=data, high_watermark=5)
     parted = fetch_response.EpochEndOffset(epoch=1, end_offset=4)
@@ -128,7 +128,7 @@ def test_a_snapshot_is_fetched_in_parts_and_the_log_begins_after_it(node: Any, l
     assert (partition.fetch_offset, partition.last_fetched_epoch) == (end, 1)
 
 
-def test_a_snapshot_that_the_leader_dropped_is_not_asked_for_again(node: Any, leaders_log: Any) -> None:
+def test_snapshot_deleted_by_the_leader_is_not_requested_again(node: Any, leaders_log: Any) -> None:
     snapshot_id, data, asked = sent_to_a_snapshot(node, leaders_log)
     gone = {"error_code": error_codes.SNAPSHOT_NOT_FOUND}
     (asked,) = snapshot_part(node, asked, snapshot_id, data, slice(0, 0), **gone)
@@ -141,7 +141,7 @@ def test_a_damaged_snapshot_leaves_the_log_as_it_was(node: Any, leaders_log: Any
     assert (node.log.end_offset, node.told.news) == (0, [])
 
 
-def test_a_leader_that_does_not_answer_is_asked_for_elsewhere(node: Any) -> None:
+def test_unresponsive_leader_is_looked_up_elsewhere(node: Any) -> None:
     (elsewhere,) = node.answer(node.sent[0], None)
     assert elsewhere.node_id == 3
     refused = {"error_code": error_codes.FENCED_LEADER_EPOCH}
@@ -171,7 +171,7 @@ def test_an_answer_of_an_earlier_epoch_is_ignored(node: Any) -> None:
     assert (node.raft.leader_id, node.raft.epoch) == (2, 1)
 
 
-def test_an_observer_without_a_leader_asks_the_bootstrap_servers(new_node: Any) -> None:
+def test_observer_without_a_leader_sends_to_the_bootstrap_servers(new_node: Any) -> None:
     node = new_node(node_id=9, controller_quorum_bootstrap_servers="here:1,node9:9009,there:2")
     (outgoing,) = node.poll()
     assert (outgoing.node_id, (outgoing.host, outgoing.port)) in ((None, ("here", 1)), (None, ("there", 2)))

@@ -25,7 +25,7 @@ def test_an_observer_at_the_end_is_caught_up_now() -> None:
     assert leading.is_caught_up(BROKER, 1000)
 
 
-def test_an_observer_that_has_what_there_was_at_its_last_fetch_was_caught_up_then() -> None:
+def test_observer_caught_up_time_is_that_of_its_previous_fetch() -> None:
     leading = leader()
     leading.fetched(BROKER, 0, 20, 1000)
     assert leading.observers(1000)[BROKER].last_caught_up_timestamp_ms == -1
@@ -83,7 +83,7 @@ def test_observers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [key.id for key in leading.observers(1000)] == [13, 14, 15]
 
 
-def test_what_a_majority_has_is_committed() -> None:
+def test_records_of_a_majority_are_committed() -> None:
     leading = leader(1, 2, 3)
     assert leading.committed_offset(20) == -1
     leading.fetched(node(2).key, 15, 20, 1000)
@@ -97,7 +97,7 @@ def test_alone_a_leader_commits_all() -> None:
     assert leader(1).committed_offset(20) == 20
 
 
-def test_nothing_is_committed_until_a_record_of_this_epoch_is() -> None:
+def test_records_of_earlier_epochs_are_committed_with_one_of_this_epoch() -> None:
     leading = leader(1, 2, epoch_start_offset=10)
     leading.fetched(node(2).key, 10, 20, 1000)
     assert leading.committed_offset(20) == -1
@@ -115,14 +115,14 @@ def test_a_leader_that_is_no_voter_does_not_count_itself() -> None:
     assert node(1).key in leading.observers(10_000_000), "it still is a replica"
 
 
-def test_a_voter_is_known_by_id_and_directory() -> None:
+def test_voter_is_identified_by_id_and_directory() -> None:
     leading = leader(1, 2)
     assert not leading.fetched(ReplicaKey(2, bytes(16)), 20, 20, 1000)
     assert leading.committed_offset(20) == -1
     assert leading.fetched(node(2).key, 20, 20, 1000)
 
 
-def test_what_is_known_of_a_replica_goes_with_it_when_it_becomes_a_voter_or_stops_being_one() -> None:
+def test_replica_state_is_kept_when_a_replica_becomes_or_ceases_to_be_a_voter() -> None:
     leading = leader(1)
     leading.fetched(node(2).key, 20, 20, 1000)
     leading.change_voters(VoterSet([node(1), node(2)]))
@@ -132,7 +132,7 @@ def test_what_is_known_of_a_replica_goes_with_it_when_it_becomes_a_voter_or_stop
     assert list(leading.observers(1000)) == [node(2).key]
 
 
-def test_voters_without_directories_keep_what_is_known_when_they_get_them() -> None:
+def test_voters_keep_their_state_when_they_get_directories() -> None:
     voters = VoterSet([node(1, NO_DIRECTORY_ID), node(2, NO_DIRECTORY_ID)])
     leading = Leading(node(1), voters, 10, 1000, fetch_timeout_ms=FETCH_TIMEOUT_MS)
     leading.fetched(node(2).key, 20, 20, 1000)
@@ -156,7 +156,7 @@ def test_a_majority_must_fetch_within_one_and_a_half_fetch_timeouts() -> None:
     assert leading.check_quorum_ms() == 5500
 
 
-def test_alone_a_leader_needs_nobody() -> None:
+def test_single_voter_needs_no_check_quorum() -> None:
     assert leader(1).check_quorum_ms() is None
 
 

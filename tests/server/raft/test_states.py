@@ -33,7 +33,7 @@ def test_every_way_from_role_to_role(role: Role, to: Role) -> None:
 
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("has_fetched", [True, False])
-def test_who_grants_a_pre_vote(role: Role, has_fetched: bool) -> None:
+def test_pre_votes_are_granted_by_role_and_log(role: Role, has_fetched: bool) -> None:
     voting = Voting(role, has_leader=True, voted=YOU, has_fetched=has_fetched)
     expected = role is not L and not (role is F and has_fetched)
     assert grants(voting, ME, is_up_to_date=True, pre_vote=True) == expected
@@ -41,7 +41,7 @@ def test_who_grants_a_pre_vote(role: Role, has_fetched: bool) -> None:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_who_grants_a_vote(role: Role) -> None:
+def test_votes_are_granted_by_role_and_log(role: Role) -> None:
     voting = Voting(role)
     assert grants(voting, ME, is_up_to_date=True, pre_vote=False) == (role in (U, P))
     assert not grants(voting, ME, is_up_to_date=False, pre_vote=False)
@@ -74,7 +74,7 @@ def test_a_majority_elects(voters: int, majority: int) -> None:
     assert [key.id for key in votes.unrecorded] == list(range(majority + 1, voters + 1))
 
 
-def test_an_election_is_lost_when_no_majority_is_left() -> None:
+def test_election_is_lost_without_a_possible_majority() -> None:
     votes = Votes({voter: ReplicaKey(voter, bytes(16)) for voter in range(1, 6)}, 1)
     votes.record(2, False)
     votes.record(3, False)

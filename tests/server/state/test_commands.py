@@ -76,7 +76,7 @@ async def test_a_leader_is_elected_by_name_and_the_preferred_one_without(control
     assert end(controller) == before
 
 
-async def test_who_is_not_in_sync_leads_by_an_unclean_election_only(controller: Controller) -> None:
+async def test_out_of_sync_replica_leads_only_by_unclean_election(controller: Controller) -> None:
     state = controller.double.state
     state.fence(3)
     state.unfence(3)
@@ -118,9 +118,7 @@ async def test_records_are_appended_as_objects_as_json_and_as_they_were_read(con
         ("a text", r"^records\[1\]: str is no metadata record"),
     ],
 )
-async def test_a_record_that_makes_no_sense_is_refused_and_nothing_written(
-    controller: Controller, record: object, refusal: str
-) -> None:
+async def test_invalid_record_is_refused_and_not_written(controller: Controller, record: object, refusal: str) -> None:
     before = end(controller)
     with pytest.raises(ValueError, match=refusal):
         controller.double.state.append([ConfigRecord(resource_type=2, resource_name="t", name="a", value="b"), record])
@@ -136,7 +134,7 @@ async def test_a_snapshot_covers_all_there_is_and_a_second_one_is_the_same(contr
     assert taken.to_json()["fileName"] == f"{taken.end_offset:020d}-0000000001.checkpoint"
 
 
-async def test_what_waits_for_records_is_answered_by_a_command(controller: Controller) -> None:
+async def test_command_completes_a_parked_fetch(controller: Controller) -> None:
     client = await connect(controller.host, controller.port)
     try:
         partition = FetchPartition(
@@ -161,9 +159,7 @@ async def test_what_waits_for_records_is_answered_by_a_command(controller: Contr
 
 
 @pytest.mark.parametrize("command", ["fence", "unfence", "expire_session", "unregister", "broker"])
-async def test_a_command_on_a_broker_that_is_not_there_says_which_there_are(
-    controller: Controller, command: str
-) -> None:
+async def test_command_on_an_unknown_broker_lists_the_known_ones(controller: Controller, command: str) -> None:
     with pytest.raises(ValueError, match=r"broker 7 is not registered; there are \[1, 2, 3\]"):
         getattr(controller.double.state, command)(7)
 

@@ -8,7 +8,7 @@ from mockraft.wire.records.config_record import ConfigRecord
 from .conftest import TOPIC_ID, directory
 
 
-async def test_brokers_show_who_they_are_and_where_they_listen(controller: Controller) -> None:
+async def test_brokers_show_identity_and_listeners(controller: Controller) -> None:
     first = controller.double.state.brokers()[0]
     assert (first.broker_id, first.rack, first.fenced) == (1, "rack-1", False)
     assert [(each.name, each.port, each.security_protocol) for each in first.listeners] == [
@@ -30,7 +30,7 @@ async def test_log_dirs_show_which_are_offline_and_which_are_cordoned(controller
     }
 
 
-async def test_a_simulated_broker_is_caught_up_and_its_lag_is_known() -> None:
+async def test_simulated_broker_is_caught_up_and_its_lag_is_shown() -> None:
     async with Controller(brokers=1) as controller:
         broker = controller.double.state.broker(1)
         assert broker.caught_up
@@ -47,7 +47,7 @@ async def test_topics_show_their_partitions(controller: Controller) -> None:
     assert partition.directories[0] == uuids.text_of(directory(1))
 
 
-async def test_features_and_configs_are_what_the_records_say(controller: Controller) -> None:
+async def test_features_and_configs_follow_the_records(controller: Controller) -> None:
     state = controller.double.state
     state.append([ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="5")])
     assert state.features()["metadata.version"] == 30
@@ -76,7 +76,7 @@ async def test_the_metadata_log_has_every_record_with_its_offset_and_control_rec
     assert lines[-1].record.topic_id == TOPIC_ID
 
 
-async def test_a_part_of_the_metadata_log_is_asked_for_by_offset_from_either_end(controller: Controller) -> None:
+async def test_metadata_log_is_sliced_by_offset_from_either_end(controller: Controller) -> None:
     state = controller.double.state
     end = state.quorum().log_end_offset
     assert [line.offset for line in state.metadata_log(4, 3)] == [4, 5, 6]

@@ -23,7 +23,7 @@ async def test_a_controller_begins_with_a_saved_state(controller: Controller, sa
         assert [voter.node_id for voter in state.quorum().voters] == [3000]
 
 
-async def test_a_state_goes_on_under_another_node_id_with_its_own_voter(saved: Callable[[], Path]) -> None:
+async def test_state_is_loaded_under_another_node_id_with_its_own_voter(saved: Callable[[], Path]) -> None:
     async with Controller(state=saved(), node_id=4000) as other:
         assert [voter.node_id for voter in other.double.state.quorum().voters] == [4000]
         assert list(other.running.controller.image.cluster.controllers) == [4000]
@@ -47,7 +47,7 @@ async def test_a_running_controller_takes_a_saved_state_on_the_same_port(
     assert controller.port == port
 
 
-async def test_a_reset_goes_back_to_the_state_that_the_controller_began_with(saved: Callable[[], Path]) -> None:
+async def test_reset_restores_the_initial_state(saved: Callable[[], Path]) -> None:
     async with Controller(state=saved()) as other:
         other.double.state.unregister(1)
         other.double.reset(state=True)
@@ -70,7 +70,7 @@ async def test_a_snapshot_of_a_data_directory_is_a_state_too(tmp_path: Path) -> 
         assert other.double.state.quorum().log_start_offset == taken.end_offset
 
 
-async def test_a_data_directory_that_has_a_log_goes_on_with_that(saved: Callable[[], Path], tmp_path: Path) -> None:
+async def test_existing_data_directory_takes_precedence(saved: Callable[[], Path], tmp_path: Path) -> None:
     async with Controller(state=saved(), data_dir=tmp_path / "data") as first:
         first.double.state.unregister(1)
         port = first.port

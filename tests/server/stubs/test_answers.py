@@ -11,7 +11,7 @@ UNKNOWN_BROKER = error_codes.STALE_BROKER_EPOCH
 """The controller's own answer to the heartbeat of an unknown broker."""
 
 
-async def test_an_error_is_said_as_often_as_the_trigger_says(stubs: Any, asker: Any) -> None:
+async def test_error_is_answered_as_often_as_triggered(stubs: Any, asker: Any) -> None:
     live = stubs.add(stub("BrokerHeartbeat", want_fence=True).times(2).inject_error("NOT_CONTROLLER"))
     codes = [await asker.code(want_fence=fence) for fence in (True, False, True, True)]
     refused = error_codes.NOT_CONTROLLER
@@ -19,7 +19,7 @@ async def test_an_error_is_said_as_often_as_the_trigger_says(stubs: Any, asker: 
     assert (live.call_count, live.match_count, len(live.calls), live.called) == (2, 3, 2, True)
 
 
-async def test_the_journal_says_who_answered_and_why(controller: Any, stubs: Any, asker: Any) -> None:
+async def test_journal_records_the_source_and_reason(controller: Any, stubs: Any, asker: Any) -> None:
     stubs.add(stub("BrokerHeartbeat").named("moved", id="s").once().inject_error("NOT_CONTROLLER"))
     await asker.code()
     await asker.code()
@@ -28,7 +28,7 @@ async def test_the_journal_says_who_answered_and_why(controller: Any, stubs: Any
     assert (second.served_by, second.matched) == ("controller", None)
 
 
-async def test_what_the_controller_answers_is_changed_on_its_way_out(stubs: Any, asker: Any) -> None:
+async def test_controller_response_is_patched(stubs: Any, asker: Any) -> None:
     change = {"isFenced": False, "errorCode": "NONE", "should_shut_down": True}
     stubs.add(stub("BrokerHeartbeat").change(response=change).unknown_tagged_field(9000, "cafe"))
     response = await asker.heartbeat()
@@ -43,7 +43,7 @@ async def test_answers_come_one_after_the_other_and_the_last_one_sticks(stubs: A
     assert [await asker.code() for _ in range(5)] == [41, 5, UNKNOWN_BROKER, 7, 7]
 
 
-async def test_an_iterable_begins_anew_with_each_stub_that_it_answers_for(stubs: Any, asker: Any) -> None:
+async def test_iterable_starts_again_for_each_stub(stubs: Any, asker: Any) -> None:
     said = stub("BrokerHeartbeat").answers(range(7, 9), exhausted="pass_through")
     live = stubs.add(said)
     assert [await asker.code() for _ in range(3)] == [7, 8, UNKNOWN_BROKER]
@@ -52,7 +52,7 @@ async def test_an_iterable_begins_anew_with_each_stub_that_it_answers_for(stubs:
     assert await asker.code() == 7
 
 
-async def test_a_function_takes_the_request_alone_or_with_who_asks_and_may_give_a_function(
+async def test_answer_function_takes_request_and_optional_context_and_may_return_a_function(
     stubs: Any, asker: Any
 ) -> None:
     def of_both(request: Any, asked: Any) -> Any:
@@ -62,9 +62,7 @@ async def test_a_function_takes_the_request_alone_or_with_who_asks_and_may_give_
     assert [await asker.code() for _ in range(2)] == [1, live.calls[0].api_version + 1]
 
 
-async def test_a_function_that_raises_is_answered_and_told_in_the_journal(
-    controller: Any, stubs: Any, asker: Any
-) -> None:
+async def test_raising_answer_function_is_recorded_in_the_journal(controller: Any, stubs: Any, asker: Any) -> None:
     stubs.add(stub("BrokerHeartbeat").once().answers(lambda request: 1 / 0))
     assert await asker.code() == error_codes.UNKNOWN_SERVER_ERROR
     assert await asker.code() == UNKNOWN_BROKER

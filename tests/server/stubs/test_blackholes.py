@@ -38,7 +38,7 @@ async def test_a_blackholed_client_is_answered_once_it_is_released(
     assert controller.journal.exchanges(63)[-1].reason == f"blackholed until released (stub {live.id})"
 
 
-async def test_a_blackholed_client_waits_on_each_of_its_connections_whatever_it_asks(stubs: Any, connect: Any) -> None:
+async def test_blackholed_client_waits_on_all_its_connections(stubs: Any, connect: Any) -> None:
     live = stubs.add(stub("BrokerHeartbeat", client_id="lost").blackhole())
     first, second = await connect("lost"), await connect("lost")
     waiting = [asyncio.create_task(first.code())]
@@ -89,7 +89,7 @@ async def test_a_blackholed_connection_is_forgotten_when_it_ends(stubs: Any, con
     assert live.call_count == 1
 
 
-async def test_a_stub_that_is_switched_off_lets_go_of_whom_it_blackholed_though_the_clock_stands_still() -> None:
+async def test_disabled_stub_releases_blackholed_clients_while_the_clock_stands() -> None:
     async with Controller(clock=VirtualClock()) as controller:
         stubs = controller.double.script.stubs
         live = stubs.add(stub("BrokerHeartbeat").blackhole())

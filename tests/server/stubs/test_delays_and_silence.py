@@ -25,7 +25,7 @@ def heartbeat(rig: Any) -> bytes:
     return frame
 
 
-def test_a_delayed_answer_holds_back_what_its_connection_asks_next_and_nobody_else(rig: Any, stubs: Any) -> None:
+def test_delayed_answer_delays_only_its_connection(rig: Any, stubs: Any) -> None:
     stubs.add(stub("BrokerHeartbeat").once().delay_on(500))
     slow, other = rig.connect(), rig.connect()
     assert rig.send(slow, heartbeat(rig) + heartbeat(rig)) == [PauseReading(slow)]
@@ -122,7 +122,7 @@ def test_a_fetch_that_waits_is_changed_when_it_is_answered(rig: Any, stubs: Any)
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_a_delayed_request_whose_client_leaves_is_in_the_journal(rig: Any, stubs: Any, before: bool) -> None:
+def test_delayed_request_of_a_closed_client_is_in_the_journal(rig: Any, stubs: Any, before: bool) -> None:
     live = stubs.add(stub("BrokerHeartbeat").delay_on(500, before=before))
     slow = rig.connect()
     rig.send(slow, heartbeat(rig))
@@ -133,7 +133,7 @@ def test_a_delayed_request_whose_client_leaves_is_in_the_journal(rig: Any, stubs
     assert list(live.calls) == [lost]
 
 
-def test_what_chance_does_to_an_answer_does_not_depend_on_what_others_ask_meanwhile(rig: Any, stubs: Any) -> None:
+def test_randomness_of_an_answer_is_independent_of_other_requests(rig: Any, stubs: Any) -> None:
     def answer(others: int) -> bytes:
         stubs.reset()
         rig.node.journal.clear()

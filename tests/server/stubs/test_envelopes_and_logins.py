@@ -59,7 +59,7 @@ def test_not_controller_of_a_forwarded_request_is_lifted_as_the_controllers_own_
     assert answered(rig) == (error_codes.NOT_CONTROLLER, None)
 
 
-def test_a_forwarded_request_that_is_dropped_after_a_delay_breaks_nothing(rig: Any, stubs: Any) -> None:
+def test_delayed_forwarded_request_may_be_dropped(rig: Any, stubs: Any) -> None:
     live = stubs.add(stub("CreateTopics").delay_on(100).drop())
     forward(rig, rig.connect())
     rig.tick(rig.now_ms + 100)

@@ -24,7 +24,7 @@ def sent(rig: Any, edit: Stub | None = None) -> bytes:
     return b"".join(rig.sends())
 
 
-def test_bytes_are_changed_where_the_edit_says(rig: Any) -> None:
+def test_bytes_are_edited_at_the_given_offset(rig: Any) -> None:
     heartbeat = stub("BrokerHeartbeat")
     whole = sent(rig)
     length, correlation = whole[:4], whole[4:8]
@@ -53,21 +53,21 @@ def test_a_cut_answer_and_then_the_end(rig: Any) -> None:
     assert rig.closes() != []
 
 
-def test_the_journal_holds_what_was_sent_and_says_why(rig: Any) -> None:
+def test_journal_contains_the_sent_bytes_and_the_edit(rig: Any) -> None:
     data = sent(rig, stub("BrokerHeartbeat").truncate(9))
     exchange = rig.node.journal.exchanges()[-1]
     assert (exchange.response_frame, exchange.reason) == (data, "truncate (stub stub-1)")
     assert exchange.to_json()["responseHex"] == data.hex()
 
 
-def test_an_answer_that_cannot_be_written_is_an_error_in_the_journal_and_the_node_goes_on(rig: Any) -> None:
+def test_unwritable_answer_is_an_error_in_the_journal_and_the_node_continues(rig: Any) -> None:
     broken = stub("BrokerHeartbeat").once().change(response=lambda response: setattr(response, "throttle_time_ms", "x"))
     assert sent(rig, broken)[13:15] == b"\xff\xff"
     assert "throttle_time_ms" in rig.node.journal.exchanges()[-1].failure
     assert sent(rig) != b""
 
 
-def test_a_condition_that_raises_is_an_error_in_the_journal_and_the_node_goes_on(rig: Any) -> None:
+def test_raising_condition_is_an_error_in_the_journal_and_the_node_continues(rig: Any) -> None:
     assert sent(rig, stub("BrokerHeartbeat", broker_epoch=lambda epoch: 1 / 0))[13:15] == b"\xff\xff"
     assert "ZeroDivisionError" in rig.node.journal.exchanges()[-1].failure
     assert sent(rig) != b""

@@ -112,11 +112,11 @@ def test_every_action_has_an_example_that_works(name: str) -> None:
     assert kind.summary.endswith(".")
 
 
-def test_every_trigger_says_what_it_does() -> None:
+def test_every_trigger_fires_as_configured() -> None:
     assert all(kind.summary for kind in TRIGGERS.values())
 
 
-def test_what_only_python_can_say_is_shown_and_not_read_back() -> None:
+def test_python_only_parts_are_shown_but_not_loaded() -> None:
     tree = stub("BrokerHeartbeat").answers(lambda request: None).to_json()
     assert "<python" in tree["actions"][0]["answers"]
     with pytest.raises(StubError, match="expected a list of answers"):

@@ -58,7 +58,7 @@ REGISTRATION = BrokerRegistrationRequest(
         {"where": {"wantFence": True}},
     ],
 )
-def test_what_is_asked_for_is_found(tree: dict[str, Any]) -> None:
+def test_equal_fields_match(tree: dict[str, Any]) -> None:
     assert Match.from_json(tree)(asked()) is True
 
 
@@ -77,7 +77,7 @@ def test_what_is_asked_for_is_found(tree: dict[str, Any]) -> None:
         {"where": {"maxWaitMs": 0}},
     ],
 )
-def test_what_differs_is_left_alone(tree: dict[str, Any]) -> None:
+def test_different_fields_do_not_match(tree: dict[str, Any]) -> None:
     assert Match.from_json(tree)(asked()) is False
 
 
@@ -107,7 +107,7 @@ def test_fields_within_are_reached(where: dict[str, Any], found: bool) -> None:
     assert Match.from_json({"api": "BrokerRegistration", "where": where})(asked(REGISTRATION)) is found
 
 
-def test_keywords_say_the_same_as_json() -> None:
+def test_keywords_equal_json() -> None:
     of_keywords = stub(
         "BrokerHeartbeat", broker_id=1, want_fence=True, current_metadata_offset__gte=5, client_id__startswith="raft"
     ).match
@@ -147,7 +147,7 @@ def test_keywords_say_the_same_as_json() -> None:
         ({"where": 7}, "where", "expected an object of conditions by field"),
     ],
 )
-def test_an_error_names_the_field_and_what_it_may_have_been(tree: dict[str, Any], field: str, said: str) -> None:
+def test_error_names_the_field_and_suggestions(tree: dict[str, Any], field: str, said: str) -> None:
     with pytest.raises(StubError) as refused:
         Match.from_json(tree)
     assert refused.value.field == field
@@ -162,7 +162,7 @@ def test_an_error_names_the_field_and_what_it_may_have_been(tree: dict[str, Any]
         (FetchRequest(replica_id=6), "x", 6),
     ],
 )
-def test_a_broker_is_known_by_what_it_says(
+def test_broker_is_identified_by_its_requests(
     make_rig: Any, make_controller: Any, request_body: Any, client_id: str, broker_id: int
 ) -> None:
     from mockraft.server.apis.registry import APIS
@@ -175,7 +175,7 @@ def test_a_broker_is_known_by_what_it_says(
     assert live.call_count == 1
 
 
-def test_every_scope_can_be_said_by_keyword() -> None:
+def test_every_scope_has_a_keyword() -> None:
     values = {"api": "Fetch", "version": 1, "brokerId": 1, "clientId": "c", "connection": 1, "listener": "L", "node": 1}
     values["principal"] = "User:a"
     assert values.keys() == SCOPES.keys()
@@ -186,7 +186,7 @@ def test_every_scope_can_be_said_by_keyword() -> None:
     "pattern",
     ["(a+)+$", "(a|ab)*c", "(a?a)*b", "(?:x{1,9}){1,9}y", "^(([a-z])+.)+[A-Z]$", "(?=(a+)+b)", "((a{1,4}){1,4}){1,4}"],
 )
-def test_a_regular_expression_that_may_take_for_ever_is_refused_with_what_to_write_instead(pattern: str) -> None:
+def test_catastrophic_regular_expression_is_refused_with_an_alternative(pattern: str) -> None:
     with pytest.raises(StubError, match=r"may take exponential time.*\(\?>…\)") as refused:
         stub(client_id={"regex": pattern})
     assert refused.value.field == "clientId"

@@ -29,7 +29,7 @@ def written(tmp_path: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_yaml_and_json_say_the_same(tmp_path: Path) -> None:
+def test_yaml_equals_json(tmp_path: Path) -> None:
     of_yaml = read_stub_file(written(tmp_path, "stubs.yaml", YAML))
     of_json = read_stub_file(written(tmp_path, "stubs.json", json.dumps(of_yaml.to_json())))
     assert of_yaml == of_json
@@ -66,7 +66,7 @@ def test_an_error_names_file_line_entry_and_field(tmp_path: Path) -> None:
         ("a.json", '[{"actions": [{"injectEror": 1}]}]', "stubs[0].actions[0]: there is no action 'injectEror'"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path: Path, name: str, text: str, wrong: str | None) -> None:
+def test_invalid_files_are_reported(tmp_path: Path, name: str, text: str, wrong: str | None) -> None:
     path = written(tmp_path, name, text)
     if wrong is None:
         assert read_stub_file(path).stubs == []
@@ -81,7 +81,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_stub_file(tmp_path / "nothing.json")
 
 
-def test_what_is_said_once_in_yaml_may_be_used_again(tmp_path: Path) -> None:
+def test_yaml_anchor_may_be_reused(tmp_path: Path) -> None:
     text = """
         stubs:
           - {match: &first {api: BrokerHeartbeat, brokerId: 1}, actions: [drop]}
@@ -94,7 +94,7 @@ def test_what_is_said_once_in_yaml_may_be_used_again(tmp_path: Path) -> None:
     ]
 
 
-def test_yaml_without_pyyaml_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_yaml_without_pyyaml_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real_import = builtins.__import__
 
     def without_yaml(name: str, *rest: Any) -> Any:

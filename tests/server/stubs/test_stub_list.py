@@ -103,7 +103,7 @@ def test_stubs_are_switched_off_replaced_and_taken_away(stubs: StubList) -> None
         stubs.remove("a")
 
 
-def test_what_never_served_is_told(stubs: StubList) -> None:
+def test_unused_stubs_are_reported(stubs: StubList) -> None:
     used, unused = stubs.add(stub("BrokerHeartbeat")), stubs.add(stub("Fetch"))
     served(stubs)
     assert stubs.unused() == [unused]
@@ -122,7 +122,7 @@ def test_ids_are_made_for_those_that_have_none(stubs: StubList) -> None:
     assert [stubs.add(Stub()).id for _ in range(2)] == ["stub-3", "stub-4"]
 
 
-def test_near_misses_say_field_by_field_what_was_there_instead(stubs: StubList) -> None:
+def test_near_misses_list_actual_values_by_field(stubs: StubList) -> None:
     stubs.add(stub("Fetch").named("", id="far"))
     stubs.add(stub("BrokerHeartbeat", broker_id=2, want_fence=True).named("", id="nearer"))
     stubs.add(stub("BrokerHeartbeat", broker_id=2, want_fence=False).named("fenced 2", id="near"))
@@ -138,7 +138,7 @@ def test_near_misses_say_field_by_field_what_was_there_instead(stubs: StubList) 
     assert "✗ brokerId: wanted 2, there was 1" in misses[1].describe()
 
 
-def test_a_near_miss_says_when_scenario_or_trigger_are_why(stubs: StubList) -> None:
+def test_near_miss_names_the_scenario_or_trigger(stubs: StubList) -> None:
     spent = stubs.add(stub("BrokerHeartbeat").once())
     waiting = stubs.add(stub("BrokerHeartbeat").in_scenario("s", requires="Later"))
     served(stubs)
@@ -157,7 +157,7 @@ def test_hundreds_of_stubs_for_others_are_not_tried(stubs: StubList) -> None:
     assert served(stubs) == [None]
 
 
-def test_a_near_miss_of_a_long_text_is_told_in_a_line(stubs: StubList) -> None:
+def test_near_miss_of_a_long_text_fits_one_line(stubs: StubList) -> None:
     stubs.add(stub(client_id="x"))
     (condition,) = stubs.near_misses(asked(client_id="y" * 10_000))[0].conditions
     assert len(str(condition)) < 300

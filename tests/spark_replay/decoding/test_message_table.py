@@ -31,7 +31,7 @@ def test_every_frame_of_a_real_capture_is_read_and_written_again(captured: Any, 
     assert all(json.loads(body) is not None for body in table["body"].to_pylist())
 
 
-def test_a_message_keeps_its_frames_columns_and_gets_its_apis_name(make_frames: Any, make_request: Any) -> None:
+def test_message_keeps_the_frame_columns_and_gets_its_api_name(make_frames: Any, make_request: Any) -> None:
     frames = make_frames([make_request(BrokerHeartbeatRequest(broker_id=7), 2)])
     row = only(decode_frames(frames))
     assert {name: row[name] for name in FRAMES.names if name != "frame"} == {

@@ -73,9 +73,7 @@ def test_real_captures_are_judged_by_shape_as_one_by_one(
 
 @given(st.data())
 @settings(max_examples=40, deadline=None)
-def test_any_changed_bytes_of_a_real_frame_are_judged_alike(
-    captured_rows: list[Row], make_frames: Any, data: Any
-) -> None:
+def test_shapes_agree_on_changed_bytes_of_a_real_frame(captured_rows: list[Row], make_frames: Any, data: Any) -> None:
     row = data.draw(st.sampled_from(captured_rows))
     edits = st.tuples(st.integers(0, len(row[0]) - 1), st.binary(min_size=1, max_size=9))
     changes = data.draw(st.lists(edits, max_size=12))
@@ -94,7 +92,7 @@ def test_every_byte_of_frequent_frames_may_change(
 
 
 @pytest.mark.parametrize("part", range(12))
-def test_changed_bytes_of_every_message_in_every_version_are_judged_alike(
+def test_shapes_agree_on_changed_bytes_of_every_message_in_every_version(
     random_body: Any, make_frames: Any, make_request: Any, make_response: Any, table: ShapeTable, part: int
 ) -> None:
     chance = Random(part)
@@ -150,7 +148,7 @@ def test_a_tagged_field_that_holds_its_default_is_no_round_trip(make_frames: Any
     assert verdicts["roundtrip"].to_pylist() == [True] * 6 + [False, True]
 
 
-def test_floats_are_judged_alike_whatever_their_bits(make_frames: Any, make_request: Any) -> None:
+def test_shapes_agree_on_floats_of_any_bits(make_frames: Any, make_request: Any) -> None:
     op = OpData(key="rate", value=1024.5)
     request = AlterClientQuotasRequest(entries=[EntryData(entity=[EntityData(entity_type="user")], ops=[op])])
     row = make_request(request, 1)

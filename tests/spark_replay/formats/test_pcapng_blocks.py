@@ -86,7 +86,7 @@ def test_reports_packet_of_undescribed_interface_with_offset(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("cut", [1, 2, 5, 8, 10, 16, 27])
-def test_a_file_cut_inside_a_section_header_says_so(tmp_path: Path, cut: int) -> None:
+def test_file_truncated_in_a_section_header_is_reported(tmp_path: Path, cut: int) -> None:
     whole = pcapng(packets(SEGMENTS))
     path = written(tmp_path / "x.pcapng", whole + section()[:cut])
     assert len(rows(path)) == len(SEGMENTS)

@@ -101,7 +101,7 @@ def test_length_zero_means_all_there_is_and_padding_is_no_payload(tmp_path: Path
     assert rows(path) == said_rows(segments)
 
 
-def test_bytes_cut_by_snaplen_are_known(tmp_path: Path) -> None:
+def test_bytes_missing_by_snaplen_are_counted(tmp_path: Path) -> None:
     segments = conversation(SAID)
     found = rows(written(tmp_path / "x.pcap", pcap(packets(segments, snaplen=100), snaplen=100)))
     assert [row.payload for row in found] == [each.payload[:46] for each in segments]
@@ -172,7 +172,7 @@ def test_rows_have_the_schema_of_packets_and_the_place_in_the_file(tmp_path: Pat
     assert batch["vlan"].unique().to_pylist() == [0]
 
 
-def test_flows_are_told_apart_by_every_end_and_the_vlan(tmp_path: Path) -> None:
+def test_flows_are_distinguished_by_endpoints_and_vlan(tmp_path: Path) -> None:
     flows = [
         Flow(),
         Flow(client_port=40_001),

@@ -68,7 +68,7 @@ def test_the_real_capture_in_splits_is_the_whole(index: Any) -> None:
     assert [offset for split in splits for offset in offsets(split)] == offsets(path)
 
 
-def test_a_split_goes_to_another_process_as_it_is() -> None:
+def test_split_survives_pickling() -> None:
     splits = plan_splits(CAPTURES / "brokers-4.3.1.pcap", 50_000)
     assert pickle.loads(pickle.dumps(splits)) == splits
 

@@ -83,7 +83,7 @@ def test_compares_only_presence_of_log_offsets() -> None:
     assert found[1:] == (CHANGED, 5, -1, "Fetch:responses[].partitions[].highWatermark")
 
 
-def test_times_and_texts_are_not_compared_but_codes_and_what_is_missing_are() -> None:
+def test_times_and_texts_are_ignored_but_codes_and_missing_fields_are_not() -> None:
     captured = {
         "throttleTimeMs": 0,
         "topics": [{"name": "t", "errorMessage": "no", "errorCode": 0, "numPartitions": 1}],
@@ -115,7 +115,7 @@ def described(name: str, values: list[int]) -> dict[str, Any]:
     return {"topics": [{"name": "t", "partitions": [{"partitionIndex": 0, name: values}]}]}
 
 
-def test_arrays_of_plain_values_have_an_order_and_what_is_at_another_place_is_one_difference() -> None:
+def test_arrays_of_values_are_ordered_and_a_moved_value_is_one_difference() -> None:
     lists = [described("replicas", values) for values in ([1, 2], [2, 1], [1])]
     key = api_keys.LIST_PARTITION_REASSIGNMENTS
     path = "topics[t].partitions[0].replicas"

@@ -78,14 +78,14 @@ async def test_reports_missing_response_and_continues(exchanges: list[Captured])
     assert found.sent > found.same > 10
 
 
-async def test_only_what_the_filter_keeps_is_sent(exchanges: list[Captured]) -> None:
+async def test_only_filtered_requests_are_sent(exchanges: list[Captured]) -> None:
     async with Controller() as controller:
         replayed = await on(controller, exchanges, kept=Filter.parse(["ApiVersions"]))
     assert {each.api for each in replayed.outcomes} == {"ApiVersions"}
     assert ("BrokerRegistration", "--filter") in replayed.left_out
 
 
-async def test_at_a_pace_nothing_is_sent_early(exchanges: list[Captured]) -> None:
+async def test_paced_requests_are_never_early(exchanges: list[Captured]) -> None:
     first = [each for each in exchanges if each.api_key != api_keys.FETCH][:6]
     async with Controller() as controller:
         replayed = await on(controller, first, order=PACED, speed=1000.0)

@@ -16,7 +16,7 @@ def test_a_percentile_is_off_by_no_more_than_a_bucket() -> None:
     assert (histogram.total, histogram.least, histogram.most) == (20_000, values.min(), values.max())
 
 
-def test_nothing_counted_has_no_percentile() -> None:
+def test_empty_sketch_has_no_percentile() -> None:
     assert LogHistogram().quantile(0.5) is None
 
 

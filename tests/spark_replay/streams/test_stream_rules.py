@@ -141,7 +141,7 @@ def test_the_first_copy_counts_also_where_a_later_one_starts_before_it(tmp_path:
     assert kinds(events)["conflict"] == len(each.payload) - 20
 
 
-def test_repeats_are_counted_and_keep_alives_add_nothing(tmp_path: Path) -> None:
+def test_retransmissions_are_counted_and_keep_alives_add_no_bytes(tmp_path: Path) -> None:
     segments = conversation(SAID)
     size = sum(len(each.payload) for each in segments)
     rows, events = read(written(tmp_path / "x.pcap", repeated(segments, Random(1))))
@@ -169,7 +169,7 @@ def test_a_snaplen_leaves_rows_of_long_frames_without_their_bytes(tmp_path: Path
     assert len(read(path, snaplen_policy="drop")[0]) == 5
 
 
-def test_a_snaplen_inside_headers_invents_nothing(tmp_path: Path) -> None:
+def test_snaplen_inside_headers_adds_no_bytes(tmp_path: Path) -> None:
     for snaplen in range(54, 72):
         rows, _ = read(written(tmp_path / "x.pcap", conversation(SAID), snaplen=snaplen))
         assert all(row["frame"] is None for row in rows if row["truncated"])
@@ -185,7 +185,7 @@ def test_a_port_used_again_is_another_incarnation(tmp_path: Path) -> None:
     assert "gap" not in kinds(events)
 
 
-def test_a_syn_sent_again_opens_nothing(tmp_path: Path) -> None:
+def test_repeated_syn_opens_no_connection(tmp_path: Path) -> None:
     segments = conversation(SAID)
     rows, events = read(written(tmp_path / "x.pcap", timed([segments[0], *segments])))
     assert {row["incarnation"] for row in rows} == {1}
@@ -292,7 +292,7 @@ def test_missing_bytes_before_an_end_are_a_gap(tmp_path: Path) -> None:
     assert kinds(events)["gap"] == size
 
 
-def test_a_reset_ends_a_connection_and_what_was_sent_before_it_counts(tmp_path: Path) -> None:
+def test_reset_ends_a_connection_and_earlier_bytes_count(tmp_path: Path) -> None:
     segments = conversation(SAID)
     reset = segments[-1]._replace(payload=b"", flags=RST)
     rows, events = read(written(tmp_path / "x.pcap", timed([*segments[:-1], reset, segments[-1]])))
@@ -300,7 +300,7 @@ def test_a_reset_ends_a_connection_and_what_was_sent_before_it_counts(tmp_path: 
     assert "rst" in kinds(events)
 
 
-def test_reads_one_sided_traffic_with_known_ports(tmp_path: Path) -> None:
+def test_one_sided_traffic_is_read_with_known_ports(tmp_path: Path) -> None:
     both = conversation(SAID)
     rows, _ = read(written(tmp_path / "x.pcap", [each for each in both if not each.from_client]))
     assert [row["pair_status"] for row in rows] == ["no_request"] * 3

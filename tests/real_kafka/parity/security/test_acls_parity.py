@@ -179,7 +179,7 @@ def acls(side: Any) -> list[Any]:
     return life.told
 
 
-def test_acls_are_made_told_and_removed(on_both: Callable[..., tuple[Any, Any]]) -> None:
+def test_acls_are_created_described_and_deleted(on_both: Callable[..., tuple[Any, Any]]) -> None:
     theirs, ours = on_both(acls, **WITH_AUTHORIZER)
     assert len(theirs) == len(ours)
     for their, our in zip(theirs, ours, strict=True):
@@ -250,6 +250,6 @@ def large(side: Any) -> list[Any]:
     return told
 
 
-def test_what_is_too_much_for_one_batch_is_refused_as_a_whole(on_both: Callable[..., tuple[Any, Any]]) -> None:
+def test_request_too_large_for_one_batch_is_refused_as_a_whole(on_both: Callable[..., tuple[Any, Any]]) -> None:
     theirs, ours = on_both(large, **WITH_AUTHORIZER)
     assert theirs == ours

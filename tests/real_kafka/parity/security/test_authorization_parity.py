@@ -180,7 +180,7 @@ def refused_on_cluster(side: Any) -> list[Any]:
     return life.told
 
 
-def test_what_is_not_allowed_on_the_cluster_is_refused_in_the_same_form(
+def test_cluster_authorization_failures_have_the_same_form(
     on_both: Callable[..., tuple[Any, Any]],
 ) -> None:
     theirs, ours = on_both(refused_on_cluster, **WITH_AUTHORIZER)
@@ -202,7 +202,7 @@ def each_operation(side: Any) -> list[Any]:
     return life.told
 
 
-def test_each_operation_allows_what_it_implies(on_both: Callable[..., tuple[Any, Any]]) -> None:
+def test_operations_imply_the_same_operations(on_both: Callable[..., tuple[Any, Any]]) -> None:
     theirs, ours = on_both(each_operation, **WITH_AUTHORIZER)
     assert theirs == ours
 
@@ -257,7 +257,7 @@ def topics(side: Any) -> list[Any]:
     return life.told
 
 
-def test_topics_are_made_grown_and_deleted_by_whom_may(on_both: Callable[..., tuple[Any, Any]]) -> None:
+def test_topics_are_created_expanded_and_deleted_by_authorized_users(on_both: Callable[..., tuple[Any, Any]]) -> None:
     theirs, ours = on_both(topics, **WITH_AUTHORIZER)
     assert theirs == ours
 
@@ -309,7 +309,7 @@ def configs(side: Any) -> list[Any]:
     return life.told
 
 
-def test_configs_are_changed_by_whom_may(on_both: Callable[..., tuple[Any, Any]]) -> None:
+def test_configs_are_altered_by_authorized_users(on_both: Callable[..., tuple[Any, Any]]) -> None:
     theirs, ours = on_both(configs, **WITH_AUTHORIZER, allow_everyone_if_no_acl_found=True)
     assert theirs == ours
 
@@ -326,7 +326,7 @@ def tokens(side: Any) -> list[Any]:
     return life.told
 
 
-def test_tokens_for_others_need_a_word_for_them(on_both: Callable[..., tuple[Any, Any]]) -> None:
+def test_tokens_for_others_need_permission(on_both: Callable[..., tuple[Any, Any]]) -> None:
     theirs, ours = on_both(tokens, **WITH_AUTHORIZER, delegation_token_secret_key="secret")
     assert theirs == ours
 

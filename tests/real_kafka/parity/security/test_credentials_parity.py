@@ -108,7 +108,7 @@ def outcomes(on_both: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", [each.name for each in CASES])
-def test_answers_and_writes_what_kafka_does(outcomes: Any, name: str) -> None:
+def test_responses_and_records_equal_kafkas(outcomes: Any, name: str) -> None:
     theirs, ours = outcomes
     assert ours[name] == theirs[name]
 
@@ -134,5 +134,5 @@ def is_silent(side: Any) -> bool:
     return False
 
 
-def test_says_nothing_about_all_users(on_both: Any) -> None:
+def test_describe_all_users_has_no_response(on_both: Any) -> None:
     assert on_both(is_silent) == (True, True)

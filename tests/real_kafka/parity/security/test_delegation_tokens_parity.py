@@ -167,7 +167,7 @@ def swept(side: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(("run", "options"), [(without_key, {}), (with_key, WITH_KEY)])
-def test_answers_and_writes_what_kafka_does(on_both: Any, run: Any, options: dict[str, Any]) -> None:
+def test_responses_and_records_equal_kafkas(on_both: Any, run: Any, options: dict[str, Any]) -> None:
     theirs, ours = on_both(run, **options)
     assert list(ours) == list(theirs)
     for name, told in theirs.items():
@@ -194,6 +194,6 @@ def test_tokens_came_with_a_level(on_both: Any, level: str) -> None:
     assert any(records for _, records in ours.values()) == (level == "3.6-IV2")
 
 
-def test_what_is_over_is_swept(on_both: Any) -> None:
+def test_expired_tokens_are_removed(on_both: Any) -> None:
     theirs, ours = on_both(swept, **WITH_KEY, delegation_token_expiry_check_interval_ms=300)
     assert ours == theirs == ["DelegationTokenRecord", "RemoveDelegationTokenRecord"]

@@ -252,7 +252,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_log_in_goes_as_on_kafkas_controller(addresses: Addresses, case: str) -> None:
+def test_authentication_equals_kafkas(addresses: Addresses, case: str) -> None:
     assert on(addresses.ours, CASES[case]) == on(addresses.kafka, CASES[case])
 
 
@@ -295,7 +295,7 @@ AGAIN: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", AGAIN)
-def test_logging_in_again_goes_as_on_kafkas_controller(addresses: Addresses, case: str) -> None:
+def test_reauthentication_equals_kafkas(addresses: Addresses, case: str) -> None:
     assert on(addresses.with_sessions, AGAIN[case]) == on(addresses.kafka, AGAIN[case])
 
 

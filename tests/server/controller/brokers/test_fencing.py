@@ -24,7 +24,7 @@ def test_the_life_of_two_replicas_is_as_seen_on_a_real_controller(cluster: Any) 
     assert states(cluster, topic_id) == (2, (2,), (), ())
 
 
-def test_without_elr_the_last_member_keeps_its_place_and_gets_the_partition_back(new_cluster: Any) -> None:
+def test_last_isr_member_is_kept_and_leads_again_without_elr(new_cluster: Any) -> None:
     cluster = new_cluster(metadata_version=20)
     cluster.start(1, 2)
     topic_id = cluster.create_topic("t", [1, 2])

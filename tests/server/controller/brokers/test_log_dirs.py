@@ -38,7 +38,7 @@ def test_leaders_in_a_failed_directory_move_and_the_registration_comes_last(two_
     assert (spared.leader, spared.isr) == (1, (1, 2))
 
 
-def test_saying_it_again_writes_nothing(two_dirs: Any) -> None:
+def test_repeated_failure_report_writes_no_record(two_dirs: Any) -> None:
     two_dirs.heartbeat(1, offline_log_dirs=[A])
     two_dirs.heartbeat(1, offline_log_dirs=[A])
     assert two_dirs.written() == []
@@ -89,21 +89,21 @@ def test_failed_directories_are_handled_in_javas_order(cluster: Any) -> None:
     assert cluster.broker(1).log_dirs == (B,)
 
 
-def test_the_partition_without_another_replica_keeps_its_broker_eligible_but_leaderless(two_dirs: Any) -> None:
+def test_partition_without_another_replica_keeps_its_broker_eligible_without_a_leader(two_dirs: Any) -> None:
     topic_id = two_dirs.create_topic("alone", [1], directories=[A])
     two_dirs.heartbeat(1, offline_log_dirs=[A])
     partition = two_dirs.partition(topic_id)
     assert (partition.leader, partition.isr, partition.elr) == (-1, (), (1,))
 
 
-def test_a_replica_whose_directory_failed_is_not_elected_when_its_broker_is_alive(two_dirs: Any) -> None:
+def test_replica_in_a_failed_directory_is_not_elected(two_dirs: Any) -> None:
     two_dirs.heartbeat(1, offline_log_dirs=[A])
     two_dirs.fence(2)
     partition = two_dirs.partition(two_dirs.topic_id)
     assert (partition.leader, partition.elr) == (-1, (2,))
 
 
-def test_when_all_directories_failed_the_record_says_so_at_every_heartbeat(two_dirs: Any) -> None:
+def test_failure_of_all_directories_is_written_at_every_heartbeat(two_dirs: Any) -> None:
     for _ in range(2):
         two_dirs.heartbeat(2, offline_log_dirs=[C])
         assert two_dirs.written()[-1].record.log_dirs == []

@@ -39,7 +39,7 @@ def test_directories_are_sorted_as_java_does_with_the_top_bit_first() -> None:
 
 
 @pytest.mark.parametrize(("fenced", "is_fenced"), [(1, True), (-1, False), (0, True)])
-def test_fencing_changes_only_when_told(fenced: int, is_fenced: bool) -> None:
+def test_fencing_changes_only_on_request(fenced: int, is_fenced: bool) -> None:
     assert changed(fenced=fenced).fenced is is_fenced
 
 
@@ -106,7 +106,7 @@ def test_a_broker_with_all_directories_cordoned_takes_no_new_replicas(
 @pytest.mark.parametrize(
     ("log_dirs", "directory"), [([], directory_ids.MIGRATING), ([A], A), ([A, B], directory_ids.UNASSIGNED)]
 )
-def test_a_new_replica_goes_to_the_only_directory(log_dirs: list[bytes], directory: bytes) -> None:
+def test_new_replica_is_placed_in_the_only_directory(log_dirs: list[bytes], directory: bytes) -> None:
     assert image_with_broker(log_dirs=log_dirs).cluster.default_dir(1) == directory
 
 

@@ -103,7 +103,7 @@ def test_every_metadata_record_type_is_applied_or_not_modelled_with_a_reason() -
 
 
 @pytest.mark.parametrize("name", sorted(NOT_MODELLED))
-def test_what_is_not_modelled_changes_nothing(name: str) -> None:
+def test_unmodelled_record_is_ignored(name: str) -> None:
     image = full_image()
     image.apply(record(name), 99)
     assert image == full_image()
@@ -160,7 +160,7 @@ def test_a_feature_at_level_zero_is_no_longer_finalized() -> None:
     assert image_of(*levels).features == {}
 
 
-def test_a_deleted_config_is_gone_and_an_empty_resource_with_it() -> None:
+def test_deleted_config_is_removed_with_its_empty_resource() -> None:
     values = [
         record("ConfigRecord", resource_type=4, resource_name="1", name="k", value=value) for value in ("v", None)
     ]
@@ -168,11 +168,11 @@ def test_a_deleted_config_is_gone_and_an_empty_resource_with_it() -> None:
     assert image_of(*values).configs == {}
 
 
-def test_a_topic_config_that_kafka_does_not_know_is_skipped_on_replay() -> None:
+def test_unknown_topic_config_is_skipped_on_replay() -> None:
     assert image_of(record("ConfigRecord", resource_type=2, resource_name="t", name="no.such", value="v")).configs == {}
 
 
-def test_removed_quotas_credentials_acls_and_tokens_are_gone() -> None:
+def test_removed_quotas_credentials_acls_and_tokens_leave_no_entry() -> None:
     image = full_image()
     for gone in (
         record(

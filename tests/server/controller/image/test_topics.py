@@ -35,7 +35,7 @@ def change(image: Image, **fields: Any) -> Any:
     return image.topics.by_name["t"].partitions[0]
 
 
-def test_what_the_change_names_is_replaced_and_the_rest_kept() -> None:
+def test_change_record_replaces_only_named_fields() -> None:
     partition = change(image_with_partition(eligible_leader_replicas=[3]), isr=[2])
     assert (partition.isr, partition.replicas, partition.elr) == ((2,), (1, 2), (3,))
 
@@ -114,7 +114,7 @@ def test_the_index_follows_isr_elr_leader_and_directories() -> None:
     assert index.leaderless() == [(T, 0)]
 
 
-def test_the_index_knows_a_new_preferred_replica_of_the_same_leader() -> None:
+def test_index_follows_a_new_preferred_replica_of_the_same_leader() -> None:
     image = image_with_partition()
     change(image, replicas=[2, 1], directories=[DIR_B, DIR_A])
     assert image.topics.index.imbalanced() == [(T, 0)]

@@ -33,7 +33,7 @@ def test_reads_whole_batches_within_the_limit_and_at_least_one(
 
 
 @given(batch_shapes, st.data())
-def test_what_is_kept_reads_the_same_after_a_prefix_is_dropped(
+def test_batches_are_unchanged_after_a_prefix_is_dropped(
     shapes: list[tuple[int, int, int]], draw: st.DataObject
 ) -> None:
     batches, plain = filled(shapes)
@@ -53,7 +53,7 @@ def test_what_is_kept_reads_the_same_after_a_prefix_is_dropped(
     assert dict(batches.epochs) == kept_epochs
 
 
-def test_nothing_is_read_from_the_end_on() -> None:
+def test_read_at_the_end_is_empty() -> None:
     batches, _ = filled([(10, 2, 0)])
     assert batches.read(2, 100) == b""
     assert batches.read(99, 100) == b""

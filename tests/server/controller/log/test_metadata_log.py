@@ -80,7 +80,7 @@ def test_a_record_that_cannot_be_written_leaves_the_log_as_it_was() -> None:
         assert log.end_offset == HEAD_END
 
 
-def test_a_follower_of_this_log_goes_on() -> None:
+def test_epoch_and_offset_of_this_log_match() -> None:
     log = opened()
     assert log.check(0, 0) is None
     assert log.check(5, 1) is None

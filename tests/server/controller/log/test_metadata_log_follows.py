@@ -60,7 +60,7 @@ def batches(*epochs_and_numbers: tuple[int, int], start: int = 0) -> bytes:
 
 
 @pytest.mark.parametrize("end", range(9))
-def test_what_was_cut_off_stays_cut_off(reopen: Any, end: int) -> None:
+def test_truncated_records_stay_truncated(reopen: Any, end: int) -> None:
     log = reopen()
     log.append_fetched(batches(*((1, n) for n in range(4)), *((3, n) for n in range(4, 8))), 3)
     assert len(list(Path(log.config.data_dir, "__cluster_metadata-0").glob("*.log"))) > 2
@@ -82,7 +82,7 @@ def test_the_logs_part_where_the_largest_common_epoch_ends(reopen: Any) -> None:
     assert log.truncate(EpochEndOffset(0, 0)) == 0
 
 
-def test_what_is_committed_is_not_cut_off(reopen: Any) -> None:
+def test_committed_records_are_not_truncated(reopen: Any) -> None:
     log = reopen()
     log.append_fetched(batches((1, 0), (1, 1)), 1)
     log.high_watermark = 2

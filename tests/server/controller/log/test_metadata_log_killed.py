@@ -40,7 +40,7 @@ while True:
 
 
 @pytest.mark.parametrize("lines", [1, 400, 1500])
-def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path, lines: int) -> None:
+def test_acknowledged_records_survive_a_kill(tmp_path: Path, lines: int) -> None:
     acknowledged = 0
     for _ in range(3):
         command = [sys.executable, "-c", APPENDER, str(tmp_path)]

@@ -95,7 +95,7 @@ def test_a_restart_keeps_every_record_and_begins_an_epoch(reopen: Open) -> None:
     assert second.append([topic(9)], 3000) == end_offset + 1
 
 
-def test_a_follower_goes_on_after_a_restart(reopen: Open) -> None:
+def test_follower_continues_after_a_restart(reopen: Open) -> None:
     end_offset = reopen().end_offset
     log = reopen()
     assert log.check(end_offset, 1) is None
@@ -116,7 +116,7 @@ def test_a_new_port_is_written_as_a_new_voter_set(reopen: Open) -> None:
     assert [record_batch.control_type(key) for key, _ in batch.records] == [2]
 
 
-def test_a_crash_at_any_byte_of_the_last_batches_keeps_what_was_acknowledged(reopen: Open, tmp_path: Path) -> None:
+def test_crash_at_any_byte_of_the_last_batches_keeps_acknowledged_records(reopen: Open, tmp_path: Path) -> None:
     log = reopen()
     ends = []
     for number in range(3):
@@ -133,7 +133,7 @@ def test_a_crash_at_any_byte_of_the_last_batches_keeps_what_was_acknowledged(reo
         again.close()
 
 
-def test_a_crash_at_any_byte_of_the_first_start_starts_anew(reopen: Open, tmp_path: Path) -> None:
+def test_crash_at_any_byte_of_the_first_start_starts_empty(reopen: Open, tmp_path: Path) -> None:
     log = reopen()
     size = (tmp_path / "data" / FIRST_SEGMENT).stat().st_size
     for cut in range(0, size + 1, 3):
@@ -170,7 +170,7 @@ def test_a_full_disk_at_the_start_is_a_clear_error(tmp_path: Path, monkeypatch: 
     started_in(tmp_path).close()
 
 
-def test_a_snapshot_that_cannot_be_written_is_left_for_later(
+def test_snapshot_that_cannot_be_written_is_retried_later(
     reopen: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = reopen(metadata_log_max_record_bytes_between_snapshots=1)
@@ -221,7 +221,7 @@ def test_starts_from_a_snapshot_after_the_log_below_it_was_deleted(reopen: Open,
     assert third.check(last.end_offset, 1) is None
 
 
-def test_starts_from_a_snapshot_whose_log_is_still_empty(reopen: Open) -> None:
+def test_starts_from_a_snapshot_with_an_empty_log(reopen: Open) -> None:
     log = reopen(metadata_max_retention_bytes=1)
     for number in range(2):
         log.append([topic(number)], 2000)
@@ -231,7 +231,7 @@ def test_starts_from_a_snapshot_whose_log_is_still_empty(reopen: Open) -> None:
     assert topics(again) == ["topic-0", "topic-1"]
 
 
-def test_the_voters_of_a_snapshot_are_known(reopen: Open) -> None:
+def test_voters_are_loaded_from_a_snapshot(reopen: Open) -> None:
     log = reopen(metadata_max_retention_bytes=1)
     for number in range(2):
         log.append([topic(number)], 2000)
@@ -337,7 +337,7 @@ def test_segments_are_limited_in_size(reopen: Open, tmp_path: Path) -> None:
     assert topics(reopen()) == [f"topic-{number}" for number in range(20)]
 
 
-def test_fsync_is_asked_for_by_option(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fsync_is_optional(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     for fsync in (False, True):
         log = reopen(metadata_log_fsync=fsync)

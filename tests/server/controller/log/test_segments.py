@@ -38,7 +38,7 @@ def recovered(path: Path) -> list[bytes]:
     return [data for _, data in storage(path).recover()]
 
 
-def test_what_was_appended_comes_back(tmp_path: Path) -> None:
+def test_appended_records_are_read_back(tmp_path: Path) -> None:
     batches = written(tmp_path, 5)
     assert recovered(tmp_path) == batches
     assert (tmp_path / FIRST_SEGMENT).read_bytes() == b"".join(batches)
@@ -51,7 +51,7 @@ def test_headers_are_about_the_batchs_own_bytes(tmp_path: Path) -> None:
     assert len(record_batch.read_batch(data, header).records) == 2
 
 
-def test_appends_go_on_after_what_was_there(tmp_path: Path) -> None:
+def test_appends_continue_after_existing_records(tmp_path: Path) -> None:
     batches = written(tmp_path, 2)
     found = storage(tmp_path)
     list(found.recover())
@@ -120,7 +120,7 @@ def test_a_failed_restart_keeps_the_log(tmp_path: Path, monkeypatch: pytest.Monk
     assert recovered(tmp_path) == [batch(0), batch(1)]
 
 
-def test_a_roll_of_an_empty_segment_does_nothing(tmp_path: Path) -> None:
+def test_rolling_an_empty_segment_changes_no_file(tmp_path: Path) -> None:
     written(tmp_path, 1)
     found = storage(tmp_path)
     found.open_for_append(2)

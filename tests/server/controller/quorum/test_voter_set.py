@@ -62,7 +62,7 @@ def test_truncated_records_have_no_effect() -> None:
     assert (history.voters, history.voters_offset) == (TWO, BEFORE_THE_LOG)
 
 
-def test_a_snapshot_says_it_all_at_its_last_offset() -> None:
+def test_snapshot_contains_the_voters_at_its_last_offset() -> None:
     history = VoterHistory(0, VoterSet())
     history.apply(batch_at(0, control_records(1, TWO)), 41)
     assert history.voters_offset == 41
@@ -116,7 +116,7 @@ def test_voters_are_read_as_initial_controllers() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "1@a", "x@a:1", "1@:1", "1@a:0", "1@a:99999", "1@a:1:x", "1@a:1,1@b:2"])
-def test_what_names_no_voters_is_refused(text: str) -> None:
+def test_records_without_voters_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         read_voters(text, "C")
 

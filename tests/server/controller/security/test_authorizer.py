@@ -43,7 +43,7 @@ def allows(index: AclIndex, operation: AclOperation = AclOperation.READ, name: s
     return authorizer.allows(index, principal, host, operation, ResourceType.TOPIC, name)
 
 
-def test_what_no_acl_allows_is_denied_but_to_super_users() -> None:
+def test_unmatched_operation_is_denied_except_for_super_users() -> None:
     denied = index_of(entry(permission_type=PermissionType.DENY, principal="User:*", operation=AclOperation.ALL))
     assert not allows(index_of())
     assert allows(denied, super_users=["User:alice"])
@@ -70,7 +70,7 @@ def test_a_denial_counts_before_an_allowance_wherever_either_stands() -> None:
         ("*", PatternType.PREFIXED, "*anything", True),
     ],
 )
-def test_patterns_take_in_what_they_say(name: str, pattern: PatternType, resource: str, matches: bool) -> None:
+def test_patterns_match_by_type(name: str, pattern: PatternType, resource: str, matches: bool) -> None:
     index = index_of(entry(resource_name=name, pattern_type=pattern))
     assert allows(index, name=resource) is matches
     assert allows(index_of(entry(resource_type=ResourceType.GROUP)), name="orders") is False
@@ -83,14 +83,14 @@ def test_principals_and_hosts_are_one_or_any() -> None:
     assert not allows(index_of(entry(host="10.0.0.2")))
 
 
-def test_nobody_may_be_called_like_the_wildcard() -> None:
+def test_wildcard_principal_is_refused_unless_super_user() -> None:
     with pytest.raises(ApiError) as refused:
         allows(index_of(entry(principal="User:*")), principal="User:*")
     assert refused.value.error_code == error_codes.UNKNOWN_SERVER_ERROR
     assert allows(index_of(), principal="User:*", super_users=["User:*"])
 
 
-def test_what_an_allowance_implies_a_denial_does_not() -> None:
+def test_deny_implies_no_other_operations() -> None:
     implied = {
         AclOperation.DESCRIBE: {AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER},
         AclOperation.DESCRIBE_CONFIGS: {AclOperation.ALTER_CONFIGS},

@@ -73,7 +73,7 @@ def test_the_controllers_min_insync_replicas_is_the_clusters_where_elr_is_on(new
     assert effective(before_elr, "min.insync.replicas") == ("2", ConfigSource.STATIC_BROKER)
 
 
-def test_an_internal_key_is_told_only_where_it_is_set(cluster):
+def test_internal_key_is_described_only_where_set(cluster):
     names = {each.key.name for each in configs.effective_topic_configs(cluster.controller, {})}
     assert "internal.segment.bytes" not in names
     assert effective(cluster, "internal.segment.bytes", internal_segment_bytes="7") == ("7", ConfigSource.TOPIC)

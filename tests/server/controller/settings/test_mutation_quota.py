@@ -38,7 +38,7 @@ def test_a_full_bucket_may_be_overdrawn_once_and_fills_again(quotas: MutationQuo
     assert code(later, 1) == error_codes.THROTTLING_QUOTA_EXCEEDED
 
 
-def test_an_older_request_is_never_refused_and_told_to_wait(quotas: MutationQuotas) -> None:
+def test_older_request_is_throttled_but_never_refused(quotas: MutationQuotas) -> None:
     older = quota_of(quotas, 1.0, is_strict=False)
     for partitions, wait_ms in ((11, 0), (5, 5000), (1, 6000)):
         assert (code(older, partitions), older.throttle_time_ms) == (0, wait_ms)
@@ -51,26 +51,26 @@ def test_a_bucket_holds_no_more_than_its_windows(quotas: MutationQuotas) -> None
     assert later.throttle_time_ms == 1000
 
 
-def test_a_bucket_that_nobody_drew_from_for_long_is_forgotten(quotas: MutationQuotas) -> None:
+def test_idle_bucket_is_removed(quotas: MutationQuotas) -> None:
     quota_of(quotas, 0.001).draw(1_000_000)
     assert code(quota_of(quotas, 0.001, NOW_MS + IDLE_MS_MAX), 1) == error_codes.THROTTLING_QUOTA_EXCEEDED
     assert code(quota_of(quotas, 0.001, NOW_MS + IDLE_MS_MAX + 1), 1) == 0
 
 
-def test_a_wait_longer_than_can_be_said_is_the_longest(quotas: MutationQuotas) -> None:
+def test_wait_is_limited_to_int32(quotas: MutationQuotas) -> None:
     quota = quota_of(quotas, 1e-9, is_strict=False)
     quota.draw(10_000)
     assert quota.throttle_time_ms == (1 << 31) - 1
 
 
-def test_without_a_quota_nothing_is_counted(quotas: MutationQuotas) -> None:
+def test_no_bucket_without_a_quota(quotas: MutationQuotas) -> None:
     for limits in ({}, {(("user", "bob"),): {KEY: 1.0}}, {(("user", "alice"),): {"producer_byte_rate": 1.0}}):
         quota = quota_of(quotas, limits)
         assert [code(quota, 1_000_000), code(quota, 1)] == [0, 0]
         assert quota.throttle_time_ms == 0
 
 
-def test_what_a_bucket_lacks_stays_when_its_rate_changes(quotas: MutationQuotas) -> None:
+def test_deficit_of_a_bucket_survives_a_change_of_its_rate(quotas: MutationQuotas) -> None:
     quota_of(quotas, 1.0).draw(21)
     changed = quota_of(quotas, 5.0)
     assert code(changed, 1) == error_codes.THROTTLING_QUOTA_EXCEEDED

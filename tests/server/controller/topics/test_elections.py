@@ -38,12 +38,12 @@ def test_a_replica_out_of_sync_is_not_elected() -> None:
     assert found(ONLINE, {2}, isr=[1, 3]) == (-1, False)
 
 
-def test_an_eligible_replica_is_elected_only_when_nobody_is_in_sync() -> None:
+def test_eligible_replica_is_elected_only_without_an_isr_member() -> None:
     assert found(ONLINE, {2}, leader=-1, isr=[], elr=[2]) == (2, False)
     assert found(ONLINE, {2}, isr=[1], elr=[2]) == (-1, False)
 
 
-def test_the_last_known_leader_gets_an_empty_partition_back_uncleanly() -> None:
+def test_last_known_leader_regains_an_empty_partition_uncleanly() -> None:
     state = {"leader": -1, "isr": [], "last_known_elr": [3]}
     assert found(ONLINE, {1, 2, 3}, **state) == (3, True)
     assert found(PREFERRED, {1, 2, 3}, **state) == (3, True)
@@ -61,7 +61,7 @@ def test_the_last_known_leader_gets_an_empty_partition_back_uncleanly() -> None:
         {"replicas": [1, 2]},
     ],
 )
-def test_the_last_known_leader_does_not_get_it_back_otherwise(fields: dict[str, Any]) -> None:
+def test_last_known_leader_does_not_regain_it_otherwise(fields: dict[str, Any]) -> None:
     assert found(ONLINE, {1, 3}, **{"leader": -1, "isr": [], "last_known_elr": [3], **fields}) == (-1, False)
 
 
@@ -73,5 +73,5 @@ def test_an_unclean_election_prefers_one_in_sync() -> None:
     assert found(UNCLEAN, {2, 3}, isr=[1, 3]) == (3, False)
 
 
-def test_an_unclean_election_needs_a_live_replica() -> None:
+def test_unclean_election_needs_a_live_replica() -> None:
     assert found(UNCLEAN, set(), isr=[1]) == (-1, False)

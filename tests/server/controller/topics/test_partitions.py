@@ -57,7 +57,7 @@ def built(state: Partition, **wanted: Any) -> dict[str, Any] | None:
     return {n: getattr(record_at.record, n) for n in names if getattr(record_at.record, n) != getattr(empty, n)}
 
 
-def test_nothing_to_change_is_no_record() -> None:
+def test_empty_change_writes_no_record() -> None:
     assert built(partition()) is None
 
 
@@ -160,7 +160,7 @@ def test_a_recovering_partition_is_not_marked_again() -> None:
     assert built(state, elr=False, election=Election.UNCLEAN, alive=(2,)) == {"isr": [2], "leader": 2}
 
 
-def test_the_last_known_leader_comes_back_uncleanly() -> None:
+def test_last_known_leader_is_elected_uncleanly() -> None:
     state = partition(isr=(), leader=-1, last_known_elr=(3,))
     assert built(state, alive=(1, 2, 3)) == {
         "isr": [3],
@@ -186,7 +186,7 @@ def test_a_removed_replica_bumps_the_leader_epoch_of_the_same_leader() -> None:
     }
 
 
-def test_an_added_replica_bumps_nothing() -> None:
+def test_added_replica_keeps_the_leader_epoch() -> None:
     wanted = built(partition(), replicas=[1, 2, 3, 4], adding=[4])
     assert wanted == {
         "replicas": [1, 2, 3, 4],
@@ -232,23 +232,23 @@ def test_old_brokers_see_a_shrinking_isr_by_a_new_leader_epoch(level: int, leade
     assert built(partition(), level=level, elr=False, isr=[1, 2]) == {"isr": [1, 2], **leader}
 
 
-def test_a_growing_isr_bumps_nothing() -> None:
+def test_growing_isr_keeps_the_leader_epoch() -> None:
     assert built(partition(isr=(1, 2)), level=11, elr=False, isr=[1, 2, 3]) == {"isr": [1, 2, 3]}
 
 
 # 8: last known leader
 
 
-def test_the_last_known_leader_is_noted_once() -> None:
+def test_last_known_leader_is_recorded_once() -> None:
     state = partition(isr=(), leader=-1, elr=(2,), last_known_elr=(1,))
     assert built(state, alive=()) is None
 
 
-def test_the_last_known_leader_is_not_noted_without_elr() -> None:
+def test_last_known_leader_is_not_recorded_without_elr() -> None:
     assert built(partition(), elr=False, isr=[], alive=()) == {"leader": -1}
 
 
-def test_the_last_known_leader_is_cleared_when_there_is_a_leader_again() -> None:
+def test_last_known_leader_is_cleared_with_a_new_leader() -> None:
     state = partition(isr=(), leader=-1, elr=(2,), last_known_elr=(2,))
     assert built(state, alive=(2,)) == {
         "isr": [2],
@@ -261,7 +261,7 @@ def test_the_last_known_leader_is_cleared_when_there_is_a_leader_again() -> None
 # 9: directories
 
 
-def test_a_known_directory_is_kept_and_a_new_replica_gets_the_default() -> None:
+def test_replica_keeps_its_directory_and_a_new_one_gets_the_default() -> None:
     wanted = built(partition(directories=(OTHER_DIR, DIRS[2], DIRS[3])), replicas=[4, 1, 2, 3])
     assert wanted == {"replicas": [4, 1, 2, 3], "directories": [DIRS[4], OTHER_DIR, DIRS[2], DIRS[3]]}
 

@@ -15,7 +15,7 @@ def patient(new_cluster: Any) -> Any:
     return cluster
 
 
-def test_a_leader_goes_home_to_the_preferred_replica(patient: Any) -> None:
+def test_leadership_returns_to_the_preferred_replica(patient: Any) -> None:
     topic_id = patient.create_topic("t", [1, 2], leader=2)
     patient.advance(FIVE_MINUTES_MS - 1)
     assert patient.partition(topic_id).leader == 2

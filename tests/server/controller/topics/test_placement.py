@@ -92,7 +92,7 @@ def test_the_same_seed_places_the_same():
         ),
     ],
 )
-def test_says_why_there_are_not_enough_brokers(usable, factor, message):
+def test_too_few_brokers_are_reported_with_the_reason(usable, factor, message):
     with pytest.raises(ApiError) as refused:
         place(usable, 1, factor, Random(1))
     assert (refused.value.error_code, refused.value.message) == (error_codes.INVALID_REPLICATION_FACTOR, message)

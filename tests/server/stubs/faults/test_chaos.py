@@ -27,7 +27,7 @@ def test_a_plan_that_was_printed_can_be_run_again() -> None:
     assert {str(step["fault"]["match"]) for step in plan} == {"{'clientId': 'a'}", "{'node': 1}"}
 
 
-def test_faults_come_and_last_as_asked_on_average() -> None:
+def test_faults_have_the_configured_average_rate_and_length() -> None:
     plan = chaos(seed=3, mean_interval_ms=1_000, mean_duration_ms=300, length_ms=1_000_000)
     assert 900 < len(plan) < 1_100
     durations = [step["duration"] for step in plan]
@@ -35,7 +35,7 @@ def test_faults_come_and_last_as_asked_on_average() -> None:
     assert all(step["at"] + step["duration"] <= 1_000_001 for step in plan)
 
 
-def test_after_its_length_nothing_is_left() -> None:
+def test_no_fault_remains_after_the_end() -> None:
     faults = Faults()
     faults.run({"chaos": {"seed": 5, "lengthMs": 60_000, "meanIntervalMs": 500}})
     faults.tick(0)
@@ -69,6 +69,6 @@ def test_a_preset_gets_a_broker_and_only_when_it_is_named(monkeypatch: pytest.Mo
         ({"seed": 1, "targets": []}, "targets: must not be empty"),
     ],
 )
-def test_chaos_that_cannot_be_is_refused_by_what_is_wrong_with_it(tree: Any, complaint: str) -> None:
+def test_invalid_chaos_is_refused_with_the_reason(tree: Any, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         Faults().run({"chaos": tree})

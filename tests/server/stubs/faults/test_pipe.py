@@ -64,7 +64,7 @@ chunkings = st.lists(st.binary(min_size=1, max_size=200), min_size=1, max_size=2
     variation=st.integers(0, 60),
     seed=st.integers(0, 9),
 )
-def test_what_is_delayed_slowed_and_sliced_comes_out_as_it_went_in(
+def test_delayed_slowed_and_sliced_bytes_are_unchanged(
     chunks: list[bytes],
     gap_ms: int,
     latency_ms: int,
@@ -145,7 +145,7 @@ def test_bandwidth_takes_the_time_that_the_line_needs() -> None:
     assert sum(map(len, half_way)) == 500  # type: ignore[arg-type]
 
 
-def test_slices_are_of_the_asked_size_and_apart() -> None:
+def test_slices_have_the_configured_size_and_delay() -> None:
     sliced = pipe(fault("slicer", average_size=10, size_variation=3, delay_ms=5))
     sliced.push(bytes(1_000), 0)
     out = run(sliced)
@@ -204,14 +204,14 @@ def test_corrupt_changes_each_nth_byte_and_no_other() -> None:
     assert of.fired == 25
 
 
-def test_corrupt_changes_about_as_many_bytes_as_asked() -> None:
+def test_corrupt_changes_about_the_configured_number_of_bytes() -> None:
     garbled = pipe(fault("corrupt", probability=0.01, seed=1))
     garbled.push(bytes(100_000), 0)
     changed = sum(1 for byte in whole(run(garbled)) if byte)
     assert 800 < changed < 1_200
 
 
-def test_duplicate_says_twice_what_was_said_at_once() -> None:
+def test_duplicate_sends_every_chunk_twice() -> None:
     twice = pipe(fault("duplicate"))
     twice.push(b"one", 0)
     twice.push(b"two", 0)
@@ -226,7 +226,7 @@ def test_slow_close_delays_the_end_alone() -> None:
     assert run(slow) == [(0, b"bye"), (300, End.CLOSE)]
 
 
-def test_when_a_toxic_goes_what_it_held_comes_out_at_once_and_in_order() -> None:
+def test_removed_toxic_releases_its_bytes_in_order() -> None:
     late = pipe(fault("latency", latency_ms=60_000))
     late.push(b"one ", 0)
     late.push(b"two", 0)
@@ -238,7 +238,7 @@ def test_when_a_toxic_goes_what_it_held_comes_out_at_once_and_in_order() -> None
 
 
 @pytest.mark.parametrize("kind", ["half_open", "truncate"])
-def test_a_stream_that_lost_bytes_is_not_whole_when_its_toxic_goes(kind: str) -> None:
+def test_stream_with_lost_bytes_stays_broken_after_removal(kind: str) -> None:
     of = pipe(fault(kind, **({"bytes": 1} if kind == "truncate" else {})))
     of.push(b"some", 0)
     of.due(0)
@@ -251,7 +251,7 @@ def test_toxics_work_one_after_the_other() -> None:
     assert run(both) == [(50, b"abc"), (50, End.CLOSE)]
 
 
-def test_what_is_held_is_counted_until_it_is_out() -> None:
+def test_held_bytes_are_counted_until_released() -> None:
     slow = pipe(fault("bandwidth", bytes_per_second=1_000))
     slow.push(bytes(1_000), 0)
     slow.due(250)

@@ -72,7 +72,7 @@ def test_several_nodes_may_tick_at_the_same_time() -> None:
     assert len(faults.all) == 1
 
 
-def test_what_a_plan_switched_stays_listed_with_how_often_it_fired() -> None:
+def test_faults_switched_by_a_plan_stay_listed_with_their_counts() -> None:
     faults = running(latency(duration=10))
     faults.all[0].met += 4
     faults.tick(1_010)
@@ -110,7 +110,7 @@ def test_plans_that_are_run_again_and_again_leave_no_faults_behind() -> None:
         (["x"], "a step must be an object"),
     ],
 )
-def test_a_plan_that_cannot_be_is_refused_by_what_is_wrong_with_it(plan: Any, complaint: str) -> None:
+def test_invalid_plan_is_refused_with_the_reason(plan: Any, complaint: str) -> None:
     faults = Faults()
     with pytest.raises(ValueError, match=complaint):
         faults.run(plan)

@@ -99,7 +99,7 @@ class Switch:
         self.faults.remove(self.fault.id)
 
 
-async def test_not_controller_is_said_to_what_only_the_active_one_answers(broker: Broker) -> None:
+async def test_not_controller_preset_answers_active_only_requests(broker: Broker) -> None:
     with Switch(broker, "not_controller", broker_id=1) as fault:
         assert (await broker.heartbeat()).error_code == error_codes.NOT_CONTROLLER
         assert (await broker.connection.send(EnvelopeRequest())).error_code == error_codes.NOT_CONTROLLER
@@ -114,7 +114,7 @@ async def test_presets_of_one_broker_leave_others_alone(broker: Broker) -> None:
         assert fault.fired == 0
 
 
-async def test_another_clusters_id_is_said_to_fetches_and_registrations(broker: Broker) -> None:
+async def test_wrong_cluster_id_preset_answers_fetches_and_registrations(broker: Broker) -> None:
     with Switch(broker, "inconsistent_cluster_id"):
         assert (await broker.fetch()).error_code == error_codes.INCONSISTENT_CLUSTER_ID
         assert (await broker.register()).error_code == error_codes.INCONSISTENT_CLUSTER_ID
@@ -155,7 +155,7 @@ async def test_a_duplicate_registration_is_refused_as_one(broker: Broker) -> Non
         assert (await broker.register()).error_code == error_codes.DUPLICATE_BROKER_REGISTRATION
 
 
-async def test_a_heartbeat_storm_is_what_the_answer_says_alone(broker: Broker) -> None:
+async def test_heartbeat_storm_sets_only_the_response(broker: Broker) -> None:
     broker.controller.double.state.fence(1)
     with Switch(broker, "heartbeat_storm"):
         said = await broker.heartbeat()
@@ -163,7 +163,7 @@ async def test_a_heartbeat_storm_is_what_the_answer_says_alone(broker: Broker) -
     assert not broker.controller.double.state.broker(1).fenced
 
 
-async def test_who_is_never_caught_up_stays_fenced(broker: Broker) -> None:
+async def test_never_caught_up_broker_stays_fenced(broker: Broker) -> None:
     broker.controller.double.state.fence(1)
     with Switch(broker, "never_caught_up", broker_id=1):
         said = await broker.heartbeat()
@@ -185,14 +185,14 @@ async def test_an_expired_session_is_renewed_by_a_heartbeat(broker: Broker) -> N
         assert not (await broker.heartbeat()).is_fenced
 
 
-async def test_a_fenced_broker_stays_fenced_while_it_asks_not_to_be(broker: Broker) -> None:
+async def test_fenced_broker_stays_fenced_while_it_wants_to_be(broker: Broker) -> None:
     with Switch(broker, "fence", broker_id=1):
         assert broker.controller.double.state.broker(1).fenced
         assert (await broker.heartbeat(want_fence=False)).is_fenced
     assert not (await broker.heartbeat(want_fence=False)).is_fenced
 
 
-async def test_a_preset_says_itself_whether_it_met_anything_and_its_stubs_do_not(broker: Broker) -> None:
+async def test_preset_counts_its_own_hits_and_its_stubs_do_not(broker: Broker) -> None:
     with Switch(broker, "fence", broker_id=1) as fence, Switch(broker, "throttle") as throttle:
         script = broker.controller.double.script
         assert script.stubs.unused() == []
@@ -204,13 +204,13 @@ async def test_a_broker_that_is_not_registered_yet_is_fenced_when_it_is(broker: 
         assert [stub.match.broker_id for stub in broker.controller.double.script.stubs.stubs] == [4]
 
 
-async def test_a_broker_is_unfenced_without_asking(broker: Broker) -> None:
+async def test_broker_is_unfenced_without_request(broker: Broker) -> None:
     broker.controller.double.state.fence(1)
     with Switch(broker, "unfence", broker_id=1):
         assert not broker.controller.double.state.broker(1).fenced
 
 
-async def test_a_broker_is_told_to_shut_down_or_never_is(broker: Broker) -> None:
+async def test_broker_is_granted_or_denied_shutdown(broker: Broker) -> None:
     with Switch(broker, "should_shut_down"):
         assert (await broker.heartbeat()).should_shut_down
     with Switch(broker, "shutdown_never_granted"):
@@ -247,7 +247,7 @@ async def test_fetches_stall(broker: Broker) -> None:
         await broker.fetch(timeout_ms=50)
 
 
-async def test_a_frozen_log_ends_where_it_was_and_goes_on_afterwards(broker: Broker) -> None:
+async def test_frozen_log_keeps_its_end_and_continues_afterwards(broker: Broker) -> None:
     state = broker.controller.double.state
     with Switch(broker, "freeze_metadata_log", broker_id=1):
         frozen_at = broker.end_offset
@@ -260,7 +260,7 @@ async def test_a_frozen_log_ends_where_it_was_and_goes_on_afterwards(broker: Bro
     assert (answer.high_watermark, answer.records) == (frozen_at + 1, log.read(0, 1 << 20))
 
 
-async def test_what_a_broker_has_of_a_frozen_log_stays_and_it_is_answered_after_a_while(broker: Broker) -> None:
+async def test_broker_keeps_records_of_a_frozen_log_and_is_answered_after_the_wait(broker: Broker) -> None:
     with Switch(broker, "freeze_metadata_log", broker_id=1):
         broker.controller.double.state.append([{"type": "NoOpRecord", "record": {}}] * 2)
         offset = broker.end_offset - 1
@@ -324,7 +324,7 @@ def test_the_page_lists_every_preset_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("kind", PRESET_KINDS, ids=lambda kind: kind.name)
-def test_what_a_real_broker_does_is_shown_by_a_test_with_one(kind: Any) -> None:
+def test_every_preset_has_a_test_with_a_real_broker(kind: Any) -> None:
     file, name = kind.proof.split("::")
     text = (ROOT / "tests" / "real_kafka" / "presets" / file).read_text()
     assert re.search(rf"^def {name}\(", text, re.MULTILINE)

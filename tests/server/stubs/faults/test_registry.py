@@ -64,7 +64,7 @@ def faults() -> Faults:
     return made
 
 
-def test_a_fault_says_all_of_itself_as_json() -> None:
+def test_fault_round_trips_its_fields_as_json() -> None:
     fault = Faults().add("latency", latency_ms=250, client_id="admin", toxicity=0.5, seed=3, name="slow admins")
     assert fault.to_json() == {
         "id": "latency-1",
@@ -79,7 +79,7 @@ def test_a_fault_says_all_of_itself_as_json() -> None:
     }
 
 
-def test_what_a_fault_says_of_itself_makes_the_same_fault() -> None:
+def test_json_of_a_fault_creates_an_equal_fault() -> None:
     fault = Faults().add("corrupt", probability=0.25, match={"broker_id": [1, 2]}, seed=9)
     assert Faults().add_json(fault.to_json()).to_json() == fault.to_json()
 
@@ -107,7 +107,7 @@ def test_what_a_fault_says_of_itself_makes_the_same_fault() -> None:
         ("latency", "a fault must be an object, not 'latency'"),
     ],
 )
-def test_a_fault_that_cannot_be_is_refused_by_what_is_wrong_with_it(tree: Any, complaint: str | None) -> None:
+def test_invalid_fault_is_refused_with_the_reason(tree: Any, complaint: str | None) -> None:
     faults = Faults()
     if complaint is None:
         assert faults.add_json(tree).kind.name == "latency"
@@ -131,7 +131,7 @@ def test_an_id_is_given_or_made_and_never_twice() -> None:
     assert [faults.add("down", enabled=False).id for _ in range(2)] == ["down-1", "down-2"]
 
 
-def test_every_kind_is_listed_with_what_it_may_be_told() -> None:
+def test_every_kind_is_listed_with_its_options() -> None:
     for kind in Faults().kinds.values():
         tree = kind.to_json()
         assert tree["summary"].endswith(".")
@@ -185,7 +185,7 @@ def test_a_preset_is_put_in_force_and_taken_back(faults: Faults, preset: Preset)
     assert faults.all == []
 
 
-def test_a_preset_that_must_be_told_something_says_so(faults: Faults, preset: Preset) -> None:
+def test_missing_option_of_a_preset_is_reported(faults: Faults, preset: Preset) -> None:
     with pytest.raises(ValueError, match=r"params\.brokerId: fence requires it \(the broker\)"):
         faults.add("fence")
     with pytest.raises(ValueError, match="match: fence is no toxic of connections"):
@@ -210,7 +210,7 @@ def test_a_preset_waits_for_a_controller(preset: Preset) -> None:
     assert len(preset.told) == 1
 
 
-def test_a_preset_that_waited_in_vain_says_why(preset: Preset) -> None:
+def test_preset_timeout_is_reported(preset: Preset) -> None:
     faults = Faults()
     fault = faults.add("fence", broker_id=9)
     preset.breaks = True
@@ -219,7 +219,7 @@ def test_a_preset_that_waited_in_vain_says_why(preset: Preset) -> None:
     assert fault.to_json()["error"] == "could not be switched on: there is no broker 9"
 
 
-async def test_a_preset_that_cannot_be_switched_on_leaves_nothing_behind() -> None:
+async def test_failed_activation_of_a_preset_removes_its_stubs() -> None:
     async with Controller(clock=VirtualClock()) as controller:
         controller.double.state.resign()
         with pytest.raises(RuntimeError, match="no controller is active"):
