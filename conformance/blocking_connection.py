@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.message import Message
 
+if TYPE_CHECKING:
+    from mockraft.wire.message import RequestMessage
+
+R = TypeVar("R")
 _READ_BYTES = 1 << 20
 
 
@@ -27,10 +31,12 @@ class BlockingConnection:
         """Return the request's frame with the next correlation id."""
         return write_request(message, version, next(self._correlation_ids), self.client_id)
 
-    def exchange(self, message: Message, version: int) -> Any:
+    def exchange(self, message: RequestMessage[R], version: int) -> R:
         """Send a request and return its response. Raises ConnectionError or TimeoutError if none comes."""
+        assert isinstance(message, Message)
         self.socket.sendall(self.encode(message, version))
-        return read_response(self.receive_frame(), message.api_key, version)
+        response: R = read_response(self.receive_frame(), message.api_key, version)
+        return response
 
     def receive_frame(self) -> bytes:
         """Return the next response frame without its length. Raises ConnectionError or TimeoutError if none comes."""

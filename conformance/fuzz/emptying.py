@@ -1,9 +1,9 @@
 """Removes everything that a run created, according to the side's own log, so that the next run starts empty."""
 
 import time
-from typing import Any
 
 from mockraft.conformance.fuzz.side import Side
+from mockraft.conformance.requests import Tree
 from mockraft.wire.messages import alter_client_quotas_request as quotas
 from mockraft.wire.messages import alter_user_scram_credentials_request as scram
 from mockraft.wire.messages import incremental_alter_configs_request as configs
@@ -107,7 +107,7 @@ def _restore_configs(side: Side, settings: Configs) -> None:
         side.request(configs.IncrementalAlterConfigsRequest(resources=resources), 1)
 
 
-def _without(entity: list[dict[str, Any]], keys: set[str]) -> quotas.EntryData:
+def _without(entity: list[Tree], keys: set[str]) -> quotas.EntryData:
     return quotas.EntryData(
         entity=[quotas.EntityData(entity_type=each["entityType"], entity_name=each["entityName"]) for each in entity],
         ops=[quotas.OpData(key=key, remove=True) for key in sorted(keys)],

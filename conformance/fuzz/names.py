@@ -71,7 +71,7 @@ class Names:
         name = type(record).__name__
         if name == "NoOpRecord":
             return None
-        tree = to_json(record, version)
+        tree: Tree = to_json(record, version)
         self._offsets.append(offset)
         if name == "TopicRecord":
             self._ids[tree["topicId"]] = f"topic {tree['name']} {len(self._ids)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.conformance.fuzz.names import NamedRecord, Names
@@ -14,9 +14,14 @@ from mockraft.conformance.requests import Tree
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.connection import read_response
 from mockraft.wire.json_form import to_json
-from mockraft.wire.message import Message
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
+from mockraft.wire.messages.fetch_request import FetchRequest
 from mockraft.wire.messages.fetch_response import FetchResponse
+
+if TYPE_CHECKING:
+    from mockraft.wire.message import RequestMessage
+
+R = TypeVar("R")
 
 
 class Outcome(NamedTuple):
@@ -46,7 +51,7 @@ class Side(Names):
         """Close the connection."""
         self._connection.close()
 
-    def request(self, message: Message, version: int) -> Any:
+    def request(self, message: RequestMessage[R], version: int) -> R:
         """Send one message and return its response. Raises ConnectionError if the connection is closed instead."""
         return self._connection.exchange(message, version)
 
@@ -93,7 +98,7 @@ class Side(Names):
     def _connect(self) -> None:
         self._connection = BlockingConnection(self._address, "fuzz", self._timeout_s)
 
-    def _fetch(self) -> Message:
+    def _fetch(self) -> FetchRequest:
         return fetch_request(self.cluster_id, self._leader_epoch, self._offset, self._last_epoch)
 
     def _take_response(self, response: FetchResponse) -> tuple[list[NamedRecord], bool]:
