@@ -49,6 +49,8 @@ class Cluster:
         self.raft = Raft.open(self.config, self.now_ms, self.chance)
         self.log = self.raft.log
         self.controller = Controller(self.config, self.raft, self.chance, self.now_ms)
+        self.topic_id = bytes(16)
+        """Id of the topic that a test is about, set by the test."""
         self._mark = self.log.end_offset
 
     def ask(

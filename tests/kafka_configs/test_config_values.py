@@ -5,7 +5,7 @@ from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes
 
 
-def parse(key, text, resource_type=TOPIC):
+def parse(key: str, text: str | None, resource_type: int = TOPIC) -> object:
     return config_values.parse(config_keys.keys(resource_type)[key], text)
 
 
@@ -31,11 +31,11 @@ def parse(key, text, resource_type=TOPIC):
         ("internal.segment.bytes", None, None),
     ],
 )
-def test_parses_values_like_kafka(key, text, value):
+def test_parses_values_like_kafka(key: str, text: str | None, value: object) -> None:
     assert parse(key, text) == value
 
 
-def test_a_ratio_that_is_not_a_number_is_a_number():
+def test_a_ratio_that_is_not_a_number_is_a_number() -> None:
     ratio = parse("min.cleanable.dirty.ratio", "NaN")
     assert ratio != ratio
 
@@ -103,7 +103,7 @@ def test_a_ratio_that_is_not_a_number_is_a_number():
         ),
     ],
 )
-def test_refuses_with_kafkas_messages(key, text, message):
+def test_refuses_with_kafkas_messages(key: str, text: str | None, message: str) -> None:
     with pytest.raises(ApiError) as refused:
         parse(key, text)
     assert (refused.value.error_code, refused.value.message) == (error_codes.INVALID_CONFIG, message)
@@ -112,7 +112,7 @@ def test_refuses_with_kafkas_messages(key, text, message):
 @pytest.mark.parametrize(
     "text", ["latest", "earliest", "by_duration:PT0S", "by_duration:P1DT2H", "by_duration:pt1.5s", "by_duration:-PT-3S"]
 )
-def test_share_groups_start_at_an_end_or_some_time_ago(text):
+def test_share_groups_start_at_an_end_or_some_time_ago(text: str) -> None:
     assert parse("share.auto.offset.reset", text, GROUP) == text
 
 
@@ -132,24 +132,24 @@ def test_share_groups_start_at_an_end_or_some_time_ago(text):
         "by_duration:PT1H2D",
     ],
 )
-def test_share_groups_do_not_start_anywhere_else(text):
+def test_share_groups_do_not_start_anywhere_else(text: str | None) -> None:
     with pytest.raises(ApiError, match=r"The value must be either 'earliest', 'latest' or of the format"):
         parse("share.auto.offset.reset", text, GROUP)
 
 
-def test_reports_the_first_bad_key_in_the_order_of_definition():
+def test_reports_the_first_bad_key_in_the_order_of_definition() -> None:
     with pytest.raises(ApiError, match=r"segment\.bytes"):
         config_values.parse_all(config_keys.keys(TOPIC), {"retention.ms": "x", "segment.bytes": "x"})
 
 
-def test_keys_have_defaults_and_only_passwords_are_sensitive():
+def test_keys_have_defaults_and_only_passwords_are_sensitive() -> None:
     assert config_keys.keys(TOPIC)["retention.ms"].default == "604800000"
     assert not config_keys.keys(BROKER)["num.partitions"].is_sensitive
     assert config_keys.keys(BROKER)["ssl.key.password"].is_sensitive
     assert config_keys.keys(config_keys.BROKER_LOGGER) == {}
 
 
-def test_records_with_unknown_keys_count_for_brokers_only():
+def test_records_with_unknown_keys_count_for_brokers_only() -> None:
     assert config_keys.is_supported(TOPIC, "retention.ms")
     assert not config_keys.is_supported(TOPIC, "log.retention.ms")
     assert config_keys.is_supported(BROKER, "anything.goes")

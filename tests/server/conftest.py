@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 from mockraft.server.apis import api_versions
-from mockraft.server.apis.api import Api
+from mockraft.server.apis.api import AnyApi
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Close, Effect, Send
@@ -72,7 +72,7 @@ class StillController:
 class Rig:
     """A node, a time, and the client's end of its connections."""
 
-    def __init__(self, controller: Any, apis: Iterable[Api]) -> None:
+    def __init__(self, controller: Any, apis: Iterable[AnyApi]) -> None:
         self.controller = controller
         self.node = Node(controller, {api.api_key: api for api in sorted(apis, key=lambda api: api.api_key)})
         self.now_ms = START_MS
@@ -143,7 +143,7 @@ def controller(make_controller: Callable[..., Controller]) -> Controller:
 def make_rig(still_controller: StillController) -> Callable[..., Rig]:
     """`make_rig(*apis, controller=None, **config options)`; ApiVersions is always among the APIs."""
 
-    def make(*apis: Api, controller: Any = None, **options: Any) -> Rig:
+    def make(*apis: AnyApi, controller: Any = None, **options: Any) -> Rig:
         if options:
             still_controller.config = ControllerConfig(**options)
         return Rig(controller or still_controller, (api_versions.API, *apis))

@@ -32,7 +32,8 @@ def test_an_option_out_of_range_is_named(option: str, value: Any) -> None:
 @pytest.mark.parametrize("option", sorted(BOUNDS))
 def test_both_ends_of_a_range_are_in_it(option: str) -> None:
     for value in BOUNDS[option]:
-        assert getattr(ControllerConfig(**{option: value}), option) == value
+        options: dict[str, Any] = {option: value}
+        assert getattr(ControllerConfig(**options), option) == value
 
 
 def test_a_seed_may_be_any_number() -> None:

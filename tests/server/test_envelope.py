@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from mockraft.server.apis import envelope
-from mockraft.server.apis.api import Api
+from mockraft.server.apis.api import AnyApi, Api
 from mockraft.server.apis.registry import APIS
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes, messages
@@ -38,7 +38,7 @@ def unwrapped(response: Any, api_key: int, version: int) -> Any:
     return messages.response(api_key).read(data[4 + header_version :], version)
 
 
-def forwarded_api(handle: Any) -> Api:
+def forwarded_api(handle: Any) -> AnyApi:
     return Api(
         AllocateProducerIdsRequest,
         AllocateProducerIdsResponse,

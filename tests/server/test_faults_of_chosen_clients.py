@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from mockraft import Controller, stub
 from mockraft.server.clock import VirtualClock
+from mockraft.server.toxic_links import ToxicLink
 from mockraft.wire import client
 from mockraft.wire.connection import FrameReader, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -94,6 +95,7 @@ async def test_answers_keep_their_order_when_a_late_one_and_the_next_question_ar
         controller.double.script.faults.add("latency", latency_ms=1, direction="upstream", client_id="test")
         (peer,) = controller.running.listener.connections()
         writer.write(write_request(ASK, 3, 2, "test"))
+        assert isinstance(peer.transport, ToxicLink)
         while not peer.transport._up.held_bytes:
             await asyncio.sleep(0.002)
         clock.advance(1)

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.server.apis.api import Api
+from mockraft.server.apis.api import AnyApi, Api, RequestContext
 from mockraft.server.connection_state import DEADLINES_KEPT
 from mockraft.server.controller.result import ApiError
-from mockraft.server.effects import AwaitSent, Close, PauseReading, ResumeReading
+from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading
 from mockraft.server.journal import BrokenTick
 from mockraft.server.node import BURST_REQUESTS_MAX
 from mockraft.serving.parked import Parked
@@ -21,7 +21,7 @@ from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResp
 Handle = Callable[[Any, Any, Any], Any]
 
 
-def heartbeat_api(handle: Handle) -> Api:
+def heartbeat_api(handle: Handle) -> AnyApi:
     return Api(
         BrokerHeartbeatRequest,
         BrokerHeartbeatResponse,
@@ -32,7 +32,7 @@ def heartbeat_api(handle: Handle) -> Api:
     )
 
 
-def parking_api(handle: Handle) -> Api:
+def parking_api(handle: Handle) -> AnyApi:
     """AllocateProducerIds in the role of Fetch: a small message that may be parked."""
     return Api(
         AllocateProducerIdsRequest,
@@ -48,7 +48,7 @@ def fenced(request: Any, ctx: Any, controller: Any) -> Any:
     return BrokerHeartbeatResponse(is_fenced=request.want_fence)
 
 
-def until_log_grows(request: Any, ctx: Any, controller: Any) -> Parked:
+def until_log_grows(request: Any, ctx: Any, controller: Any) -> Parked[AllocateProducerIdsResponse]:
     seen = controller.log.end_offset
 
     def retry(now_ms: int, expired: bool) -> Any:
@@ -71,8 +71,13 @@ def test_answers_with_the_requests_correlation_id(rig: Any) -> None:
 
 
 def test_handler_receives_client_and_connection(make_rig: Any) -> None:
-    seen = []
-    rig = make_rig(heartbeat_api(lambda request, ctx, controller: seen.append(ctx) or BrokerHeartbeatResponse()))
+    seen: list[RequestContext] = []
+
+    def handle(request: Any, ctx: RequestContext, controller: Any) -> BrokerHeartbeatResponse:
+        seen.append(ctx)
+        return BrokerHeartbeatResponse()
+
+    rig = make_rig(heartbeat_api(handle))
     connection = rig.connect()
     rig.send(connection, rig.frame(BrokerHeartbeatRequest(), 1, client_id=None))
     (ctx,) = seen
@@ -154,7 +159,7 @@ def test_parked_request_of_a_closed_connection_is_removed(rig: Any) -> None:
 def test_parked_requests_of_closed_connections_do_not_accumulate(make_rig: Any) -> None:
     waiting: weakref.WeakSet[Callable[[int, bool], Any]] = weakref.WeakSet()
 
-    def for_weeks(request: Any, ctx: Any, controller: Any) -> Parked:
+    def for_weeks(request: Any, ctx: Any, controller: Any) -> Parked[AllocateProducerIdsResponse]:
         def retry(now_ms: int, expired: bool) -> Any:
             return None
 
@@ -364,12 +369,13 @@ def test_the_shell_can_have_a_connection_closed(rig: Any) -> None:
 
 
 def test_the_same_inputs_give_the_same_effects(make_rig: Any) -> None:
-    def run() -> list[Any]:
+    def run() -> list[Effect]:
         rig = make_rig(heartbeat_api(fenced), parking_api(until_log_grows))
         first, second = rig.connect(), rig.connect()
-        effects: list[Any] = []
+        effects: list[Effect] = []
         effects += rig.send(first, rig.frame(AllocateProducerIdsRequest(), 0))
         effects += rig.send(second, rig.frame(BrokerHeartbeatRequest(), 2) + b"\xff\xff\xff\xfe")
-        return effects + rig.tick(rig.now_ms + 500)
+        effects += rig.tick(rig.now_ms + 500)
+        return effects
 
     assert run() == run()

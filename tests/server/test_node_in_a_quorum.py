@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from mockraft.server.apis import envelope
-from mockraft.server.apis.api import Api
+from mockraft.server.apis import describe_quorum, envelope
+from mockraft.server.apis.api import AnyApi, Api
 from mockraft.server.effects import SendToNode
 from mockraft.server.journal import BrokenTick
 from mockraft.server.raft.outgoing import Outgoing
@@ -32,7 +32,7 @@ def write_a_record(request: Any, ctx: Any, controller: Any) -> Any:
     return AllocateProducerIdsResponse(producer_id_start=1000)
 
 
-def allocation_api(handle: Any = allocate) -> Api:
+def allocation_api(handle: Any = allocate) -> AnyApi:
     return Api(
         AllocateProducerIdsRequest,
         AllocateProducerIdsResponse,
@@ -126,7 +126,14 @@ def test_not_controller_is_lifted_out_of_the_items_of_a_carried_response(make_ri
 
 def test_not_leader_of_a_carried_describe_quorum_is_lifted_as_not_controller(make_rig: Any) -> None:
     api = Api(
-        DescribeQuorumRequest, DescribeQuorumResponse, not_the_leader, None, 0, 2, forwardable=True, active_only=False
+        DescribeQuorumRequest,
+        DescribeQuorumResponse,
+        not_the_leader,
+        describe_quorum.error,
+        0,
+        2,
+        forwardable=True,
+        active_only=False,
     )
     rig = make_rig(envelope.API, api)
     response = rig.ask(rig.connect(), forwarded(DescribeQuorumRequest(), 2), 0)

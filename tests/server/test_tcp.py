@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mockraft import Controller
 from mockraft.server.apis import api_versions
-from mockraft.server.apis.api import Api
+from mockraft.server.apis.api import AnyApi, Api
 from mockraft.server.clock import RealClock, VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.node import Node
@@ -30,7 +30,7 @@ async def until(condition: Callable[[], Any]) -> None:
             await asyncio.sleep(0.005)
 
 
-def filler(size: int) -> Api:
+def filler(size: int) -> AnyApi:
     """An API that answers with so many bytes; it stands for a Fetch of a long log."""
     response = AllocateProducerIdsResponse(unknown_tagged_fields=[(9, bytes(size))])
     return Api(
@@ -44,7 +44,7 @@ def filler(size: int) -> Api:
 
 
 @contextlib.asynccontextmanager
-async def listening(controller: Any, *apis: Api, clock: Any = None) -> AsyncIterator[tuple[TcpListener, int]]:
+async def listening(controller: Any, *apis: AnyApi, clock: Any = None) -> AsyncIterator[tuple[TcpListener, int]]:
     node = Node(controller, {api.api_key: api for api in (api_versions.API, *apis)})
     listener = TcpListener(node, clock or RealClock())
     bound = bind("127.0.0.1", 0)
@@ -66,7 +66,8 @@ async def connected(port: int, receive_bytes: int | None = None) -> socket.socke
 
 
 async def frames_until(client_socket: socket.socket, count: int) -> list[bytes]:
-    loop, reader, frames = asyncio.get_running_loop(), FrameReader(), []
+    loop, reader = asyncio.get_running_loop(), FrameReader()
+    frames: list[bytes] = []
     async with asyncio.timeout(DEADLINE_S):
         while len(frames) < count:
             data = await loop.sock_recv(client_socket, 1 << 20)

@@ -132,7 +132,7 @@ def test_files_that_are_no_pem_are_named(party: Party, wrong: str, tmp_path: Pat
     path = tmp_path / "no.pem"
     path.write_text("no PEM")
     with pytest.raises(ValueError, match=str(path)):
-        server_context(ControllerConfig(**party.options(**{wrong: path})))
+        server_context(ControllerConfig(**party.options() | {wrong: path}))
 
 
 async def ask(host: str, port: int, context: ssl.SSLContext) -> bytes:

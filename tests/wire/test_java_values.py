@@ -21,7 +21,7 @@ from mockraft.wire import java_values
         (0.0, "0.0"),
     ],
 )
-def test_shows_a_double_as_java_does(number, text):
+def test_shows_a_double_as_java_does(number: float, text: str) -> None:
     assert java_values.double_text(number) == text
 
 
@@ -29,26 +29,26 @@ def test_shows_a_double_as_java_does(number, text):
     ("text", "parts"),
     [("", [""]), (",", []), ("a", ["a"]), ("a,,b,,", ["a", "", "b"]), (",a", ["", "a"]), (" a , b ", [" a ", " b "])],
 )
-def test_splits_at_commas_and_drops_empty_parts_at_the_end(text, parts):
+def test_splits_at_commas_and_drops_empty_parts_at_the_end(text: str, parts: list[str]) -> None:
     assert java_values.split(text) == parts
 
 
 @pytest.mark.parametrize(
     ("text", "parts"), [("a , b", ["a", "b"]), ("a,,b,", ["a", "", "b", ""]), ("\ta\n", ["a"]), ("", [""])]
 )
-def test_splits_a_trimmed_list_and_keeps_empty_parts(text, parts):
+def test_splits_a_trimmed_list_and_keeps_empty_parts(text: str, parts: list[str]) -> None:
     assert java_values.split_trimmed(text) == parts
 
 
-def test_trims_control_characters_but_no_unicode_blanks():
+def test_trims_control_characters_but_no_unicode_blanks() -> None:
     assert java_values.trim("\x00\x1f a\u00a0\t") == "a\u00a0"
 
 
-def test_counts_a_character_beyond_the_basic_plane_twice():
+def test_counts_a_character_beyond_the_basic_plane_twice() -> None:
     assert java_values.utf16_length("a\u20ac\U0001f600") == 4
 
 
-def test_iterates_as_a_hash_map_does():
+def test_iterates_as_a_hash_map_does() -> None:
     # As Kafka's controller wrote the ConfigRecords of a request with these keys.
     assert [key for key, _ in java_values.in_hash_map_order({"retention.ms": 1, "segment.ms": 2, "flush.ms": 3})] == [
         "flush.ms",
@@ -57,29 +57,29 @@ def test_iterates_as_a_hash_map_does():
     ]
 
 
-def test_keys_in_one_bucket_stay_in_the_order_they_were_put():
+def test_keys_in_one_bucket_stay_in_the_order_they_were_put() -> None:
     # "Aa" and "BB" have the same String.hashCode.
     assert [key for key, _ in java_values.in_hash_map_order({"BB": 1, "Aa": 2})] == ["BB", "Aa"]
     assert [key for key, _ in java_values.in_hash_map_order({"Aa": 2, "BB": 1})] == ["Aa", "BB"]
 
 
-def test_the_table_doubles_with_the_thirteenth_key():
+def test_the_table_doubles_with_the_thirteenth_key() -> None:
     twelve = dict.fromkeys("pabcdefghijk")
     assert next(key for key, _ in java_values.in_hash_map_order(twelve)) == "p"
     thirteen = dict.fromkeys("pabcdefghijkl")
     assert [key for key, _ in java_values.in_hash_map_order(thirteen)][-1] == "p"
 
 
-def test_iterates_as_a_hash_map_of_another_size_does():
+def test_iterates_as_a_hash_map_of_another_size_does() -> None:
     # As Kafka's controller wrote the entities of ClientQuotaRecords, whose map is made for three.
     assert [key for key, _ in java_values.in_hash_map_order({"user": 1, "client-id": 2}, 3)] == ["client-id", "user"]
     assert [key for key, _ in java_values.in_hash_map_order({"BB": 1, "Aa": 2}, 0)] == ["BB", "Aa"]
 
 
-def test_iterates_as_a_timeline_hash_map_does():
+def test_iterates_as_a_timeline_hash_map_does() -> None:
     # Which broker Kafka's controller named first of those that do not support a level.
     assert [key for key, _ in java_values.in_timeline_map_order(dict.fromkeys([1, 3, 8, 12, 21]))] == [12, 1, 21, 8, 3]
 
 
-def test_a_timeline_hash_map_gives_the_last_of_a_slot_first():
+def test_a_timeline_hash_map_gives_the_last_of_a_slot_first() -> None:
     assert [key for key, _ in java_values.in_timeline_map_order({"BB": 1, "Aa": 2})] == ["Aa", "BB"]

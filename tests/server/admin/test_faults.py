@@ -3,7 +3,8 @@ import jsonschema_rs
 import pytest
 from mockraft.server.admin.fault_schema import fault_schema
 from mockraft.server.stubs.faults.every_kind import KINDS
-from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, camel
+from mockraft.server.stubs.faults.kinds import REQUIRED, Kind
+from mockraft.wire.names import camel
 
 LATENCY = {"kind": "latency", "params": {"latencyMs": 5}, "match": {"clientId": "nobody"}}
 

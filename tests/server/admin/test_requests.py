@@ -97,10 +97,12 @@ async def test_the_journal_is_given_as_a_capture(http: httpx.AsyncClient, ask: A
 async def test_requests_are_streamed_as_they_come(controller: Controller, ask: Ask) -> None:
     stopping = asyncio.Event()
     stream = await stream_requests(controller.double, stopping, None, None, None)
-    pieces = stream.body_iterator
+    pieces = aiter(stream.body_iterator)
     assert await anext(pieces) == ": mockraft\n\n"
     await ask()
-    event = dict(line.split(": ", 1) for line in str(await anext(pieces)).splitlines() if line)
+    event = {
+        key: value for key, _, value in (line.partition(": ") for line in str(await anext(pieces)).splitlines()) if key
+    }
     assert event["event"] == "requests"
     assert json.loads(event["data"])["requests"][0]["api"] == "ApiVersions"
     stopping.set()
@@ -135,9 +137,9 @@ async def test_stream_checks_unwanted_exchanges_once(controller: Controller, ask
 
     stopping = asyncio.Event()
     stream = await stream_requests(controller.double, stopping, None, wanted, None)
-    pieces = stream.body_iterator
+    pieces = aiter(stream.body_iterator)
     await anext(pieces)
-    reading = asyncio.create_task(pieces.__anext__())  # type: ignore[arg-type]
+    reading = asyncio.ensure_future(anext(pieces))
     await ask()
     await asyncio.sleep(0.35)
     stopping.set()

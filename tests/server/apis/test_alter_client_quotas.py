@@ -1,17 +1,25 @@
 """AlterClientQuotas: every rule, and what is written."""
 
 import math
+from collections.abc import Callable, Mapping
 
 import pytest
 from mockraft.server.apis import alter_client_quotas
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse
+
+from ...conftest import Cluster
 
 USER, CLIENT, IP = "user", "client-id", "ip"
 RATE = "producer_byte_rate"
 
 
-def entry(entity, *changes):
+Entity = Mapping[str, str | None]
+Refusal = Callable[..., str]
+
+
+def entry(entity: Entity, *changes: tuple[str, float | None]) -> EntryData:
     """An entity as a dict, changes as (key, value)."""
     return EntryData(
         entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
@@ -19,17 +27,17 @@ def entry(entity, *changes):
     )
 
 
-def request(*entries, **fields):
-    return AlterClientQuotasRequest(entries=list(entries), **fields)
+def request(*entries: EntryData, validate_only: bool = False) -> AlterClientQuotasRequest:
+    return AlterClientQuotasRequest(entries=list(entries), validate_only=validate_only)
 
 
-def said(response):
+def said(response: AlterClientQuotasResponse) -> list[tuple[Entity, int]]:
     return [
         ({part.entity_type: part.entity_name for part in each.entity}, each.error_code) for each in response.entries
     ]
 
 
-def written(cluster):
+def written(cluster: Cluster) -> list[tuple[Entity, str, float | None]]:
     return [
         (
             {part.entity_type: part.entity_name for part in record.entity},
@@ -42,49 +50,49 @@ def written(cluster):
 
 
 @pytest.fixture
-def refusal(cluster, ask):
-    def message(entity, *changes):
-        (answer,) = ask(cluster, request(entry(entity, *changes))).entries
+def refusal(cluster: Cluster) -> Refusal:
+    def message(entity: Entity, *changes: tuple[str, float | None]) -> str:
+        (answer,) = cluster.ask(request(entry(entity, *changes))).entries
         assert answer.error_code == error_codes.INVALID_REQUEST
         assert cluster.written() == []
-        return answer.error_message
+        return str(answer.error_message)
 
     return message
 
 
-def test_quotas_are_set_changed_and_removed(cluster, ask):
+def test_quotas_are_set_changed_and_removed(cluster: Cluster) -> None:
     ann = {USER: "ann"}
-    assert said(ask(cluster, request(entry(ann, (RATE, 5), ("request_percentage", 0.5))))) == [(ann, 0)]
+    assert said(cluster.ask(request(entry(ann, (RATE, 5), ("request_percentage", 0.5))))) == [(ann, 0)]
     assert sorted(written(cluster), key=str) == [(ann, RATE, 5.0), (ann, "request_percentage", 0.5)]
-    ask(cluster, request(entry(ann, (RATE, None), ("request_percentage", 1))))
+    cluster.ask(request(entry(ann, (RATE, None), ("request_percentage", 1))))
     assert sorted(written(cluster), key=str) == [(ann, RATE, None), (ann, "request_percentage", 1.0)]
     assert cluster.controller.image.client_quotas == {((USER, "ann"),): {"request_percentage": 1.0}}
 
 
-def test_unchanged_quota_is_not_written(cluster, ask):
+def test_unchanged_quota_is_not_written(cluster: Cluster) -> None:
     asked = request(entry({USER: "ann"}, (RATE, 5), ("request_percentage", math.nan)))
-    ask(cluster, asked)
+    cluster.ask(asked)
     assert len(written(cluster)) == 2
-    assert said(ask(cluster, asked)) == [({USER: "ann"}, 0)]
-    ask(cluster, request(entry({USER: "ann"}, ("consumer_byte_rate", None), ("no.such", None))))
+    assert said(cluster.ask(asked)) == [({USER: "ann"}, 0)]
+    cluster.ask(request(entry({USER: "ann"}, ("consumer_byte_rate", None), ("no.such", None))))
     assert written(cluster) == []
 
 
-def test_an_entity_is_the_same_in_any_order(cluster, ask):
-    ask(cluster, request(entry({USER: "ann", CLIENT: None}, (RATE, 5))))
+def test_an_entity_is_the_same_in_any_order(cluster: Cluster) -> None:
+    cluster.ask(request(entry({USER: "ann", CLIENT: None}, (RATE, 5))))
     (record,) = (record for record, _ in cluster.written())
     assert [part.entity_type for part in record.entity] == [CLIENT, USER]
-    ask(cluster, request(entry({CLIENT: None, USER: "ann"}, (RATE, 5))))
+    cluster.ask(request(entry({CLIENT: None, USER: "ann"}, (RATE, 5))))
     assert cluster.written() == []
 
 
-def test_a_default_entity_is_not_one_of_the_empty_name(refusal, cluster, ask):
-    assert said(ask(cluster, request(entry({USER: None}, (RATE, 1))))) == [({USER: None}, 0)]
+def test_a_default_entity_is_not_one_of_the_empty_name(refusal: Refusal, cluster: Cluster) -> None:
+    assert said(cluster.ask(request(entry({USER: None}, (RATE, 1))))) == [({USER: None}, 0)]
     assert refusal({USER: ""}) == "Empty user not supported"
     assert refusal({USER: "a", CLIENT: ""}) == "Empty client-id not supported"
 
 
-def test_unknown_entity_types_are_refused(refusal):
+def test_unknown_entity_types_are_refused(refusal: Refusal) -> None:
     assert refusal({}) == "Invalid empty client quota entity"
     assert refusal({"group": "g"}) == "Unhandled client quota entity type: group"
     combined = "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
@@ -92,13 +100,13 @@ def test_unknown_entity_types_are_refused(refusal):
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "::1", "[fe80::1]", "localhost", None])
-def test_an_ip_is_an_address(cluster, ask, address):
-    assert said(ask(cluster, request(entry({IP: address}, ("connection_creation_rate", 1))))) == [({IP: address}, 0)]
+def test_an_ip_is_an_address(cluster: Cluster, address: str | None) -> None:
+    assert said(cluster.ask(request(entry({IP: address}, ("connection_creation_rate", 1))))) == [({IP: address}, 0)]
     assert len(written(cluster)) == 1
 
 
 @pytest.mark.parametrize("address", ["10.0.0.256", "nowhere.example", "1.2.3.4/24"])
-def test_names_are_not_looked_up(refusal, address):
+def test_names_are_not_looked_up(refusal: Refusal, address: str) -> None:
     assert refusal({IP: address}) == f"{address} is not a valid IP or resolvable host."
 
 
@@ -120,43 +128,42 @@ def test_names_are_not_looked_up(refusal, address):
         ({CLIENT: "c"}, RATE, 1.5, f"{RATE} cannot be a fractional value."),
     ],
 )
-def test_a_key_has_its_values(refusal, entity, key, value, why):
+def test_a_key_has_its_values(refusal: Refusal, entity: Entity, key: str, value: float, why: str) -> None:
     assert refusal(entity, (key, value)) == why
 
 
-def test_a_bad_entity_leaves_the_others_alone(cluster, ask):
+def test_a_bad_entity_leaves_the_others_alone(cluster: Cluster) -> None:
     asked = request(entry({USER: "a"}, (RATE, 1)), entry({USER: "b"}, (RATE, -1)), entry({USER: "c"}, (RATE, 1)))
-    assert said(ask(cluster, asked)) == [({USER: "a"}, 0), ({USER: "b"}, 42), ({USER: "c"}, 0)]
+    assert said(cluster.ask(asked)) == [({USER: "a"}, 0), ({USER: "b"}, 42), ({USER: "c"}, 0)]
     assert [entity for entity, _, _ in written(cluster)] == [{USER: "a"}, {USER: "c"}]
 
 
-def test_repeated_entity_is_refused_after_its_first_entry_is_written(cluster, ask):
+def test_repeated_entity_is_refused_after_its_first_entry_is_written(cluster: Cluster) -> None:
     entity = {USER: "ann", CLIENT: None}
-    (answer,) = ask(cluster, request(*(entry(entity, (RATE, rate)) for rate in (1, 2, 3)))).entries
+    (answer,) = cluster.ask(request(*(entry(entity, (RATE, rate)) for rate in (1, 2, 3)))).entries
     assert answer.error_message == "Ignoring duplicate entity ClientQuotaEntity(entries={client-id=null, user=ann})"
     assert written(cluster) == [(entity, RATE, 1.0)]
 
 
-def test_repeated_key_is_refused(refusal):
+def test_repeated_key_is_refused(refusal: Refusal) -> None:
     why = "Ignoring duplicate entity ClientQuotaEntity(entries={user=ann})"
     assert refusal({USER: "ann"}, (RATE, 1), (RATE, 1)) == why
 
 
-def test_validate_only_writes_no_record(cluster, ask):
+def test_validate_only_writes_no_record(cluster: Cluster) -> None:
     asked = request(entry({USER: "a"}, (RATE, 1)), entry({USER: "b"}, (RATE, -1)), validate_only=True)
-    assert said(ask(cluster, asked)) == [({USER: "a"}, 0), ({USER: "b"}, 42)]
+    assert said(cluster.ask(asked)) == [({USER: "a"}, 0), ({USER: "b"}, 42)]
     assert cluster.written() == []
 
 
-def test_too_many_changes_are_refused_as_a_whole(cluster, ask):
+def test_too_many_changes_are_refused_as_a_whole(cluster: Cluster) -> None:
     entries = [entry({USER: str(number)}, (RATE, 1)) for number in range(10_001)]
-    response = ask(cluster, request(*entries, validate_only=True))
+    response = cluster.ask(request(*entries, validate_only=True))
     assert {code for _, code in said(response)} == {error_codes.POLICY_VIOLATION}
 
 
-def test_a_restart_remembers(cluster, ask):
-    ask(
-        cluster,
+def test_a_restart_remembers(cluster: Cluster) -> None:
+    cluster.ask(
         request(entry({USER: "ann", CLIENT: None}, (RATE, 5)), entry({IP: None}, ("connection_creation_rate", 1))),
     )
     image = cluster.controller.image
@@ -166,7 +173,7 @@ def test_a_restart_remembers(cluster, ask):
     assert replayed.client_quotas == image.client_quotas
 
 
-def test_error_response_repeats_the_code_for_each_entry():
+def test_error_response_repeats_the_code_for_each_entry() -> None:
     response = alter_client_quotas.error(
         request(entry({USER: "a"}), entry({IP: None})), error_codes.NOT_CONTROLLER, "x"
     )

@@ -1,15 +1,20 @@
+from collections.abc import Mapping
+
 import pytest
 from mockraft.server.apis import alter_configs
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_configs_request import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from mockraft.wire.messages.alter_configs_response import AlterConfigsResponse
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 from mockraft.wire.records.config_record import ConfigRecord
 
+from ...conftest import Cluster
+
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
 
-def request(*resources, validate_only=False):
+def request(*resources: tuple[int, str, Mapping[str, str | None]], validate_only: bool = False) -> AlterConfigsRequest:
     """Resources as (type, name, values)."""
     return AlterConfigsRequest(
         resources=[
@@ -24,44 +29,44 @@ def request(*resources, validate_only=False):
     )
 
 
-def config(kind, name, key, value):
+def config(kind: int, name: str, key: str, value: str | None) -> RecordAt:
     return RecordAt(ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value), 0)
 
 
-def said(response):
+def said(response: AlterConfigsResponse) -> list[tuple[int, str, int]]:
     return [(each.resource_type, each.resource_name, each.error_code) for each in response.responses]
 
 
 @pytest.fixture
-def topic(cluster):
+def topic(cluster: Cluster) -> Cluster:
     cluster.start(1, 2)
     cluster.create_topic("t", [1, 2])
     return cluster
 
 
-def test_unmentioned_keys_are_deleted_after_the_changes(topic, ask):
+def test_unmentioned_keys_are_deleted_after_the_changes(topic: Cluster) -> None:
     topic.set_config("t", "retention.ms", "1")
     topic.set_config("t", "segment.ms", "2")
-    response = ask(topic, request((TOPIC, "t", {"segment.ms": "2", "flush.ms": "3"})))
+    response = topic.ask(request((TOPIC, "t", {"segment.ms": "2", "flush.ms": "3"})))
     assert said(response) == [(TOPIC, "t", 0)]
     assert topic.written() == [config(TOPIC, "t", "flush.ms", "3"), config(TOPIC, "t", "retention.ms", None)]
 
 
-def test_a_null_value_deletes_too(topic, ask):
+def test_a_null_value_deletes_too(topic: Cluster) -> None:
     topic.set_config("t", "retention.ms", "1")
-    ask(topic, request((TOPIC, "t", {"retention.ms": None, "segment.ms": None})))
+    topic.ask(request((TOPIC, "t", {"retention.ms": None, "segment.ms": None})))
     assert topic.written() == [config(TOPIC, "t", "retention.ms", None)]
 
 
-def test_values_of_a_broker_are_written_again(topic, ask):
+def test_values_of_a_broker_are_written_again(topic: Cluster) -> None:
     asked = request((BROKER, "1", {"num.io.threads": "9"}))
     for _ in range(2):
-        ask(topic, asked)
+        topic.ask(asked)
         assert topic.written() == [config(BROKER, "1", "num.io.threads", "9")]
 
 
-def test_implicit_deletion_is_validated(topic, ask):
-    response = ask(topic, request((BROKER, "", {"num.io.threads": "9"}), (BROKER, "1", {})))
+def test_implicit_deletion_is_validated(topic: Cluster) -> None:
+    response = topic.ask(request((BROKER, "", {"num.io.threads": "9"}), (BROKER, "1", {})))
     assert said(response) == [(BROKER, "", 40), (BROKER, "1", 0)]
     assert response.responses[0].error_message == (
         "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
@@ -69,31 +74,31 @@ def test_implicit_deletion_is_validated(topic, ask):
     assert topic.written() == []
 
 
-def test_deleting_a_minimum_clears_elr(topic, ask):
+def test_deleting_a_minimum_clears_elr(topic: Cluster) -> None:
     topic.set_config("t", "min.insync.replicas", "2")
-    ask(topic, request((TOPIC, "t", {})))
+    topic.ask(request((TOPIC, "t", {})))
     assert topic.written() == [
         config(TOPIC, "t", "min.insync.replicas", None),
         RecordAt(ClearElrRecord(topic_name="t"), 0),
     ]
 
 
-def test_a_bad_resource_leaves_the_others_alone(topic, ask):
+def test_a_bad_resource_leaves_the_others_alone(topic: Cluster) -> None:
     resources = [(TOPIC, "nowhere", {}), (GROUP, "g", {"no.such": "1"}), (CLIENT_METRICS, "m", {"interval.ms": "100"})]
-    response = ask(topic, request(*resources))
+    response = topic.ask(request(*resources))
     assert said(response) == [(TOPIC, "nowhere", 3), (GROUP, "g", 40), (CLIENT_METRICS, "m", 0)]
     assert topic.written() == [config(CLIENT_METRICS, "m", "interval.ms", "100")]
 
 
-def test_repeated_resource_is_unchanged(topic, ask):
-    response = ask(topic, request(*[(TOPIC, "t", {"flush.ms": "1"})] * 3, (BROKER, "1", {})))
+def test_repeated_resource_is_unchanged(topic: Cluster) -> None:
+    response = topic.ask(request(*[(TOPIC, "t", {"flush.ms": "1"})] * 3, (BROKER, "1", {})))
     assert said(response) == [(TOPIC, "t", 42), (BROKER, "1", 0)]
     assert response.responses[0].error_message == "Duplicate resource."
     assert topic.written() == []
 
 
-def test_types_that_have_no_configs_are_refused(topic, ask):
-    response = ask(topic, request((BROKER_LOGGER, "3000", {"root": "INFO"}), (3, "x", {}), (3, "x", {})))
+def test_types_that_have_no_configs_are_refused(topic: Cluster) -> None:
+    response = topic.ask(request((BROKER_LOGGER, "3000", {"root": "INFO"}), (3, "x", {}), (3, "x", {})))
     assert [(each.error_code, each.error_message) for each in response.responses] == [
         (35, "Unknown resource type 3."),
         (35, "Unknown resource type 3."),
@@ -101,26 +106,26 @@ def test_types_that_have_no_configs_are_refused(topic, ask):
     ]
 
 
-def test_broker_may_cordon_where_a_direct_request_may_not(topic, ask):
+def test_broker_may_cordon_where_a_direct_request_may_not(topic: Cluster) -> None:
     cordon = request((BROKER, "1", {"cordoned.log.dirs": "/a"}))
-    assert said(ask(topic, cordon)) == [(BROKER, "1", 40)]
-    assert said(ask(topic, cordon, forwarded=True)) == [(BROKER, "1", 0)]
+    assert said(topic.ask(cordon)) == [(BROKER, "1", 40)]
+    assert said(topic.ask(cordon, forwarded=True)) == [(BROKER, "1", 0)]
 
 
-def test_validate_only_writes_no_record(topic, ask):
-    response = ask(topic, request((TOPIC, "t", {"flush.ms": "5"}), validate_only=True))
+def test_validate_only_writes_no_record(topic: Cluster) -> None:
+    response = topic.ask(request((TOPIC, "t", {"flush.ms": "5"}), validate_only=True))
     assert said(response) == [(TOPIC, "t", 0)]
     assert topic.written() == []
 
 
-def test_too_many_changes_are_refused_as_a_whole(topic, ask):
+def test_too_many_changes_are_refused_as_a_whole(topic: Cluster) -> None:
     values = {f"key.{number}": "x" for number in range(10_001)}
-    (answer,) = ask(topic, request((BROKER, "1", values))).responses
+    (answer,) = topic.ask(request((BROKER, "1", values))).responses
     assert (answer.error_code, answer.error_message) == (44, "Unable to perform excessively large batch operation.")
     assert topic.written() == []
 
 
-def test_returns_an_error_for_each_resource():
+def test_returns_an_error_for_each_resource() -> None:
     response = alter_configs.error(request((TOPIC, "t", {}), (BROKER, "", {})), error_codes.NOT_CONTROLLER, "no")
     assert said(response) == [(TOPIC, "t", 41), (BROKER, "", 41)]
     assert {each.error_message for each in response.responses} == {"no"}

@@ -13,21 +13,23 @@ from mockraft.wire.messages.alter_partition_request import (
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
+from ...conftest import Cluster
+
 
 @pytest.fixture
-def led(cluster: Any) -> Any:
+def led(cluster: Cluster) -> Cluster:
     """Three brokers, topic t with replicas 1, 2, 3 led by 1, all in sync."""
     cluster.start(1, 2, 3)
     cluster.topic_id = cluster.create_topic("t", [1, 2, 3])
     return cluster
 
 
-def propose(cluster: Any, isr: list[int], version: int = 3, leader: int = 1, **fields: Any) -> Any:
+def propose(cluster: Cluster, isr: list[int], version: int = 3, leader: int = 1, **fields: Any) -> Any:
     """The answer to broker `leader` that proposes this ISR for partition 0, everything else right unless told."""
     partition = cluster.partition(cluster.topic_id)
     epochs = fields.pop("epochs", {})
     members = [BrokerState(broker_id=member, broker_epoch=epochs.get(member, -1)) for member in isr]
-    data = {
+    data: dict[str, Any] = {
         "partition_index": 0,
         "leader_epoch": partition.leader_epoch,
         "partition_epoch": partition.partition_epoch,
@@ -45,14 +47,14 @@ def propose(cluster: Any, isr: list[int], version: int = 3, leader: int = 1, **f
     return response.topics[0].partitions[0]
 
 
-def code(cluster: Any, isr: list[int], **fields: Any) -> str:
+def code(cluster: Cluster, isr: list[int], **fields: Any) -> str:
     answer = propose(cluster, isr, **fields)
     if answer.error_code:
         assert (answer.leader_id, answer.leader_epoch, answer.isr, answer.partition_epoch) == (0, 0, [], 0)
     return str(error_codes.name(answer.error_code))
 
 
-def test_a_leader_shrinks_and_grows_its_isr(led: Any) -> None:
+def test_a_leader_shrinks_and_grows_its_isr(led: Cluster) -> None:
     answer = propose(led, [1, 2])
     assert (answer.error_code, answer.leader_id, answer.isr) == (0, 1, [1, 2])
     assert (answer.leader_epoch, answer.partition_epoch, answer.leader_recovery_state) == (0, 1, 0)
@@ -61,18 +63,18 @@ def test_a_leader_shrinks_and_grows_its_isr(led: Any) -> None:
     assert led.written()[0].version == 2
 
 
-def test_version_2_names_the_members_without_epochs(led: Any) -> None:
+def test_version_2_names_the_members_without_epochs(led: Cluster) -> None:
     assert propose(led, [1, 3], version=2).isr == [1, 3]
 
 
-def test_unchanged_isr_writes_no_record(led: Any) -> None:
+def test_unchanged_isr_writes_no_record(led: Cluster) -> None:
     answer = propose(led, [1, 2, 3])
     assert (answer.error_code, answer.partition_epoch) == (0, 0)
     assert led.written() == []
 
 
 @pytest.mark.parametrize(("broker_id", "epoch_error"), [(1, 1), (9, 0)])
-def test_an_unknown_broker_or_epoch_is_stale(led: Any, broker_id: int, epoch_error: int) -> None:
+def test_an_unknown_broker_or_epoch_is_stale(led: Cluster, broker_id: int, epoch_error: int) -> None:
     request = AlterPartitionRequest(
         broker_id=broker_id,
         broker_epoch=led.broker(1).broker_epoch + epoch_error,
@@ -82,13 +84,13 @@ def test_an_unknown_broker_or_epoch_is_stale(led: Any, broker_id: int, epoch_err
     assert (response.error_code, response.topics) == (error_codes.STALE_BROKER_EPOCH, [])
 
 
-def test_request_without_topics_skips_the_epoch_check(led: Any) -> None:
+def test_request_without_topics_skips_the_epoch_check(led: Cluster) -> None:
     response = led.ask(AlterPartitionRequest(broker_id=1, broker_epoch=-1))
     assert (response.error_code, response.topics) == (0, [])
 
 
 @pytest.mark.parametrize("topic_id", [bytes(16), bytes([5]) * 16])
-def test_each_partition_of_an_unknown_topic_has_an_error(led: Any, topic_id: bytes) -> None:
+def test_each_partition_of_an_unknown_topic_has_an_error(led: Cluster, topic_id: bytes) -> None:
     partitions = [PartitionData(partition_index=index) for index in (4, 2)]
     request = AlterPartitionRequest(
         broker_id=1,
@@ -100,55 +102,55 @@ def test_each_partition_of_an_unknown_topic_has_an_error(led: Any, topic_id: byt
     assert [(p.partition_index, p.error_code) for p in topic.partitions] == [(4, 100), (2, 100)]
 
 
-def test_an_unknown_partition(led: Any) -> None:
+def test_an_unknown_partition(led: Cluster) -> None:
     assert code(led, [1], partition_index=1) == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-def test_leader_with_a_newer_epoch_is_sent_to_another_controller(led: Any) -> None:
+def test_leader_with_a_newer_epoch_is_sent_to_another_controller(led: Cluster) -> None:
     assert code(led, [1], leader_epoch=1) == "NOT_CONTROLLER"
     assert code(led, [1], partition_epoch=1, leader_epoch=-1) == "NOT_CONTROLLER"
 
 
-def test_an_old_leader_epoch_is_fenced_before_the_sender_is_looked_at(led: Any) -> None:
+def test_an_old_leader_epoch_is_fenced_before_the_sender_is_looked_at(led: Cluster) -> None:
     assert code(led, [1], leader_epoch=-1, leader=2) == "FENCED_LEADER_EPOCH"
 
 
-def test_only_the_leader_may_propose(led: Any) -> None:
+def test_only_the_leader_may_propose(led: Cluster) -> None:
     assert code(led, [1, 2], leader=2, partition_epoch=-1) == "INVALID_REQUEST"
 
 
-def test_an_old_partition_epoch_is_refused(led: Any) -> None:
+def test_an_old_partition_epoch_is_refused(led: Cluster) -> None:
     propose(led, [1, 2])
     assert code(led, [9], partition_epoch=0) == "INVALID_UPDATE_VERSION"
 
 
 @pytest.mark.parametrize("isr", [[1, 4], [1, 2, 2], [1, -1], [2, 3], []])
-def test_an_isr_must_be_of_replicas_and_have_the_leader(led: Any, isr: list[int]) -> None:
+def test_an_isr_must_be_of_replicas_and_have_the_leader(led: Cluster, isr: list[int]) -> None:
     assert code(led, isr) == "INVALID_REQUEST"
 
 
-def recovering(cluster: Any) -> None:
+def recovering(cluster: Cluster) -> None:
     change = PartitionChangeRecord(topic_id=cluster.topic_id, partition_id=0, isr=[1], leader_recovery_state=1)
     cluster.write(RecordAt(change, 2))
 
 
-def test_a_recovering_leader_is_the_only_isr_member(led: Any) -> None:
+def test_a_recovering_leader_is_the_only_isr_member(led: Cluster) -> None:
     recovering(led)
     assert code(led, [1, 2], leader_recovery_state=1) == "INVALID_REQUEST"
 
 
-def test_a_recovered_partition_does_not_recover_again(led: Any) -> None:
+def test_a_recovered_partition_does_not_recover_again(led: Cluster) -> None:
     assert code(led, [1], leader_recovery_state=1) == "INVALID_REQUEST"
 
 
-def test_a_leader_reports_its_recovery(led: Any) -> None:
+def test_a_leader_reports_its_recovery(led: Cluster) -> None:
     recovering(led)
     answer = propose(led, [1, 2], leader_recovery_state=0)
     assert (answer.error_code, answer.leader_recovery_state, answer.isr) == (0, 0, [1, 2])
     assert led.partition(led.topic_id).leader_recovery_state == 0
 
 
-def test_an_unknown_recovery_state_breaks_the_request_as_it_does_kafkas(led: Any) -> None:
+def test_an_unknown_recovery_state_breaks_the_request_as_it_does_kafkas(led: Cluster) -> None:
     request = AlterPartitionRequest(
         broker_id=1,
         broker_epoch=led.broker(1).broker_epoch,
@@ -162,30 +164,30 @@ def test_an_unknown_recovery_state_breaks_the_request_as_it_does_kafkas(led: Any
     assert led.ask(request).error_code == error_codes.UNKNOWN_SERVER_ERROR
 
 
-def test_an_unregistered_member_is_ineligible(led: Any) -> None:
+def test_an_unregistered_member_is_ineligible(led: Cluster) -> None:
     led.unregister(3)
     assert code(led, [1, 3]) == "INELIGIBLE_REPLICA"
 
 
-def test_a_fenced_member_is_ineligible(led: Any) -> None:
+def test_a_fenced_member_is_ineligible(led: Cluster) -> None:
     led.fence(3)
     assert code(led, [1, 3]) == "INELIGIBLE_REPLICA"
 
 
-def test_a_member_in_controlled_shutdown_is_ineligible(led: Any) -> None:
+def test_a_member_in_controlled_shutdown_is_ineligible(led: Cluster) -> None:
     led.create_topic("other", [3])
     led.heartbeat(3, want_shut_down=True)
     assert led.broker(3).fenced is False
     assert code(led, [1, 3]) == "INELIGIBLE_REPLICA"
 
 
-def test_a_member_of_another_epoch_is_ineligible(led: Any) -> None:
+def test_a_member_of_another_epoch_is_ineligible(led: Cluster) -> None:
     epoch = led.broker(3).broker_epoch
     assert code(led, [1, 3], epochs={3: epoch - 1}) == "INELIGIBLE_REPLICA"
     assert code(led, [1, 3], epochs={3: epoch}) == "NONE"
 
 
-def test_a_replica_in_an_offline_directory_may_join_the_isr_but_not_lead(led: Any) -> None:
+def test_a_replica_in_an_offline_directory_may_join_the_isr_but_not_lead(led: Cluster) -> None:
     led.register(3, log_dirs=[bytes([3] * 16)])
     propose(led, [1, 2])
     assert code(led, [1, 2, 3]) == "NONE"
@@ -194,7 +196,7 @@ def test_a_replica_in_an_offline_directory_may_join_the_isr_but_not_lead(led: An
     assert led.partition(led.topic_id).leader == -1
 
 
-def test_a_reassignment_that_moves_the_leader_is_written_and_returns_an_error(led: Any) -> None:
+def test_a_reassignment_that_moves_the_leader_is_written_and_returns_an_error(led: Cluster) -> None:
     led.topic_id = led.create_topic("r", [1, 2], isr=[1], adding_replicas=[2], removing_replicas=[1])
     assert code(led, [1, 2]) == "NEW_LEADER_ELECTED"
     partition = led.partition(led.topic_id)
@@ -202,13 +204,13 @@ def test_a_reassignment_that_moves_the_leader_is_written_and_returns_an_error(le
     assert partition.is_reassigning is False
 
 
-def test_a_reassignment_that_keeps_the_leader_succeeds(led: Any) -> None:
+def test_a_reassignment_that_keeps_the_leader_succeeds(led: Cluster) -> None:
     led.topic_id = led.create_topic("r", [1, 2, 3], isr=[1, 2], adding_replicas=[3], removing_replicas=[2])
     answer = propose(led, [1, 2, 3])
     assert (answer.error_code, answer.isr, answer.leader_epoch) == (0, [1, 3], 1)
 
 
-def test_those_that_leave_an_isr_below_min_isr_stay_eligible(led: Any) -> None:
+def test_those_that_leave_an_isr_below_min_isr_stay_eligible(led: Cluster) -> None:
     led.set_config("t", "min.insync.replicas", "2")
     propose(led, [1])
     assert led.partition(led.topic_id).elr == (2, 3)
@@ -216,7 +218,7 @@ def test_those_that_leave_an_isr_below_min_isr_stay_eligible(led: Any) -> None:
     assert led.partition(led.topic_id).elr == ()
 
 
-def test_one_bad_partition_does_not_spoil_the_others(led: Any) -> None:
+def test_one_bad_partition_does_not_spoil_the_others(led: Cluster) -> None:
     state = [BrokerState(broker_id=1), BrokerState(broker_id=2)]
     partitions = [
         PartitionData(partition_index=5, new_isr_with_epochs=state),

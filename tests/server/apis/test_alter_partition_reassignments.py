@@ -1,15 +1,26 @@
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import pytest
+from mockraft.server.controller.image import Partition
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
+from mockraft.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
+from ...conftest import Cluster
 
-def request(targets, fast=False, timeout_ms=1000):
+Move = Callable[..., PartitionChangeRecord]
+
+
+def request(
+    targets: dict[str, Mapping[int, list[int] | None]], fast: bool = False, timeout_ms: int = 1000
+) -> AlterPartitionReassignmentsRequest:
     """Targets by topic and partition; `fast` holds the replication factor fast."""
     return AlterPartitionReassignmentsRequest(
         timeout_ms=timeout_ms,
@@ -24,7 +35,7 @@ def request(targets, fast=False, timeout_ms=1000):
     )
 
 
-def said(response):
+def said(response: AlterPartitionReassignmentsResponse) -> dict[str, list[tuple[int, int, str | None]]]:
     return {
         topic.name: [(each.partition_index, each.error_code, each.error_message) for each in topic.partitions]
         for topic in response.responses
@@ -32,25 +43,25 @@ def said(response):
 
 
 @pytest.fixture
-def five(cluster):
+def five(cluster: Cluster) -> Cluster:
     cluster.start(1, 2, 3, 4, 5)
     return cluster
 
 
 @pytest.fixture
-def move(five, ask):
-    """`move(target)`: reassign t-0, which must be accepted; gives the record, or None."""
+def move(five: Cluster) -> Move:
+    """`move(target)`: reassign t-0, which must be accepted; returns the record."""
 
-    def run(target, fast=False):
-        assert said(ask(five, request({"t": {0: target}}, fast))) == {"t": [(0, 0, None)]}
-        written = five.written()
-        assert len(written) <= 1
-        return written[0].record if written else None
+    def run(target: list[int] | None, fast: bool = False) -> PartitionChangeRecord:
+        assert said(five.ask(request({"t": {0: target}}, fast))) == {"t": [(0, 0, None)]}
+        (written,) = five.written()
+        assert isinstance(written.record, PartitionChangeRecord)
+        return written.record
 
     return run
 
 
-def in_sync(cluster, ask, topic_id, *isr):
+def in_sync(cluster: Cluster, topic_id: bytes, *isr: int) -> Any:
     partition = cluster.partition(topic_id)
     data = PartitionData(
         leader_epoch=partition.leader_epoch,
@@ -62,18 +73,18 @@ def in_sync(cluster, ask, topic_id, *isr):
         broker_epoch=cluster.broker(partition.leader).broker_epoch,
         topics=[TopicData(topic_id=topic_id, partitions=[data])],
     )
-    return ask(cluster, proposal).topics[0].partitions[0]
+    return cluster.ask(proposal).topics[0].partitions[0]
 
 
-def assignment(partition):
+def assignment(partition: Partition) -> tuple[tuple[int, ...], ...]:
     return partition.replicas, partition.adding_replicas, partition.removing_replicas
 
 
-def dirs(cluster, *broker_ids):
+def dirs(cluster: Cluster, *broker_ids: int) -> list[bytes]:
     return [cluster.broker(broker_id).log_dirs[0] for broker_id in broker_ids]
 
 
-def test_new_replicas_come_before_the_old_ones_leave(five, ask, move):
+def test_new_replicas_come_before_the_old_ones_leave(five: Cluster, move: Move) -> None:
     topic_id = five.create_topic("t", [2, 1])
     assert move([4, 3]) == PartitionChangeRecord(
         partition_id=0,
@@ -83,9 +94,9 @@ def test_new_replicas_come_before_the_old_ones_leave(five, ask, move):
         removing_replicas=[1, 2],
         directories=dirs(five, 4, 3, 1, 2),
     )
-    assert in_sync(five, ask, topic_id, 2, 1, 3).error_code == 0
+    assert in_sync(five, topic_id, 2, 1, 3).error_code == 0
     assert assignment(five.partition(topic_id)) == ((4, 3, 1, 2), (3, 4), (1, 2))
-    assert in_sync(five, ask, topic_id, 2, 1, 3, 4).error_code == error_codes.NEW_LEADER_ELECTED
+    assert in_sync(five, topic_id, 2, 1, 3, 4).error_code == error_codes.NEW_LEADER_ELECTED
     assert [record for record, _ in five.written()] == [
         PartitionChangeRecord(
             partition_id=0,
@@ -100,14 +111,14 @@ def test_new_replicas_come_before_the_old_ones_leave(five, ask, move):
     ]
 
 
-def test_another_order_is_reached_at_once(five, move):
+def test_another_order_is_reached_at_once(five: Cluster, move: Move) -> None:
     topic_id = five.create_topic("t", [1, 2])
     assert move([2, 1]) == PartitionChangeRecord(
         partition_id=0, topic_id=topic_id, replicas=[2, 1], directories=dirs(five, 2, 1)
     )
 
 
-def test_pure_removal_of_replicas_completes_at_once_and_bumps_the_leader_epoch(five, move):
+def test_pure_removal_of_replicas_completes_at_once_and_bumps_the_leader_epoch(five: Cluster, move: Move) -> None:
     topic_id = five.create_topic("t", [1, 2, 3])
     record = move([1, 3])
     assert (record.replicas, record.isr, record.leader) == ([1, 3], [1, 3], 1)
@@ -116,23 +127,24 @@ def test_pure_removal_of_replicas_completes_at_once_and_bumps_the_leader_epoch(f
     assert move([3]).leader == 3
 
 
-def test_replicas_are_not_removed_while_the_rest_is_out_of_sync(five, ask, move):
+def test_replicas_are_not_removed_while_the_rest_is_out_of_sync(five: Cluster, move: Move) -> None:
     topic_id = five.create_topic("t", [1, 2, 3], isr=[1, 2])
     assert assignment_of(move([1, 3])) == ([1, 3, 2], None, [2])
-    assert in_sync(five, ask, topic_id, 1, 3, 2).error_code == 0
+    assert in_sync(five, topic_id, 1, 3, 2).error_code == 0
     assert assignment(five.partition(topic_id)) == ((1, 3), (), ())
 
 
-def assignment_of(record):
+def assignment_of(record: PartitionChangeRecord) -> tuple[Sequence[int] | None, ...]:
     return record.replicas, record.adding_replicas, record.removing_replicas
 
 
-def test_the_same_replicas_are_no_change(five, move):
+def test_the_same_replicas_are_no_change(five: Cluster) -> None:
     five.create_topic("t", [1, 2])
-    assert move([1, 2]) is None
+    assert said(five.ask(request({"t": {0: [1, 2]}}))) == {"t": [(0, 0, None)]}
+    assert five.written() == []
 
 
-def test_fenced_brokers_may_be_moved_to(five, move):
+def test_fenced_brokers_may_be_moved_to(five: Cluster, move: Move) -> None:
     five.create_topic("t", [1, 2])
     five.fence(3)
     assert move([1, 3]).adding_replicas == [3]
@@ -146,35 +158,35 @@ def test_fenced_brokers_may_be_moved_to(five, move):
         ([1, 2, 1], "The manual partition assignment includes the broker 1 more than once."),
     ],
 )
-def test_refuses_a_bad_target_and_moves_the_others(five, ask, target, message):
+def test_refuses_a_bad_target_and_moves_the_others(five: Cluster, target: list[int], message: str) -> None:
     five.create_topic("t", [1, 2], [1, 2])
-    response = ask(five, request({"t": {0: target, 1: [2, 1]}}))
+    response = five.ask(request({"t": {0: target, 1: [2, 1]}}))
     assert said(response) == {"t": [(0, error_codes.INVALID_REPLICA_ASSIGNMENT, message), (1, 0, None)]}
     assert [record.partition_id for record, _ in five.written()] == [1]
 
 
-def test_unknown_topic_or_partition_is_refused(five, ask):
+def test_unknown_topic_or_partition_is_refused(five: Cluster) -> None:
     five.create_topic("t", [1, 2])
     code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
-    assert said(ask(five, request({"no-such": {0: [1]}, "t": {7: None}}))) == {
+    assert said(five.ask(request({"no-such": {0: [1]}, "t": {7: None}}))) == {
         "no-such": [(0, code, "Unable to find a topic named no-such.")],
         "t": [(7, code, "Unable to find partition t:7.")],
     }
 
 
-def test_a_factor_held_fast_is_that_of_the_target_on_the_way(five, ask, move):
+def test_a_factor_held_fast_is_that_of_the_target_on_the_way(five: Cluster, move: Move) -> None:
     five.create_topic("t", [1, 2])
     code = error_codes.INVALID_REPLICATION_FACTOR
-    response = ask(five, request({"t": {0: [1]}}, fast=True))
+    response = five.ask(request({"t": {0: [1]}}, fast=True))
     assert said(response) == {"t": [(0, code, "The replication factor is changed from 2 to 1")]}
     assert response.allow_replication_factor_change is False
     move([3, 4, 5])
-    response = ask(five, request({"t": {0: [1, 2]}}, fast=True))
+    response = five.ask(request({"t": {0: [1, 2]}}, fast=True))
     assert said(response) == {"t": [(0, code, "The replication factor is changed from 3 to 2")]}
-    assert ask(five, request({"t": {0: [1, 2]}}), 0).responses[0].partitions[0].error_code == 0
+    assert five.ask(request({"t": {0: [1, 2]}}), 0).responses[0].partitions[0].error_code == 0
 
 
-def test_one_on_its_way_is_sent_elsewhere_and_called_back(five, ask, move):
+def test_one_on_its_way_is_sent_elsewhere_and_called_back(five: Cluster, move: Move) -> None:
     topic_id = five.create_topic("t", [1, 2])
     move([1, 3])
     assert assignment_of(move([1, 4])) == ([1, 4, 2, 3], [4], [2, 3])
@@ -185,69 +197,69 @@ def test_one_on_its_way_is_sent_elsewhere_and_called_back(five, ask, move):
     assert assignment(five.partition(topic_id)) == ((1, 2, 3), (), ())
 
 
-def test_a_target_of_all_that_is_there_leaves_the_way_as_it_is(five, move):
+def test_a_target_of_all_that_is_there_leaves_the_way_as_it_is(five: Cluster, move: Move) -> None:
     topic_id = five.create_topic("t", [1, 2])
     move([3, 1])
     assert assignment_of(move([1, 2, 3])) == ([1, 2, 3], None, None)
     assert assignment(five.partition(topic_id)) == ((1, 2, 3), (3,), (2,))
 
 
-def test_without_a_reassignment_there_is_none_to_cancel(five, ask):
+def test_without_a_reassignment_there_is_none_to_cancel(five: Cluster) -> None:
     five.create_topic("t", [1, 2])
     refused = [(0, error_codes.NO_REASSIGNMENT_IN_PROGRESS, None)]
-    assert said(ask(five, request({"t": {0: None}}))) == {"t": refused}
+    assert said(five.ask(request({"t": {0: None}}))) == {"t": refused}
 
 
-def test_reassignment_with_lost_old_replicas_is_cancelled_only_uncleanly(five, ask, move):
+def test_reassignment_with_lost_old_replicas_is_cancelled_only_uncleanly(five: Cluster, move: Move) -> None:
     topic_id = five.create_topic("t", [1, 2], isr=[3], leader=3, replicas=[3, 4, 1, 2], adding_replicas=[3, 4])
     message = "Unable to revert partition assignment for t:0 because it would require an unclean leader election."
     refused = [(0, error_codes.INVALID_REPLICA_ASSIGNMENT, message)]
-    assert said(ask(five, request({"t": {0: None}}))) == {"t": refused}
+    assert said(five.ask(request({"t": {0: None}}))) == {"t": refused}
     five.set_config("t", "unclean.leader.election.enable", "true")
     record = move(None)
     assert (record.replicas, record.isr, record.leader) == ([1, 2], [1], 1)
     assert assignment(five.partition(topic_id)) == ((1, 2), (), ())
 
 
-def test_one_without_old_replicas_cannot_be_cancelled(five, ask):
+def test_one_without_old_replicas_cannot_be_cancelled(five: Cluster) -> None:
     five.create_topic("t", [3, 4], adding_replicas=[3, 4])
     message = "Invalid replica assignment: addingReplicas contains all replicas."
     refused = [(0, error_codes.INVALID_REPLICA_ASSIGNMENT, message)]
-    assert said(ask(five, request({"t": {0: None}}))) == {"t": refused}
+    assert said(five.ask(request({"t": {0: None}}))) == {"t": refused}
 
 
-def test_a_topic_that_may_lose_records_still_moves_without_loss(five, move):
+def test_a_topic_that_may_lose_records_still_moves_without_loss(five: Cluster, move: Move) -> None:
     topic_id = five.create_topic("t", [1, 2], isr=[], leader=-1)
     five.set_config("t", "unclean.leader.election.enable", "true")
     assert move([2, 1]).leader == -2
     assert five.partition(topic_id).leader == -1
 
 
-def test_empty_request_is_answered_at_once(five, ask):
-    response = ask(five, request({}, fast=True, timeout_ms=0))
+def test_empty_request_is_answered_at_once(five: Cluster) -> None:
+    response = five.ask(request({}, fast=True, timeout_ms=0))
     assert (response.error_code, response.error_message, response.responses) == (0, "", [])
     assert response.allow_replication_factor_change is True
 
 
-def test_a_request_that_leaves_no_time_is_over(five, ask):
-    response = ask(five, request({"t": {0: [1], 1: None}}, timeout_ms=0))
+def test_a_request_that_leaves_no_time_is_over(five: Cluster) -> None:
+    response = five.ask(request({"t": {0: [1], 1: None}}, timeout_ms=0))
     assert response.error_code == error_codes.REQUEST_TIMED_OUT
     assert [each[:2] for each in said(response)["t"]] == [(0, 7), (1, 7)]
 
 
-def test_changes_too_large_for_one_batch_are_refused_per_partition(five, ask):
+def test_changes_too_large_for_one_batch_are_refused_per_partition(five: Cluster) -> None:
     five.create_topic("t", *[[1, 2]] * 10_002)
-    response = ask(five, request({"t": {0: [1, 2]} | {index: [2, 1] for index in range(1, 10_002)}}))
+    response = five.ask(request({"t": {0: [1, 2]} | {index: [2, 1] for index in range(1, 10_002)}}))
     assert said(response)["t"][-2:] == [(10_000, 0, None), (10_001, error_codes.UNKNOWN_SERVER_ERROR, None)]
     assert len(five.written()) == 10_000
 
 
 @pytest.mark.parametrize(("level", "version"), [(7, 0), (16, 0), (17, 1), (22, 1), (23, 2)])
-def test_changes_are_written_as_the_level_can_read_them(new_cluster, ask, level, version):
+def test_changes_are_written_as_the_level_can_read_them(new_cluster: type[Cluster], level: int, version: int) -> None:
     cluster = new_cluster(metadata_version=level)
     cluster.start(1, 2)
     cluster.create_topic("t", [1])
-    ask(cluster, request({"t": {0: [2]}}))
+    cluster.ask(request({"t": {0: [2]}}))
     ((record, written),) = cluster.written()
     assert written == version
     assert (record.directories is not None) == (level >= 17)

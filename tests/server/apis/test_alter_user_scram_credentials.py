@@ -14,6 +14,8 @@ from mockraft.wire.messages.alter_user_scram_credentials_request import (
     ScramCredentialUpsertion,
 )
 
+from ...conftest import Cluster
+
 SHA_256, SHA_512 = 1, 2
 Alter = Callable[..., dict[str, tuple[int, str | None]]]
 
@@ -25,19 +27,19 @@ def upsertion(user: str, mechanism: int = SHA_256, iterations: int = 4096, passw
 
 
 @pytest.fixture
-def alter(cluster: Any, ask: Any) -> Alter:
+def alter(cluster: Cluster) -> Alter:
     """`alter(*changes)`: code and message by user; deletions are given as (user, mechanism)."""
 
     def send(*changes: Any) -> dict[str, tuple[int, str | None]]:
         deletions = [ScramCredentialDeletion(name=c[0], mechanism=c[1]) for c in changes if isinstance(c, tuple)]
         upsertions = [c for c in changes if not isinstance(c, tuple)]
-        response = ask(cluster, AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions))
+        response = cluster.ask(AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions))
         return {each.user: (each.error_code, each.error_message) for each in response.results}
 
     return send
 
 
-def test_the_keys_are_those_of_the_rfc(cluster: Any, alter: Alter) -> None:
+def test_the_keys_are_those_of_the_rfc(cluster: Cluster, alter: Alter) -> None:
     """The exchange of RFC 7677: its proof and signature follow from the keys that are kept."""
     salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
     salted = hashlib.pbkdf2_hmac("sha256", b"pencil", salt, 4096)
@@ -49,7 +51,7 @@ def test_the_keys_are_those_of_the_rfc(cluster: Any, alter: Alter) -> None:
     assert base64.b64encode(record.server_key) == b"wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
 
 
-def test_image_holds_the_latest_credential(cluster: Any, alter: Alter) -> None:
+def test_image_holds_the_latest_credential(cluster: Cluster, alter: Alter) -> None:
     alter(upsertion("alice"))
     alter(upsertion("alice", iterations=8192))
     scram = cluster.controller.image.security.scram
@@ -58,14 +60,14 @@ def test_image_holds_the_latest_credential(cluster: Any, alter: Alter) -> None:
     assert scram == {}
 
 
-def test_deletions_come_first(cluster: Any, alter: Alter) -> None:
+def test_deletions_come_first(cluster: Cluster, alter: Alter) -> None:
     alter(upsertion("gone"))
     alter(upsertion("new"), ("gone", SHA_256))
     names = [type(record).__name__ for record, _ in cluster.written()]
     assert names == ["RemoveUserScramCredentialRecord", "UserScramCredentialRecord"]
 
 
-def test_an_empty_request_is_answered_emptily(cluster: Any, alter: Alter) -> None:
+def test_an_empty_request_is_answered_emptily(cluster: Cluster, alter: Alter) -> None:
     assert alter() == {}
     assert cluster.written() == []
 
@@ -89,14 +91,14 @@ def test_an_empty_request_is_answered_emptily(cluster: Any, alter: Alter) -> Non
     ],
 )
 def test_invalid_alteration_is_refused_alone(
-    cluster: Any, alter: Alter, change: Any, code: int, message: str | None
+    cluster: Cluster, alter: Alter, change: Any, code: int, message: str | None
 ) -> None:
     user = change[0] if isinstance(change, tuple) else change.name
     assert alter(change, upsertion("right")) == {"right": (0, None), user: (code, message)}
     assert [record.name for record, _ in cluster.written()] == ["right"]
 
 
-def test_a_user_named_twice_is_not_altered_at_all(cluster: Any, alter: Alter) -> None:
+def test_a_user_named_twice_is_not_altered_at_all(cluster: Cluster, alter: Alter) -> None:
     alter(upsertion("a"), upsertion("b"))
     refusal = (error_codes.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
     changes = (("a", SHA_256), upsertion("a", SHA_512), upsertion("b", SHA_512), upsertion("b"), upsertion("b"))
@@ -109,11 +111,11 @@ def test_the_first_thing_wrong_with_a_user_stays(alter: Alter) -> None:
     assert alter(upsertion("a", 9), upsertion("a")) == {"a": refusal}
 
 
-def test_levels_before_3_5_iv2_have_no_scram(new_cluster: Any, ask: Any) -> None:
+def test_levels_before_3_5_iv2_have_no_scram(new_cluster: type[Cluster]) -> None:
     for level, code in ((10, error_codes.UNSUPPORTED_VERSION), (11, 0)):
         cluster = new_cluster(metadata_version=level)
         request = AlterUserScramCredentialsRequest(upsertions=[upsertion("a"), upsertion("")])
-        first = {each.user: each.error_code for each in ask(cluster, request).results}["a"]
+        first = {each.user: each.error_code for each in cluster.ask(request).results}["a"]
         assert first == code
         assert len(cluster.written()) == (1 if level == 11 else 0)
 

@@ -12,11 +12,13 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import (
     TopicData,
 )
 
+from ...conftest import Cluster
+
 A, B, NOWHERE = (bytes([8] * 15 + [n]) for n in (1, 2, 3))
 
 
 @pytest.fixture
-def placed(cluster: Any) -> Any:
+def placed(cluster: Cluster) -> Cluster:
     """Brokers 1 (directories A and B) and 2; topic t: partitions 0 on 1 and 2, 1 on 2 only."""
     cluster.start(1, log_dirs=[A, B])
     cluster.start(2)
@@ -24,7 +26,7 @@ def placed(cluster: Any) -> Any:
     return cluster
 
 
-def assign(cluster: Any, *assignments: tuple[bytes, int], broker_id: int = 1, topic_id: bytes | None = None) -> Any:
+def assign(cluster: Cluster, *assignments: tuple[bytes, int], broker_id: int = 1, topic_id: bytes | None = None) -> Any:
     """SendToNode for each (directory, partition of t) in a DirectoryData of its own."""
     request = AssignReplicasToDirsRequest(
         broker_id=broker_id,
@@ -49,19 +51,19 @@ def codes(response: Any) -> list[int]:
     return [p.error_code for d in response.directories for t in d.topics for p in t.partitions]
 
 
-def test_below_its_level_it_is_unsupported(new_cluster: Any) -> None:
+def test_below_its_level_it_is_unsupported(new_cluster: type[Cluster]) -> None:
     response = new_cluster(metadata_version=16).ask(AssignReplicasToDirsRequest())
     assert (response.error_code, response.directories) == (error_codes.UNSUPPORTED_VERSION, [])
 
 
 @pytest.mark.parametrize(("broker_id", "epoch_error"), [(1, 1), (9, 0)])
-def test_an_unknown_broker_or_epoch_is_stale(placed: Any, broker_id: int, epoch_error: int) -> None:
+def test_an_unknown_broker_or_epoch_is_stale(placed: Cluster, broker_id: int, epoch_error: int) -> None:
     epoch = placed.broker(1).broker_epoch + epoch_error
     response = placed.ask(AssignReplicasToDirsRequest(broker_id=broker_id, broker_epoch=epoch))
     assert response.error_code == error_codes.STALE_BROKER_EPOCH
 
 
-def test_an_assignment_is_noted_for_this_brokers_replica_only(placed: Any) -> None:
+def test_an_assignment_is_noted_for_this_brokers_replica_only(placed: Cluster) -> None:
     before = placed.partition(placed.topic_id)
     assert before.directories == (directory_ids.UNASSIGNED, placed.broker(2).log_dirs[0])
     assert codes(assign(placed, (A, 0))) == [0]
@@ -72,20 +74,20 @@ def test_an_assignment_is_noted_for_this_brokers_replica_only(placed: Any) -> No
     assert (partition.leader_epoch, partition.partition_epoch) == (0, 1)
 
 
-def test_repeated_assignment_writes_no_record(placed: Any) -> None:
+def test_repeated_assignment_writes_no_record(placed: Cluster) -> None:
     assign(placed, (A, 0))
     assert codes(assign(placed, (A, 0))) == [0]
     assert placed.written() == []
 
 
-def test_reports_invalid_assignments_per_partition(placed: Any) -> None:
+def test_reports_invalid_assignments_per_partition(placed: Cluster) -> None:
     assert codes(assign(placed, (A, 0), topic_id=bytes([1] * 16))) == [error_codes.UNKNOWN_TOPIC_ID]
     assert codes(assign(placed, (A, 7))) == [error_codes.UNKNOWN_TOPIC_OR_PARTITION]
     assert codes(assign(placed, (A, 1))) == [error_codes.NOT_LEADER_OR_FOLLOWER]
     assert placed.written() == []
 
 
-def test_the_answer_mirrors_the_request(placed: Any) -> None:
+def test_the_answer_mirrors_the_request(placed: Cluster) -> None:
     response = assign(placed, (B, 7), (A, 0), (A, 1))
     assert [directory.id for directory in response.directories] == [B, A, A]
     assert [directory.topics[0].topic_id for directory in response.directories] == [placed.topic_id] * 3
@@ -93,7 +95,7 @@ def test_the_answer_mirrors_the_request(placed: Any) -> None:
 
 
 @pytest.mark.parametrize("directory", [NOWHERE, directory_ids.LOST])
-def test_a_replica_in_an_offline_directory_leaves_isr_and_leadership(placed: Any, directory: bytes) -> None:
+def test_a_replica_in_an_offline_directory_leaves_isr_and_leadership(placed: Cluster, directory: bytes) -> None:
     assert codes(assign(placed, (directory, 0))) == [0]
     assert [record.directories is None for record, _ in placed.written()] == [False, True]
     partition = placed.partition(placed.topic_id)
@@ -102,25 +104,25 @@ def test_a_replica_in_an_offline_directory_leaves_isr_and_leadership(placed: Any
 
 
 @pytest.mark.parametrize("directory", [directory_ids.UNASSIGNED, directory_ids.MIGRATING])
-def test_reserved_directory_ids_are_plain_values(placed: Any, directory: bytes) -> None:
+def test_reserved_directory_ids_are_plain_values(placed: Cluster, directory: bytes) -> None:
     assign(placed, (A, 0))
     assert codes(assign(placed, (directory, 0))) == [0]
     assert placed.partition(placed.topic_id).directories[0] == directory
     assert placed.partition(placed.topic_id).leader == 1
 
 
-def test_all_assignments_are_written_before_the_leaders_that_follow(placed: Any) -> None:
+def test_all_assignments_are_written_before_the_leaders_that_follow(placed: Cluster) -> None:
     placed.topic_id = placed.create_topic("u", [1, 2], [1, 2])
     codes(assign(placed, (NOWHERE, 0), (A, 1)))
     assert [(record.partition_id, record.leader) for record, _ in placed.written()] == [(0, -2), (1, -2), (0, 2)]
 
 
-def test_a_fenced_broker_may_assign(placed: Any) -> None:
+def test_a_fenced_broker_may_assign(placed: Cluster) -> None:
     placed.fence(1)
     assert codes(assign(placed, (B, 0))) == [0]
 
 
-def test_assigning_never_elects_uncleanly(placed: Any) -> None:
+def test_assigning_never_elects_uncleanly(placed: Cluster) -> None:
     placed.fence(1)
     placed.topic_id = placed.create_topic("w", [1, 2], isr=[1], leader=-1)
     placed.set_config("w", "unclean.leader.election.enable", "true")

@@ -32,6 +32,8 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 
+from ...conftest import Cluster
+
 CLUSTER_OPERATIONS = {
     AclOperation.CLUSTER_ACTION: {
         *(api_keys.FETCH, api_keys.FETCH_SNAPSHOT, api_keys.VOTE, api_keys.BEGIN_QUORUM_EPOCH),
@@ -72,9 +74,10 @@ def test_every_api_requires_kafkas_permission() -> None:
 
 
 @pytest.mark.parametrize("key", [key for key, api in APIS.items() if api.operation is not None], ids=api_keys.name)
-def test_unauthorized_request_is_refused_before_validation(new_cluster: Any, key: int) -> None:
+def test_unauthorized_request_is_refused_before_validation(new_cluster: type[Cluster], key: int) -> None:
     cluster = new_cluster(authorizer=True)
     api = APIS[key]
+    assert api.operation is not None
     refused = cluster.ask(api.request())
     message = (
         "Request Request(connectionId=1, session=Session(User:ANONYMOUS,127.0.0.1:50000), listenerName=CONTROLLER)"
@@ -82,18 +85,18 @@ def test_unauthorized_request_is_refused_before_validation(new_cluster: Any, key
     expected = api.error(
         api.request(),
         error_codes.CLUSTER_AUTHORIZATION_FAILED,
-        f"{message} needs {AclOperation(api.operation).name} permission.",
+        f"{message} needs {api.operation.name} permission.",
     )
     assert refused == api.response.read(expected.write(api.max_version), api.max_version)
     assert cluster.written() == []
 
 
-def test_everything_is_allowed_without_an_authorizer(cluster: Any) -> None:
+def test_everything_is_allowed_without_an_authorizer(cluster: Cluster) -> None:
     assert cluster.controller.authorizer is None
     assert cluster.ask(DescribeClusterRequest(endpoint_type=2), principal="User:nobody").error_code == 0
 
 
-def test_naming_super_users_turns_the_authorizer_on(new_cluster: Any) -> None:
+def test_naming_super_users_turns_the_authorizer_on(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(super_users=" User:admin ; ;User:CN=broker,O=x")
     for principal, code in (("User:admin", 0), ("User:CN=broker,O=x", 0), ("User:ANONYMOUS", 31)):
         assert cluster.ask(DescribeClusterRequest(endpoint_type=2), principal=principal).error_code == code
@@ -105,7 +108,7 @@ def test_a_super_user_without_a_type_or_name_is_named(users: str) -> None:
         ControllerConfig(super_users=users)
 
 
-def test_describe_cluster_returns_authorized_operations(new_cluster: Any) -> None:
+def test_describe_cluster_returns_authorized_operations(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(authorizer=True)
     request = DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=True)
     cluster.write(acl_record(operation=AclOperation.ALTER))
@@ -115,7 +118,7 @@ def test_describe_cluster_returns_authorized_operations(new_cluster: Any) -> Non
     assert cluster.ask(request, principal="User:eve").error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED
 
 
-def test_describe_cluster_is_not_authorized_below_its_level(new_cluster: Any) -> None:
+def test_describe_cluster_is_not_authorized_below_its_level(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(authorizer=True, metadata_version=14)
     assert cluster.ask(DescribeClusterRequest(endpoint_type=2)).error_code == error_codes.UNSUPPORTED_VERSION
 
@@ -132,7 +135,9 @@ def test_describe_cluster_is_not_authorized_below_its_level(new_cluster: Any) ->
         ("unknown", True, "unknown"),
     ],
 )
-def test_hosts_are_compared_in_java_s_form(new_cluster: Any, client_address: str, forwarded: bool, host: str) -> None:
+def test_hosts_are_compared_in_java_s_form(
+    new_cluster: type[Cluster], client_address: str, forwarded: bool, host: str
+) -> None:
     cluster = new_cluster(authorizer=True)
     cluster.write(acl_record(operation=AclOperation.ALTER, host=host))
     for address, allowed in ((client_address, True), ("9.9.9.9" if forwarded else "9.9.9.9:1", False)):
@@ -140,7 +145,7 @@ def test_hosts_are_compared_in_java_s_form(new_cluster: Any, client_address: str
         assert is_allowed_on_cluster(cluster.controller, ctx, AclOperation.ALTER) is allowed
 
 
-def allow(cluster: Any, operation: AclOperation, kind: ResourceType, name: str, user: str = "bob") -> None:
+def allow(cluster: Cluster, operation: AclOperation, kind: ResourceType, name: str, user: str = "bob") -> None:
     """One more ACL, of any resource by its literal name."""
     number = len(cluster.controller.image.security.acls) + 1
     fields = {"id": number.to_bytes(16, "big"), "resource_type": kind, "resource_name": name}
@@ -148,7 +153,7 @@ def allow(cluster: Any, operation: AclOperation, kind: ResourceType, name: str, 
 
 
 @pytest.fixture
-def guarded(new_cluster: Any) -> Any:
+def guarded(new_cluster: type[Cluster]) -> Cluster:
     """A controller with an authorizer, one broker and three topics."""
     cluster = new_cluster(super_users="User:ANONYMOUS", delegation_token_secret_key="secret")
     cluster.start(1)
@@ -157,7 +162,7 @@ def guarded(new_cluster: Any) -> Any:
     return cluster
 
 
-def test_creates_authorized_topics_and_returns_configs_to_authorized_clients(guarded: Any) -> None:
+def test_creates_authorized_topics_and_returns_configs_to_authorized_clients(guarded: Cluster) -> None:
     allow(guarded, AclOperation.CREATE, ResourceType.TOPIC, "a")
     allow(guarded, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, "b", "creator")
     allow(guarded, AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, "creator")
@@ -176,7 +181,7 @@ def test_creates_authorized_topics_and_returns_configs_to_authorized_clients(gua
     assert [(topic.error_code, topic.error_message) for topic in refused] == [(29, "Authorization failed.")] * 2
 
 
-def test_hides_topics_without_describe_permission(guarded: Any) -> None:
+def test_hides_topics_without_describe_permission(guarded: Cluster) -> None:
     for operation, name in (
         (AclOperation.DELETE, "mine"),
         (AclOperation.DESCRIBE, "seen"),
@@ -205,7 +210,7 @@ def test_hides_topics_without_describe_permission(guarded: Any) -> None:
     assert {topic.error_code for topic in answer.responses} == {0}
 
 
-def test_adds_partitions_with_alter_permission(guarded: Any) -> None:
+def test_adds_partitions_with_alter_permission(guarded: Cluster) -> None:
     allow(guarded, AclOperation.ALTER, ResourceType.TOPIC, "mine")
     asked = [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("mine", "seen", "none")]
     answer = guarded.ask(CreatePartitionsRequest(topics=asked, timeout_ms=9000), principal="User:bob")
@@ -216,7 +221,7 @@ def test_adds_partitions_with_alter_permission(guarded: Any) -> None:
     }
 
 
-def test_config_permissions_depend_on_the_resource_type(guarded: Any) -> None:
+def test_config_permissions_depend_on_the_resource_type(guarded: Cluster) -> None:
     resources = [(2, "mine"), (2, "seen"), (4, ""), (32, "g"), (32, "h"), (8, "3000"), (16, "m")]
     allow(guarded, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, "mine")
     allow(guarded, AclOperation.ALTER_CONFIGS, ResourceType.GROUP, "g")
@@ -238,14 +243,14 @@ def test_config_permissions_depend_on_the_resource_type(guarded: Any) -> None:
         assert len(told) == len(asked.resources)
 
 
-def test_a_token_for_another_user_requires_create_tokens(guarded: Any) -> None:
+def test_a_token_for_another_user_requires_create_tokens(guarded: Cluster) -> None:
     allow(guarded, AclOperation.CREATE_TOKENS, ResourceType.USER, "User:carol")
     for owner, code in (("bob", 0), ("carol", 0), ("dave", error_codes.DELEGATION_TOKEN_AUTHORIZATION_FAILED)):
         request = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name=owner)
         assert guarded.ask(request, forwarded=True, principal="User:bob").error_code == code
 
 
-def test_a_controller_that_starts_from_a_snapshot_decides_as_before(guarded: Any) -> None:
+def test_a_controller_that_starts_from_a_snapshot_decides_as_before(guarded: Cluster) -> None:
     allow(guarded, AclOperation.DESCRIBE, ResourceType.TOPIC, "seen")
     allow(guarded, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
     guarded.write(RecordAt(RemoveAccessControlEntryRecord(id=(1).to_bytes(16, "big")), 0))
@@ -253,6 +258,7 @@ def test_a_controller_that_starts_from_a_snapshot_decides_as_before(guarded: Any
     for offset, (record, _) in enumerate(guarded.controller.image.to_records(30)):
         image.apply(record, offset)
     authorizer = guarded.controller.authorizer
+    assert authorizer is not None
     for acls in (image.security.acl_index, guarded.controller.image.security.acl_index):
         asked = (acls, "User:bob", "127.0.0.1")
         assert not authorizer.allows(*asked, AclOperation.DESCRIBE, ResourceType.TOPIC, "seen")

@@ -6,6 +6,8 @@ import pytest
 from mockraft.wire import error_codes, records
 from mockraft.wire.messages.broker_registration_request import Listener
 
+from ...conftest import Cluster
+
 
 def uuid(number: int) -> bytes:
     return (7 << 100 | number).to_bytes(16, "big")
@@ -15,7 +17,7 @@ def reserved(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def code(cluster: Any, broker_id: int = 1, version: int = 4, **fields: Any) -> str:
+def code(cluster: Cluster, broker_id: int = 1, version: int = 4, **fields: Any) -> str:
     """The error's name; with it there is no epoch and nothing is written."""
     response = cluster.ask(cluster.registration_request(broker_id, **fields), version)
     if response.error_code:
@@ -24,17 +26,16 @@ def code(cluster: Any, broker_id: int = 1, version: int = 4, **fields: Any) -> s
     return str(error_codes.name(response.error_code))
 
 
-def test_another_cluster_id_is_refused_first(cluster: Any) -> None:
-    wrong = {"cluster_id": "other", "is_migrating_zk_broker": True, "log_dirs": []}
-    assert code(cluster, **wrong) == "INCONSISTENT_CLUSTER_ID"
+def test_another_cluster_id_is_refused_first(cluster: Cluster) -> None:
+    assert code(cluster, cluster_id="other", is_migrating_zk_broker=True, log_dirs=[]) == "INCONSISTENT_CLUSTER_ID"
 
 
-def test_id_with_a_valid_session_is_taken(cluster: Any) -> None:
+def test_id_with_a_valid_session_is_taken(cluster: Cluster) -> None:
     cluster.start(1)
     assert code(cluster, incarnation_id=uuid(2), is_migrating_zk_broker=True) == "DUPLICATE_BROKER_REGISTRATION"
 
 
-def test_id_is_taken_during_the_session_even_after_a_granted_shutdown(cluster: Any) -> None:
+def test_id_is_taken_during_the_session_even_after_a_granted_shutdown(cluster: Cluster) -> None:
     cluster.start(1)
     assert cluster.heartbeat(1, want_shut_down=True).should_shut_down is True
     cluster.now_ms += 9000
@@ -43,18 +44,18 @@ def test_id_is_taken_during_the_session_even_after_a_granted_shutdown(cluster: A
     assert code(cluster, incarnation_id=uuid(2)) == "NONE"
 
 
-def test_a_broker_that_never_sent_a_heartbeat_has_no_session(cluster: Any) -> None:
+def test_a_broker_that_never_sent_a_heartbeat_has_no_session(cluster: Cluster) -> None:
     cluster.register(1)
     assert code(cluster, incarnation_id=uuid(2)) == "NONE"
 
 
-def test_an_unregistered_id_is_free_at_once(cluster: Any) -> None:
+def test_an_unregistered_id_is_free_at_once(cluster: Cluster) -> None:
     cluster.start(1)
     cluster.unregister(1)
     assert code(cluster, incarnation_id=uuid(2)) == "NONE"
 
 
-def test_a_broker_that_migrates_from_zookeeper_is_refused(cluster: Any) -> None:
+def test_a_broker_that_migrates_from_zookeeper_is_refused(cluster: Cluster) -> None:
     assert code(cluster, is_migrating_zk_broker=True, log_dirs=[]) == "BROKER_ID_NOT_REGISTERED"
 
 
@@ -62,25 +63,25 @@ def test_a_broker_that_migrates_from_zookeeper_is_refused(cluster: Any) -> None:
     "log_dirs",
     [[], [reserved(0)], [reserved(2)], [reserved(99)], [uuid(1), uuid(1)], [uuid(1), reserved(3)]],
 )
-def test_requires_distinct_valid_directories(cluster: Any, log_dirs: list[bytes]) -> None:
+def test_requires_distinct_valid_directories(cluster: Cluster, log_dirs: list[bytes]) -> None:
     unknown_protocol = [Listener(name="P", host="h", port=1, security_protocol=9)]
     assert code(cluster, log_dirs=log_dirs, listeners=unknown_protocol) == "INVALID_REGISTRATION"
 
 
-def test_id_one_hundred_is_a_real_directory(cluster: Any) -> None:
+def test_id_one_hundred_is_a_real_directory(cluster: Cluster) -> None:
     assert code(cluster, log_dirs=[reserved(100)]) == "NONE"
 
 
-def test_a_directory_of_another_broker_is_refused(cluster: Any) -> None:
+def test_a_directory_of_another_broker_is_refused(cluster: Cluster) -> None:
     cluster.register(1, log_dirs=[uuid(1)])
     assert code(cluster, 2, log_dirs=[uuid(2), uuid(1)]) == "INVALID_REGISTRATION"
 
 
-def test_requests_without_directories_are_refused_at_levels_with_directories(cluster: Any) -> None:
+def test_requests_without_directories_are_refused_at_levels_with_directories(cluster: Cluster) -> None:
     assert code(cluster, version=1, log_dirs=[]) == "INVALID_REGISTRATION"
 
 
-def test_directories_are_neither_checked_nor_kept_below_their_level(new_cluster: Any) -> None:
+def test_directories_are_neither_checked_nor_kept_below_their_level(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=16)
     cluster.register(1, log_dirs=[reserved(0)])
     assert cluster.broker(1).log_dirs == ()
@@ -97,7 +98,7 @@ def test_directories_are_neither_checked_nor_kept_below_their_level(new_cluster:
         {"security_protocol": -1},
     ],
 )
-def test_a_listener_that_breaks_a_real_controller_is_refused(cluster: Any, listener: dict[str, Any]) -> None:
+def test_a_listener_that_breaks_a_real_controller_is_refused(cluster: Cluster, listener: dict[str, Any]) -> None:
     values = {"name": "P", "host": "h", "port": 9092, "security_protocol": 0, **listener}
     assert code(cluster, listeners=[Listener(**values)]) == "UNKNOWN_SERVER_ERROR"
 
@@ -112,37 +113,37 @@ def test_a_listener_that_breaks_a_real_controller_is_refused(cluster: Any, liste
         {"no.such.feature": (1, 2)},
     ],
 )
-def test_every_finalized_level_must_be_supported(cluster: Any, features: dict[str, tuple[int, int]]) -> None:
+def test_every_finalized_level_must_be_supported(cluster: Cluster, features: dict[str, tuple[int, int]]) -> None:
     assert code(cluster, features=features) == "UNSUPPORTED_VERSION"
 
 
-def test_an_unknown_feature_is_fine_when_it_may_be_off(cluster: Any) -> None:
+def test_an_unknown_feature_is_fine_when_it_may_be_off(cluster: Cluster) -> None:
     assert code(cluster, features={"no.such.feature": (0, 2)}) == "NONE"
 
 
-def without_feature(cluster: Any, name: str) -> Any:
+def without_feature(cluster: Cluster, name: str) -> Any:
     request = cluster.registration_request(1)
     request.features = [feature for feature in request.features if feature.name != name]
     return request
 
 
-def test_requires_metadata_version(cluster: Any) -> None:
+def test_requires_metadata_version(cluster: Cluster) -> None:
     response = cluster.ask(without_feature(cluster, "metadata.version"))
     assert response.error_code == error_codes.INVALID_REGISTRATION
 
 
 @pytest.mark.parametrize("name", ["group.version", "kraft.version"])
-def test_an_omitted_finalized_feature_is_unsupported(cluster: Any, name: str) -> None:
+def test_an_omitted_finalized_feature_is_unsupported(cluster: Cluster, name: str) -> None:
     assert cluster.ask(without_feature(cluster, name)).error_code == error_codes.UNSUPPORTED_VERSION
 
 
-def test_a_disabled_feature_may_be_omitted(new_cluster: Any) -> None:
+def test_a_disabled_feature_may_be_omitted(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=20, kraft_version=0)
     for name in ("group.version", "kraft.version", "transaction.version"):
         assert cluster.ask(without_feature(cluster, name)).error_code == 0
 
 
-def test_a_new_broker_is_fenced_and_its_epoch_is_the_records_offset(cluster: Any) -> None:
+def test_a_new_broker_is_fenced_and_its_epoch_is_the_records_offset(cluster: Cluster) -> None:
     offset = cluster.log.end_offset
     assert cluster.register(1, rack="r") == offset
     [(record, version)] = cluster.written()
@@ -154,21 +155,21 @@ def test_a_new_broker_is_fenced_and_its_epoch_is_the_records_offset(cluster: Any
 
 
 @pytest.mark.parametrize(("level", "version"), [(7, 1), (8, 2), (16, 2), (17, 3), (29, 3), (30, 4)])
-def test_the_record_has_the_version_of_the_level(new_cluster: Any, level: int, version: int) -> None:
+def test_the_record_has_the_version_of_the_level(new_cluster: type[Cluster], level: int, version: int) -> None:
     cluster = new_cluster(metadata_version=level)
     cluster.register(1)
     assert cluster.written()[-1].version == version
 
 
-def test_a_registration_without_listeners_is_taken(cluster: Any) -> None:
+def test_a_registration_without_listeners_is_taken(cluster: Cluster) -> None:
     assert code(cluster, listeners=[]) == "NONE"
 
 
-def test_a_negative_broker_id_registers(cluster: Any) -> None:
+def test_a_negative_broker_id_registers(cluster: Cluster) -> None:
     assert code(cluster, -5) == "NONE"
 
 
-def test_the_same_incarnation_amends_and_keeps_epoch_and_state(cluster: Any) -> None:
+def test_the_same_incarnation_amends_and_keeps_epoch_and_state(cluster: Cluster) -> None:
     cluster.start(1)
     cluster.heartbeat(1, cordoned_log_dirs=[uuid(5)])
     epoch = cluster.broker(1).broker_epoch
@@ -180,14 +181,14 @@ def test_the_same_incarnation_amends_and_keeps_epoch_and_state(cluster: Any) -> 
     assert broker.cordoned_log_dirs is None
 
 
-def test_an_amended_broker_must_catch_up_again_but_stays_unfenced(cluster: Any) -> None:
+def test_an_amended_broker_must_catch_up_again_but_stays_unfenced(cluster: Cluster) -> None:
     cluster.start(1)
     cluster.register(1)
     response = cluster.heartbeat(1, current_metadata_offset=cluster.broker(1).registration_offset - 1)
     assert (response.is_caught_up, response.is_fenced) == (False, False)
 
 
-def test_amending_never_touches_partitions(cluster: Any) -> None:
+def test_amending_never_touches_partitions(cluster: Cluster) -> None:
     cluster.start(1, 2)
     topic_id = cluster.create_topic("t", [1, 2])
     before = cluster.partition(topic_id)
@@ -196,14 +197,14 @@ def test_amending_never_touches_partitions(cluster: Any) -> None:
     assert len(cluster.written()) == 1
 
 
-def restarted(cluster: Any, version: int = 4, **fields: Any) -> list[tuple[str, Any]]:
+def restarted(cluster: Cluster, version: int = 4, **fields: Any) -> list[tuple[str, Any]]:
     """Broker 2's session ends unseen by the controller, and another incarnation registers."""
     cluster.now_ms += 9001
     cluster.register(2, version, incarnation_id=uuid(99), **fields)
     return [(records.TYPES[record.api_key], record) for record, _ in cluster.written()]
 
 
-def test_after_an_unclean_shutdown_partition_changes_come_first_and_the_epoch_is_theirs(cluster: Any) -> None:
+def test_after_an_unclean_shutdown_partition_changes_come_first_and_the_epoch_is_theirs(cluster: Cluster) -> None:
     cluster.start(1, 2)
     topic_id = cluster.create_topic("t", [2, 1])
     offset = cluster.log.end_offset
@@ -215,7 +216,7 @@ def test_after_an_unclean_shutdown_partition_changes_come_first_and_the_epoch_is
     assert cluster.partition(topic_id).elr == ()
 
 
-def elr_after_restart(cluster: Any, version: int = 4, **fields: Any) -> Any:
+def elr_after_restart(cluster: Cluster, version: int = 4, **fields: Any) -> Any:
     """Broker 2 is the only one in sync of a topic that wants two, and 3 is eligible."""
     cluster.start(1, 2, 3)
     topic_id = cluster.create_topic("t", [1, 2, 3], isr=[2], leader=2, eligible_leader_replicas=[3])
@@ -226,19 +227,19 @@ def elr_after_restart(cluster: Any, version: int = 4, **fields: Any) -> Any:
     return partition.leader, partition.isr, partition.elr
 
 
-def test_a_clean_restart_keeps_the_broker_eligible(cluster: Any) -> None:
+def test_a_clean_restart_keeps_the_broker_eligible(cluster: Cluster) -> None:
     assert elr_after_restart(cluster) == (3, (3,), (2,))
 
 
-def test_an_unclean_restart_ends_eligibility(cluster: Any) -> None:
+def test_an_unclean_restart_ends_eligibility(cluster: Cluster) -> None:
     assert elr_after_restart(cluster, previous_broker_epoch=-1) == (3, (3,), ())
 
 
-def test_old_request_cannot_report_a_clean_shutdown(cluster: Any) -> None:
+def test_old_request_cannot_report_a_clean_shutdown(cluster: Cluster) -> None:
     assert elr_after_restart(cluster, version=2) == (3, (3,), ())
 
 
-def test_an_unclean_restart_ends_eligibility_of_partitions_that_it_was_only_eligible_for(cluster: Any) -> None:
+def test_an_unclean_restart_ends_eligibility_of_partitions_that_it_was_only_eligible_for(cluster: Cluster) -> None:
     cluster.start(1, 2)
     topic_id = cluster.create_topic("t", [1, 2], isr=[1], eligible_leader_replicas=[2])
     cluster.set_config("t", "min.insync.replicas", "2")
@@ -246,7 +247,7 @@ def test_an_unclean_restart_ends_eligibility_of_partitions_that_it_was_only_elig
     assert cluster.partition(topic_id).elr == ()
 
 
-def test_without_elr_a_restart_is_like_fencing(new_cluster: Any) -> None:
+def test_without_elr_a_restart_is_like_fencing(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=20)
     cluster.start(1, 2)
     topic_id = cluster.create_topic("t", [2])
@@ -255,7 +256,7 @@ def test_without_elr_a_restart_is_like_fencing(new_cluster: Any) -> None:
     assert (partition.leader, partition.isr) == (-1, (2,))
 
 
-def test_a_new_incarnation_has_a_new_session(cluster: Any) -> None:
+def test_a_new_incarnation_has_a_new_session(cluster: Cluster) -> None:
     cluster.start(1)
     cluster.now_ms += 9001
     cluster.register(1, incarnation_id=uuid(2))

@@ -4,6 +4,8 @@ import pytest
 from mockraft.wire import error_codes
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 
+from ...conftest import Cluster
+
 
 def request(**fields: Any) -> ControllerRegistrationRequest:
     return ControllerRegistrationRequest(
@@ -18,7 +20,7 @@ def request(**fields: Any) -> ControllerRegistrationRequest:
     )
 
 
-def test_below_its_level_it_is_unsupported(new_cluster: Any) -> None:
+def test_below_its_level_it_is_unsupported(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=14)
     response = cluster.ask(request())
     assert response.error_code == error_codes.UNSUPPORTED_VERSION
@@ -26,7 +28,7 @@ def test_below_its_level_it_is_unsupported(new_cluster: Any) -> None:
     assert cluster.controller.image.cluster.controllers == {}
 
 
-def test_one_record_keeps_endpoints_and_features_and_never_a_migration(cluster: Any) -> None:
+def test_one_record_keeps_endpoints_and_features_and_never_a_migration(cluster: Cluster) -> None:
     response = cluster.ask(request())
     assert (response.error_code, response.error_message) == (0, "")
     [(record, version)] = cluster.written()
@@ -36,21 +38,21 @@ def test_one_record_keeps_endpoints_and_features_and_never_a_migration(cluster: 
     assert registration.features["kraft.version"].max_version == 1
 
 
-def test_other_fields_are_not_validated(cluster: Any) -> None:
+def test_other_fields_are_not_validated(cluster: Cluster) -> None:
     assert cluster.ask(request(controller_id=-1, listeners=[], features=[])).error_code == 0
 
 
 @pytest.mark.parametrize("listener", [{"host": ""}, {"port": 0}, {"security_protocol": 7}])
-def test_a_listener_that_breaks_a_real_controller_is_refused(cluster: Any, listener: dict[str, Any]) -> None:
+def test_a_listener_that_breaks_a_real_controller_is_refused(cluster: Cluster, listener: dict[str, Any]) -> None:
     values = {"name": "C", "host": "h", "port": 9093, "security_protocol": 0, **listener}
     assert cluster.ask(request(listeners=[Listener(**values)])).error_code == error_codes.UNKNOWN_SERVER_ERROR
 
 
-def test_a_controller_registers_itself_at_its_start(cluster: Any) -> None:
+def test_a_controller_registers_itself_at_its_start(cluster: Cluster) -> None:
     registration = cluster.controller.image.cluster.controllers[cluster.config.node_id]
     assert (registration.endpoints[0].name, registration.endpoints[0].port) == ("CONTROLLER", cluster.config.voter_port)
     assert registration.features["metadata.version"].max_version == 30
 
 
-def test_a_controller_does_not_register_itself_below_its_level(new_cluster: Any) -> None:
+def test_a_controller_does_not_register_itself_below_its_level(new_cluster: type[Cluster]) -> None:
     assert new_cluster(metadata_version=14).controller.image.cluster.controllers == {}

@@ -5,31 +5,36 @@ from mockraft.wire.messages.create_partitions_request import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
+from mockraft.wire.messages.create_partitions_response import CreatePartitionsResponse
 from mockraft.wire.records.partition_record import PartitionRecord
 
+from ...conftest import Cluster
 
-def more(name, count, *manual):
+
+def more(name: str, count: int, *manual: list[int]) -> CreatePartitionsTopic:
     assignments = [CreatePartitionsAssignment(broker_ids=ids) for ids in manual] if manual else None
     return CreatePartitionsTopic(name=name, count=count, assignments=assignments)
 
 
-def request(*topics, timeout_ms=1000, validate_only=False):
+def request(
+    *topics: CreatePartitionsTopic, timeout_ms: int = 1000, validate_only: bool = False
+) -> CreatePartitionsRequest:
     return CreatePartitionsRequest(topics=list(topics), timeout_ms=timeout_ms, validate_only=validate_only)
 
 
-def said(response):
+def said(response: CreatePartitionsResponse) -> list[tuple[str, int, str | None]]:
     return [(each.name, each.error_code, each.error_message) for each in response.results]
 
 
 @pytest.fixture
-def three(cluster):
+def three(cluster: Cluster) -> Cluster:
     cluster.start(1, 2, 3)
     return cluster
 
 
-def test_writes_only_the_new_partitions(three, ask):
+def test_writes_only_the_new_partitions(three: Cluster) -> None:
     topic_id = three.create_topic("t", [1, 2])
-    assert said(ask(three, request(more("t", 3, [2, 3], [3, 1])))) == [("t", 0, None)]
+    assert said(three.ask(request(more("t", 3, [2, 3], [3, 1])))) == [("t", 0, None)]
     assert three.written() == [
         (
             PartitionRecord(
@@ -48,24 +53,24 @@ def test_writes_only_the_new_partitions(three, ask):
     ]
 
 
-def test_places_as_many_replicas_as_the_first_partition_has(three, ask):
+def test_places_as_many_replicas_as_the_first_partition_has(three: Cluster) -> None:
     topic_id = three.create_topic("t", [1, 2])
-    ask(three, request(more("t", 9)))
+    three.ask(request(more("t", 9)))
     partitions = [three.partition(topic_id, index) for index in range(1, 9)]
     assert [len({*partition.replicas}) for partition in partitions] == [2] * 8
     assert {partition.leader for partition in partitions} == {1, 2, 3}
 
 
-def test_first_partition_in_kafkas_map_order_sets_the_replication_factor(three, ask):
+def test_first_partition_in_kafkas_map_order_sets_the_replication_factor(three: Cluster) -> None:
     topic_id = three.create_topic("t", [1], [1], [1, 2])
-    ask(three, request(more("t", 4)))
+    three.ask(request(more("t", 4)))
     assert len(three.partition(topic_id, 3).replicas) == 2
 
 
-def test_fenced_replicas_are_not_in_sync_and_do_not_lead(three, ask):
+def test_fenced_replicas_are_not_in_sync_and_do_not_lead(three: Cluster) -> None:
     topic_id = three.create_topic("t", [1, 2])
     three.fence(2)
-    ask(three, request(more("t", 2, [2, 3])))
+    three.ask(request(more("t", 2, [2, 3])))
     partition = three.partition(topic_id, 1)
     assert (partition.replicas, partition.isr, partition.leader) == ((2, 3), (3,), 3)
 
@@ -120,7 +125,9 @@ def test_fenced_replicas_are_not_in_sync_and_do_not_lead(three, ask):
         ),
     ],
 )
-def test_refuses_one_topic_and_makes_the_others(three, ask, asked, code, message):
+def test_refuses_one_topic_and_makes_the_others(
+    three: Cluster, asked: CreatePartitionsTopic, code: int, message: str | None
+) -> None:
     three.start(4, 5)
     three.create_topic("t", [1, 2], [2, 3])
     three.create_topic("other", [1])
@@ -128,57 +135,57 @@ def test_refuses_one_topic_and_makes_the_others(three, ask, asked, code, message
     three.fence(3)
     three.fence(4)
     three.unregister(5)
-    results = {name: rest for name, *rest in said(ask(three, request(asked, more("other", 2))))}
+    results = {name: rest for name, *rest in said(three.ask(request(asked, more("other", 2))))}
     assert results == {asked.name: [code, message], "other": [0, None]}
     assert [(record.topic_id, version) for record, version in three.written()] == [
         (three.controller.image.topics.by_name["other"].topic_id, 2)
     ]
 
 
-def test_all_are_refused_without_live_replicas(three, ask):
+def test_all_are_refused_without_live_replicas(three: Cluster) -> None:
     three.create_topic("t", [1])
     for broker_id in (1, 2, 3):
         three.fence(broker_id)
     message = "All brokers are currently fenced, or have all their log directories cordoned."
-    assert said(ask(three, request(more("t", 2)))) == [("t", error_codes.INVALID_REPLICATION_FACTOR, message)]
+    assert said(three.ask(request(more("t", 2)))) == [("t", error_codes.INVALID_REPLICATION_FACTOR, message)]
 
 
-def test_repeated_names_are_refused_beside_the_others(three, ask):
+def test_repeated_names_are_refused_beside_the_others(three: Cluster) -> None:
     three.create_topic("t", [1])
     three.create_topic("u", [1])
-    response = ask(three, request(more("t", 2), more("u", 2), more("t", 3)))
+    response = three.ask(request(more("t", 2), more("u", 2), more("t", 3)))
     assert said(response) == [("t", error_codes.INVALID_REQUEST, "Duplicate topic name."), ("u", 0, None)]
 
 
-def test_validate_only_has_the_same_response_and_writes_no_record(three, ask):
+def test_validate_only_has_the_same_response_and_writes_no_record(three: Cluster) -> None:
     three.create_topic("t", [1])
-    assert said(ask(three, request(more("t", 2), validate_only=True))) == [("t", 0, None)]
+    assert said(three.ask(request(more("t", 2), validate_only=True))) == [("t", 0, None)]
     assert three.written() == []
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_a_request_that_leaves_no_time_is_over(three, ask, timeout_ms):
+def test_a_request_that_leaves_no_time_is_over(three: Cluster, timeout_ms: int) -> None:
     three.create_topic("t", [1])
-    response = ask(three, request(more("t", 2), more("u", 2), timeout_ms=timeout_ms))
+    response = three.ask(request(more("t", 2), more("u", 2), timeout_ms=timeout_ms))
     assert [(name, code) for name, code, _ in said(response)] == [("t", 7), ("u", 7)]
-    nothing_to_do = ask(three, request(more("t", 2), more("t", 2), timeout_ms=timeout_ms))
+    nothing_to_do = three.ask(request(more("t", 2), more("t", 2), timeout_ms=timeout_ms))
     assert [code for _, code, _ in said(nothing_to_do)] == [error_codes.INVALID_REQUEST]
-    assert said(ask(three, request(timeout_ms=timeout_ms))) == []
+    assert said(three.ask(request(timeout_ms=timeout_ms))) == []
 
 
-def test_request_too_large_for_one_batch_is_refused_but_partly_written(three, ask):
+def test_request_too_large_for_one_batch_is_refused_but_partly_written(three: Cluster) -> None:
     three.create_topic("t", [1])
     three.create_topic("u", [1])
-    response = ask(three, request(more("t", 2), more("u", 2_000_000_000)))
+    response = three.ask(request(more("t", 2), more("u", 2_000_000_000)))
     assert {name: (code, message) for name, code, message in said(response)} == {"t": (0, None), "u": (-1, None)}
     assert len(three.written()) == 10_000
-    assert ask(three, request(more("t", 10_003))).results[0].error_code == -1
+    assert three.ask(request(more("t", 10_003))).results[0].error_code == -1
 
 
-def test_new_partitions_are_written_as_old_levels_can_read_them(new_cluster, ask):
+def test_new_partitions_are_written_as_old_levels_can_read_them(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=16)
     cluster.start(1)
     cluster.create_topic("t", [1])
-    ask(cluster, request(more("t", 2)), 0)
+    cluster.ask(request(more("t", 2)), 0)
     ((record, version),) = cluster.written()
     assert (version, record.directories) == (0, [])

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import pytest
 from mockraft.server.apis import create_topics
 from mockraft.wire import error_codes
@@ -7,15 +9,24 @@ from mockraft.wire.messages.create_topics_request import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
+from ...conftest import Cluster
+
 NO_ID = bytes(16)
 
 
-def topic(name, partitions=-1, factor=-1, manual=(), **configs):
+def topic(
+    name: str,
+    partitions: int = -1,
+    factor: int = -1,
+    manual: Sequence[tuple[int, list[int]]] = (),
+    **configs: str | None,
+) -> CreatableTopic:
     """A topic; config names are written with `_` for `.`, `manual` is (index, broker ids) pairs."""
     return CreatableTopic(
         name=name,
@@ -26,23 +37,23 @@ def topic(name, partitions=-1, factor=-1, manual=(), **configs):
     )
 
 
-def request(*topics, validate_only=False):
+def request(*topics: CreatableTopic, validate_only: bool = False) -> CreateTopicsRequest:
     return CreateTopicsRequest(topics=list(topics), timeout_ms=1000, validate_only=validate_only)
 
 
-def said(response):
+def said(response: CreateTopicsResponse) -> list[tuple[str, int, str | None]]:
     return [(each.name, each.error_code, each.error_message) for each in response.topics]
 
 
 @pytest.fixture
-def three(cluster):
+def three(cluster: Cluster) -> Cluster:
     cluster.start(1, 2, 3)
     return cluster
 
 
-def test_writes_topic_configs_and_partitions_in_one_batch(three, ask):
+def test_writes_topic_configs_and_partitions_in_one_batch(three: Cluster) -> None:
     wanted = topic("t", manual=[(1, [3, 1]), (0, [1, 2])], retention_ms="5", min_insync_replicas="2")
-    (made,) = ask(three, request(wanted)).topics
+    (made,) = three.ask(request(wanted)).topics
     assert (made.error_code, made.error_message, made.num_partitions, made.replication_factor) == (0, None, 2, 2)
     records = [record for record, _ in three.written()]
     assert records[0] == TopicRecord(name="t", topic_id=made.topic_id)
@@ -65,15 +76,15 @@ def test_writes_topic_configs_and_partitions_in_one_batch(three, ask):
     assert [version for _, version in three.written()] == [0, 0, 0, 0, 2, 2]
 
 
-def test_numbers_left_out_are_the_controllers(new_cluster, ask):
+def test_numbers_left_out_are_the_controllers(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(num_partitions=3, default_replication_factor=2)
     cluster.start(1, 2)
-    (made,) = ask(cluster, request(topic("t"))).topics
+    (made,) = cluster.ask(request(topic("t"))).topics
     assert (made.num_partitions, made.replication_factor) == (3, 2)
 
 
-def test_returns_every_config_sorted_with_its_source(three, ask):
-    (made,) = ask(three, request(topic("t", 1, 1, segment_bytes=" +2097152 "))).topics
+def test_returns_every_config_sorted_with_its_source(three: Cluster) -> None:
+    (made,) = three.ask(request(topic("t", 1, 1, segment_bytes=" +2097152 "))).topics
     names = [config.name for config in made.configs]
     assert names == sorted(names)
     assert "internal.segment.bytes" not in names
@@ -84,8 +95,8 @@ def test_returns_every_config_sorted_with_its_source(three, ask):
     assert not any(config.read_only or config.is_sensitive for config in made.configs)
 
 
-def test_repeated_names_and_the_metadata_topic_are_refused_beside_the_others(three, ask):
-    response = ask(three, request(topic("twice"), topic("good", 1, 1), topic("twice"), topic("__cluster_metadata")))
+def test_repeated_names_and_the_metadata_topic_are_refused_beside_the_others(three: Cluster) -> None:
+    response = three.ask(request(topic("twice"), topic("good", 1, 1), topic("twice"), topic("__cluster_metadata")))
     assert said(response) == [
         ("good", 0, None),
         ("twice", error_codes.INVALID_REQUEST, "Duplicate topic name."),
@@ -118,9 +129,9 @@ def test_repeated_names_and_the_metadata_topic_are_refused_beside_the_others(thr
         ("old.name", error_codes.TOPIC_ALREADY_EXISTS, "Topic 'old.name' already exists."),
     ],
 )
-def test_refuses_a_name(three, ask, name, code, message):
+def test_refuses_a_name(three: Cluster, name: str, code: int, message: str) -> None:
     three.create_topic("old.name", [1])
-    assert said(ask(three, request(topic(name, 1, 1)))) == [(name, code, message)]
+    assert said(three.ask(request(topic(name, 1, 1)))) == [(name, code, message)]
     assert three.written() == []
 
 
@@ -165,99 +176,101 @@ def test_refuses_a_name(three, ask, name, code, message):
         ),
     ],
 )
-def test_refuses_one_topic_and_makes_the_others(three, ask, wanted, code, message):
-    refused, made = ask(three, request(wanted, topic("other", 1, 1))).topics
+def test_refuses_one_topic_and_makes_the_others(
+    three: Cluster, wanted: CreatableTopic, code: int, message: str
+) -> None:
+    refused, made = three.ask(request(wanted, topic("other", 1, 1))).topics
     assert (refused.error_code, refused.topic_id, refused.num_partitions) == (code, NO_ID, -1)
     assert refused.error_message.startswith(message)
     assert made.error_code == 0
     assert set(three.controller.image.topics.by_name) == {"other"}
 
 
-def test_fenced_replicas_are_not_in_sync_and_do_not_lead(three, ask):
+def test_fenced_replicas_are_not_in_sync_and_do_not_lead(three: Cluster) -> None:
     three.fence(1)
-    (made,) = ask(three, request(topic("t", manual=[(0, [1, 2, 3])]))).topics
+    (made,) = three.ask(request(topic("t", manual=[(0, [1, 2, 3])]))).topics
     partition = three.partition(made.topic_id)
     assert (partition.isr, partition.leader) == ((2, 3), 2)
 
 
-def test_refuses_an_assignment_to_fenced_brokers_only(three, ask):
+def test_refuses_an_assignment_to_fenced_brokers_only(three: Cluster) -> None:
     three.fence(1)
-    ((_, code, message),) = said(ask(three, request(topic("t", manual=[(0, [1])]))))
+    ((_, code, message),) = said(three.ask(request(topic("t", manual=[(0, [1])]))))
     assert code == error_codes.INVALID_REPLICA_ASSIGNMENT
     assert message == (
         "All brokers specified in the manual partition assignment for partition 0 are fenced or in controlled shutdown."
     )
 
 
-def test_validate_only_has_the_same_response_and_writes_no_record(three, ask):
-    (made,) = ask(three, request(topic("t", 2, 3), validate_only=True)).topics
+def test_validate_only_has_the_same_response_and_writes_no_record(three: Cluster) -> None:
+    (made,) = three.ask(request(topic("t", 2, 3), validate_only=True)).topics
     assert (made.error_code, made.num_partitions, made.replication_factor) == (0, 2, 3)
     assert three.written() == []
     assert three.controller.image.topics.by_name == {}
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
-def test_refuses_everything_when_the_request_is_too_large(three, ask, validate_only):
-    response = ask(three, request(topic("a", 9_999, 1), topic("b", 2, 1), validate_only=validate_only))
+def test_refuses_everything_when_the_request_is_too_large(three: Cluster, validate_only: bool) -> None:
+    response = three.ask(request(topic("a", 9_999, 1), topic("b", 2, 1), validate_only=validate_only))
     message = "Excessively large number of partitions per request."
     assert said(response) == [("a", 44, message), ("b", 44, message)]
-    response = ask(three, request(topic("a", 10_000, 1), validate_only=validate_only))
+    response = three.ask(request(topic("a", 10_000, 1), validate_only=validate_only))
     assert said(response) == [("a", 44, "Unable to perform excessively large batch operation.")]
     assert three.written() == []
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_a_request_that_leaves_no_time_is_over(three, ask, timeout_ms):
+def test_a_request_that_leaves_no_time_is_over(three: Cluster, timeout_ms: int) -> None:
     asked = CreateTopicsRequest(topics=[topic("a"), topic("b"), topic("b")], timeout_ms=timeout_ms)
-    assert [(each.name, each.error_code) for each in ask(three, asked).topics] == [("a", 7), ("b", 7), ("b", 7)]
+    assert [(each.name, each.error_code) for each in three.ask(asked).topics] == [("a", 7), ("b", 7), ("b", 7)]
     nothing_to_do = CreateTopicsRequest(topics=[topic("b"), topic("b")], timeout_ms=timeout_ms)
-    assert [each.error_code for each in ask(three, nothing_to_do).topics] == [error_codes.INVALID_REQUEST]
+    assert [each.error_code for each in three.ask(nothing_to_do).topics] == [error_codes.INVALID_REQUEST]
 
 
-def test_an_empty_request_has_an_empty_answer(three, ask):
-    assert ask(three, request()).topics == []
+def test_an_empty_request_has_an_empty_answer(three: Cluster) -> None:
+    assert three.ask(request()).topics == []
 
 
-def test_old_versions_lack_ids_and_configs(three, ask):
-    (made,) = ask(three, request(topic("t", 1, 1)), 4).topics
+def test_old_versions_lack_ids_and_configs(three: Cluster) -> None:
+    (made,) = three.ask(request(topic("t", 1, 1)), 4).topics
     assert (made.name, made.topic_id, made.configs) == ("t", NO_ID, [])
 
 
-def test_new_partitions_are_written_as_old_levels_can_read_them(new_cluster, ask):
+def test_new_partitions_are_written_as_old_levels_can_read_them(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=16)
     cluster.start(1, 2)
-    ask(cluster, request(topic("t", 1, 2)))
+    cluster.ask(request(topic("t", 1, 2)))
     record, version = cluster.written()[-1]
     assert (version, record.directories) == (0, [])
 
 
-def test_the_same_seed_makes_the_same_topics(new_cluster, ask):
-    def ids(seed):
+def test_the_same_seed_makes_the_same_topics(new_cluster: type[Cluster]) -> None:
+    def ids(seed: int) -> list[tuple[bytes, tuple[int, ...]]]:
         cluster = new_cluster(seed=seed)
         cluster.start(1, 2, 3)
         return [
-            (t.topic_id, cluster.partition(t.topic_id).replicas) for t in ask(cluster, request(topic("t", 1, 2))).topics
+            (t.topic_id, cluster.partition(t.topic_id).replicas) for t in cluster.ask(request(topic("t", 1, 2))).topics
         ]
 
     assert ids(3) == ids(3)
     assert ids(3) != ids(4)
 
 
-def test_topic_ids_are_random_uuids_without_a_leading_dash(three, ask):
-    created = ask(three, request(*(topic(f"t{n}", 1, 1) for n in range(300)))).topics
+def test_topic_ids_are_random_uuids_without_a_leading_dash(three: Cluster) -> None:
+    created = three.ask(request(*(topic(f"t{n}", 1, 1) for n in range(300)))).topics
     ids = {each.topic_id for each in created}
     assert len(ids) == 300
     assert all(topic_id[6] >> 4 == 4 and topic_id[8] >> 6 == 2 and topic_id[0] >> 2 != 62 for topic_id in ids)
 
 
-def test_an_id_that_is_taken_is_not_drawn_again(three, ask):
+def test_an_id_that_is_taken_is_not_drawn_again(three: Cluster) -> None:
     three.controller.rng.seed(9)
-    first = ask(three, request(topic("first", 1, 1))).topics[0].topic_id
+    first = three.ask(request(topic("first", 1, 1))).topics[0].topic_id
     three.controller.rng.seed(9)
-    second = ask(three, request(topic("second", 1, 1))).topics[0].topic_id
+    second = three.ask(request(topic("second", 1, 1))).topics[0].topic_id
     assert first != second
 
 
-def test_returns_an_error_for_each_topic():
+def test_returns_an_error_for_each_topic() -> None:
     response = create_topics.error(request(topic("a"), topic("b")), error_codes.NOT_CONTROLLER, "elsewhere")
     assert said(response) == [("a", 41, "elsewhere"), ("b", 41, "elsewhere")]

@@ -103,8 +103,9 @@ def test_without_a_secret_key_there_are_none(new_tokens: Any, secret_key: str | 
 
 @pytest.mark.parametrize("request_class", TOKEN_APIS)
 def test_levels_before_3_6_iv2_have_none(new_tokens: Any, request_class: Any) -> None:
-    renewers = {"renewers": [CreatableRenewers(principal_type="Group", principal_name="g")]}
-    request = request_class(**renewers) if request_class is CreateDelegationTokenRequest else request_class()
+    request = request_class()
+    if isinstance(request, CreateDelegationTokenRequest):
+        request.renewers = [CreatableRenewers(principal_type="Group", principal_name="g")]
     codes = [
         new_tokens(metadata_version=level).ask(request, request_class.max_version).error_code for level in (13, 14)
     ]

@@ -1,15 +1,24 @@
+from collections.abc import Sequence
+
 import pytest
 from mockraft.server.apis import delete_topics
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from mockraft.wire.messages.delete_topics_response import DeleteTopicsResponse
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
+
+from ...conftest import Cluster, uuid
 
 NO_ID = bytes(16)
 UNHEARD_OF_ID = bytes(range(16))
 
 
-def request(*names, ids=()):
+IDS = {name: uuid(ord(name)) for name in "abc"}
+Answer = tuple[str | None, bytes, int]
+
+
+def request(*names: str, ids: Sequence[bytes] = ()) -> DeleteTopicsRequest:
     return DeleteTopicsRequest(
         topics=[DeleteTopicState(name=name) for name in names]
         + [DeleteTopicState(name=None, topic_id=topic_id) for topic_id in ids],
@@ -17,38 +26,39 @@ def request(*names, ids=()):
     )
 
 
-def said(response):
+def said(response: DeleteTopicsResponse) -> list[Answer]:
     """Answers as (name, id, code), sorted: their order is shuffled."""
     return sorted(((each.name, each.topic_id, each.error_code) for each in response.responses), key=repr)
 
 
-def answers(*expected):
+def answers(*expected: Answer) -> list[Answer]:
     return sorted(expected, key=repr)
 
 
 @pytest.fixture
-def topics(cluster):
-    """Topics a, b and c, and their ids."""
+def topics(cluster: Cluster) -> Cluster:
+    """Topics a, b and c."""
     cluster.start(1)
-    cluster.ids = {name: cluster.create_topic(name, [1]) for name in "abc"}
+    for name, topic_id in IDS.items():
+        cluster.create_topic(name, [1], topic_id=topic_id)
     return cluster
 
 
-def test_deletes_by_name_and_by_id(topics, ask):
-    a, b = topics.ids["a"], topics.ids["b"]
-    assert said(ask(topics, request("a", ids=[b]))) == answers(("a", a, 0), ("b", b, 0))
+def test_deletes_by_name_and_by_id(topics: Cluster) -> None:
+    a, b = IDS["a"], IDS["b"]
+    assert said(topics.ask(request("a", ids=[b]))) == answers(("a", a, 0), ("b", b, 0))
     assert set(topics.controller.image.topics.by_name) == {"c"}
 
 
-def test_one_record_per_topic_in_one_batch(topics, ask):
-    ask(topics, request("a", "c"))
-    assert topics.written() == [RecordAt(RemoveTopicRecord(topic_id=topics.ids[name]), 0) for name in "ac"]
+def test_one_record_per_topic_in_one_batch(topics: Cluster) -> None:
+    topics.ask(request("a", "c"))
+    assert topics.written() == [RecordAt(RemoveTopicRecord(topic_id=IDS[name]), 0) for name in "ac"]
 
 
-def test_reports_unknown_topics_and_deletes_the_rest(topics, ask):
-    response = ask(topics, request("a", "nowhere", ids=[UNHEARD_OF_ID]))
+def test_reports_unknown_topics_and_deletes_the_rest(topics: Cluster) -> None:
+    response = topics.ask(request("a", "nowhere", ids=[UNHEARD_OF_ID]))
     assert said(response) == answers(
-        ("a", topics.ids["a"], 0),
+        ("a", IDS["a"], 0),
         ("nowhere", NO_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION),
         (None, UNHEARD_OF_ID, error_codes.UNKNOWN_TOPIC_ID),
     )
@@ -60,18 +70,18 @@ def test_reports_unknown_topics_and_deletes_the_rest(topics, ask):
     }
 
 
-def test_topic_named_twice_is_not_deleted(topics, ask):
-    a, b, invalid = topics.ids["a"], topics.ids["b"], error_codes.INVALID_REQUEST
-    response = ask(topics, request("a", "a", "a", "c", ids=[b, b]))
-    assert said(response) == answers(("a", NO_ID, invalid), (None, b, invalid), ("c", topics.ids["c"], 0))
+def test_topic_named_twice_is_not_deleted(topics: Cluster) -> None:
+    a, b, invalid = IDS["a"], IDS["b"], error_codes.INVALID_REQUEST
+    response = topics.ask(request("a", "a", "a", "c", ids=[b, b]))
+    assert said(response) == answers(("a", NO_ID, invalid), (None, b, invalid), ("c", IDS["c"], 0))
     assert {each.error_message for each in response.responses} == {None, "Duplicate topic name.", "Duplicate topic id."}
     assert a in topics.controller.image.topics.by_id
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_name_and_id_of_the_same_topic_are_refused(topics, ask, times):
-    a = topics.ids["a"]
-    response = ask(topics, request("a", ids=[a] * times))
+def test_name_and_id_of_the_same_topic_are_refused(topics: Cluster, times: int) -> None:
+    a = IDS["a"]
+    response = topics.ask(request("a", ids=[a] * times))
     assert ("a", a, error_codes.INVALID_REQUEST) in said(response)
     assert "The provided topic name maps to an ID that was already supplied." in [
         each.error_message for each in response.responses
@@ -79,10 +89,10 @@ def test_name_and_id_of_the_same_topic_are_refused(topics, ask, times):
     assert topics.written() == []
 
 
-def test_a_topic_is_named_by_one_of_name_and_id(topics, ask):
-    both = DeleteTopicState(name="a", topic_id=topics.ids["a"])
+def test_a_topic_is_named_by_one_of_name_and_id(topics: Cluster) -> None:
+    both = DeleteTopicState(name="a", topic_id=IDS["a"])
     neither = DeleteTopicState(name=None)
-    response = ask(topics, DeleteTopicsRequest(topics=[both, neither], timeout_ms=1000))
+    response = topics.ask(DeleteTopicsRequest(topics=[both, neither], timeout_ms=1000))
     assert {(each.error_code, each.error_message) for each in response.responses} == {
         (42, "You may not specify both topic name and topic id."),
         (42, "Neither topic name nor id were specified."),
@@ -90,45 +100,45 @@ def test_a_topic_is_named_by_one_of_name_and_id(topics, ask):
     assert topics.written() == []
 
 
-def test_old_versions_name_topics_only(topics, ask):
-    response = ask(topics, DeleteTopicsRequest(topic_names=["a", "nowhere"], timeout_ms=1000), 5)
+def test_old_versions_name_topics_only(topics: Cluster) -> None:
+    response = topics.ask(DeleteTopicsRequest(topic_names=["a", "nowhere"], timeout_ms=1000), 5)
     assert said(response) == answers(("a", NO_ID, 0), ("nowhere", NO_ID, 3))
 
 
-def test_a_request_that_leaves_no_time_is_over(topics, ask):
-    response = ask(topics, DeleteTopicsRequest(topic_names=["a", "b", "b"]), 1)
+def test_a_request_that_leaves_no_time_is_over(topics: Cluster) -> None:
+    response = topics.ask(DeleteTopicsRequest(topic_names=["a", "b", "b"]), 1)
     assert [(each.name, each.error_code) for each in response.responses] == [("a", 7), ("b", 7), ("b", 7)]
-    (nothing_to_do,) = ask(topics, DeleteTopicsRequest(topic_names=["b", "b"]), 1).responses
+    (nothing_to_do,) = topics.ask(DeleteTopicsRequest(topic_names=["b", "b"]), 1).responses
     assert nothing_to_do.error_code == error_codes.INVALID_REQUEST
     assert topics.written() == []
 
 
-def test_the_configs_go_with_the_topic(topics, ask):
+def test_the_configs_go_with_the_topic(topics: Cluster) -> None:
     topics.set_config("a", "retention.ms", "1")
-    ask(topics, request("a"))
+    topics.ask(request("a"))
     assert (2, "a") not in topics.controller.image.configs
 
 
 @pytest.mark.parametrize(
     ("version", "code"), [(6, error_codes.TOPIC_DELETION_DISABLED), (2, error_codes.INVALID_REQUEST)]
 )
-def test_disabled_deletion_is_refused(new_cluster, ask, version, code):
+def test_disabled_deletion_is_refused(new_cluster: type[Cluster], version: int, code: int) -> None:
     cluster = new_cluster(delete_topic_enable=False)
     asked = request("a", ids=[UNHEARD_OF_ID]) if version >= 6 else DeleteTopicsRequest(topic_names=["a", "b"])
-    response = ask(cluster, asked, version)
+    response = cluster.ask(asked, version)
     assert [each.error_code for each in response.responses] == [code, code]
     assert {each.error_message for each in response.responses} == {None}
 
 
-def test_the_answers_are_shuffled_by_the_seed(new_cluster, ask):
-    def order(seed):
+def test_the_answers_are_shuffled_by_the_seed(new_cluster: type[Cluster]) -> None:
+    def order(seed: int) -> list[str | None]:
         cluster = new_cluster(seed=seed)
-        return [each.name for each in ask(cluster, request(*map(str, range(30)))).responses]
+        return [each.name for each in cluster.ask(request(*map(str, range(30)))).responses]
 
     assert order(1) == order(1)
     assert order(1) != order(2)
 
 
-def test_returns_an_error_for_each_topic():
+def test_returns_an_error_for_each_topic() -> None:
     response = delete_topics.error(request("a", ids=[UNHEARD_OF_ID]), error_codes.NOT_CONTROLLER, "elsewhere")
     assert said(response) == answers(("a", NO_ID, 41), (None, UNHEARD_OF_ID, 41))

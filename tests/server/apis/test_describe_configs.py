@@ -1,18 +1,28 @@
 """DescribeConfigs on a controller: which resources it tells, and where each value comes from."""
 
+from collections.abc import Callable
+
 import pytest
 from mockraft.server.apis import describe_configs
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from mockraft.wire.messages.describe_configs_response import DescribeConfigsResourceResult
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
+
+from ...conftest import Cluster
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 OWN_TOPIC, OWN_BROKER, CLUSTER, STATIC, DEFAULT, OWN_CLIENT_METRICS, OWN_GROUP = 1, 2, 3, 4, 5, 7, 8
 LONG, LIST = 5, 7
 
 
-def request(*resources, keys=None, include_synonyms=True):
+Told = Callable[[Cluster, int, str], dict[str, DescribeConfigsResourceResult]]
+
+
+def request(
+    *resources: tuple[int, str], keys: list[str] | None = None, include_synonyms: bool = True
+) -> DescribeConfigsRequest:
     """Resources as (type, name)."""
     return DescribeConfigsRequest(
         resources=[
@@ -23,16 +33,16 @@ def request(*resources, keys=None, include_synonyms=True):
     )
 
 
-def setting(kind, name, key, value):
+def setting(kind: int, name: str, key: str, value: str | None) -> RecordAt:
     return RecordAt(ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value), 0)
 
 
 @pytest.fixture
-def told(ask):
+def told() -> Told:
     """The configs of one resource by name."""
 
-    def tell(cluster, kind, name):
-        (result,) = ask(cluster, request((kind, name))).results
+    def tell(cluster: Cluster, kind: int, name: str) -> dict[str, DescribeConfigsResourceResult]:
+        (result,) = cluster.ask(request((kind, name))).results
         assert (result.error_code, result.error_message) == (0, "")
         assert [config.name for config in result.configs] == sorted(config.name for config in result.configs)
         return {config.name: config for config in result.configs}
@@ -41,16 +51,16 @@ def told(ask):
 
 
 @pytest.fixture
-def topic(cluster):
+def topic(cluster: Cluster) -> Cluster:
     cluster.create_topic("t", [1])
     return cluster
 
 
-def synonyms(config):
+def synonyms(config: DescribeConfigsResourceResult) -> list[tuple[str, str | None, int]]:
     return [(each.name, each.value, each.source) for each in config.synonyms]
 
 
-def test_a_topics_own_value_comes_before_the_brokers(topic, told):
+def test_a_topics_own_value_comes_before_the_brokers(topic: Cluster, told: Told) -> None:
     topic.write(setting(BROKER, "3000", "log.retention.ms", "3"), setting(BROKER, "", "log.retention.ms", "2"))
     retention = told(topic, TOPIC, "t")["retention.ms"]
     assert (retention.value, retention.config_source, retention.config_type) == ("3", OWN_BROKER, LONG)
@@ -65,7 +75,7 @@ def test_a_topics_own_value_comes_before_the_brokers(topic, told):
     assert synonyms(retention)[0] == ("retention.ms", "1", OWN_TOPIC)
 
 
-def test_values_are_shown_as_they_are_understood(topic, told):
+def test_values_are_shown_as_they_are_understood(topic: Cluster, told: Told) -> None:
     topic.set_config("t", "cleanup.policy", " compact , delete,compact")
     topic.set_config("t", "preallocate", "TRUE")
     configs = told(topic, TOPIC, "t")
@@ -75,7 +85,7 @@ def test_values_are_shown_as_they_are_understood(topic, told):
     assert configs["retention.ms"].value == str(168 * 3_600_000)
 
 
-def test_start_options_are_static_configs(new_cluster, told):
+def test_start_options_are_static_configs(new_cluster: type[Cluster], told: Told) -> None:
     configs = told(new_cluster(session_timeout_ms=1234, num_partitions=7), BROKER, "3000")
     assert synonyms(configs["broker.session.timeout.ms"]) == [
         ("broker.session.timeout.ms", "1234", STATIC),
@@ -87,7 +97,7 @@ def test_start_options_are_static_configs(new_cluster, told):
     assert not configs["num.io.threads"].read_only
 
 
-def test_configs_not_applicable_at_run_time_are_left_out(cluster, told):
+def test_configs_not_applicable_at_run_time_are_left_out(cluster: Cluster, told: Told) -> None:
     cluster.write(
         setting(BROKER, "", "process.roles", "broker"),
         setting(BROKER, "", "cordoned.log.dirs", "/a"),
@@ -101,7 +111,7 @@ def test_configs_not_applicable_at_run_time_are_left_out(cluster, told):
     assert told(cluster, BROKER, "").keys() == left
 
 
-def test_sensitive_and_unknown_values_are_hidden(cluster, told):
+def test_sensitive_and_unknown_values_are_hidden(cluster: Cluster, told: Told) -> None:
     secret, unknown = "listener.name.a.ssl.key.password", "an.own.key"
     cluster.write(setting(BROKER, "3000", secret, "x"), setting(BROKER, "3000", unknown, "y"))
     configs = told(cluster, BROKER, "3000")
@@ -110,7 +120,7 @@ def test_sensitive_and_unknown_values_are_hidden(cluster, told):
         assert synonyms(configs[name])[0] == (name, None, OWN_BROKER)
 
 
-def test_a_group_has_its_own_values_the_brokers_and_defaults(cluster, told):
+def test_a_group_has_its_own_values_the_brokers_and_defaults(cluster: Cluster, told: Told) -> None:
     timeout = "consumer.session.timeout.ms"
     cluster.write(setting(GROUP, "g", timeout, "50000"))
     configs = told(cluster, GROUP, "g")
@@ -121,15 +131,15 @@ def test_a_group_has_its_own_values_the_brokers_and_defaults(cluster, told):
     assert synonyms(configs["share.auto.offset.reset"]) == [("share.auto.offset.reset", "latest", DEFAULT)]
 
 
-def test_unset_client_metrics_have_defaults(cluster, told):
+def test_unset_client_metrics_have_defaults(cluster: Cluster, told: Told) -> None:
     assert told(cluster, CLIENT_METRICS, "m")["interval.ms"].value == "300000"
     cluster.write(setting(CLIENT_METRICS, "m", "interval.ms", "100"))
     interval = told(cluster, CLIENT_METRICS, "m")["interval.ms"]
     assert (interval.value, interval.config_source) == ("100", OWN_CLIENT_METRICS)
 
 
-def test_only_requested_keys_are_returned(topic, ask):
-    (result,) = ask(topic, request((TOPIC, "t"), keys=["flush.ms", "no.such"], include_synonyms=False)).results
+def test_only_requested_keys_are_returned(topic: Cluster) -> None:
+    (result,) = topic.ask(request((TOPIC, "t"), keys=["flush.ms", "no.such"], include_synonyms=False)).results
     assert [(config.name, config.synonyms) for config in result.configs] == [("flush.ms", [])]
 
 
@@ -147,20 +157,20 @@ def test_only_requested_keys_are_returned(topic, ask):
         ((CLIENT_METRICS, ""), 42, "Client metrics subscription name must not be empty"),
     ],
 )
-def test_reports_errors_per_resource(topic, ask, resource, code, message):
-    refused, good = ask(topic, request(resource, (BROKER_LOGGER, "3000"))).results
+def test_reports_errors_per_resource(topic: Cluster, resource: tuple[int, str], code: int, message: str | None) -> None:
+    refused, good = topic.ask(request(resource, (BROKER_LOGGER, "3000"))).results
     assert (refused.resource_type, refused.resource_name) == resource
     assert refused.error_code == code
     assert message is None or refused.error_message == message
     assert (good.error_code, good.configs) == (0, [])
 
 
-def test_an_unknown_type_spoils_the_request(topic, ask):
-    results = ask(topic, request((TOPIC, "t"), (3, "x"))).results
+def test_an_unknown_type_spoils_the_request(topic: Cluster) -> None:
+    results = topic.ask(request((TOPIC, "t"), (3, "x"))).results
     assert {each.error_code for each in results} == {error_codes.INVALID_REQUEST}
     assert {each.error_message for each in results} == {error_codes.message(error_codes.INVALID_REQUEST)}
 
 
-def test_returns_an_error_for_each_resource():
+def test_returns_an_error_for_each_resource() -> None:
     response = describe_configs.API.error(request((TOPIC, "t"), (BROKER, "")), error_codes.NOT_CONTROLLER, "x")
     assert [(each.resource_name, each.error_code) for each in response.results] == [("t", 41), ("", 41)]

@@ -9,9 +9,11 @@ from mockraft.wire.messages.list_partition_reassignments_request import (
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
+from ...conftest import Cluster
+
 
 @pytest.fixture
-def reassigning(cluster: Any) -> Any:
+def reassigning(cluster: Cluster) -> Cluster:
     """A cluster with topics `moved` (two partitions, the second on its way from broker 1 to 3) and `still`."""
     cluster.start(1, 2, 3)
     topic_id = cluster.create_topic("moved", [1, 2], [1, 2])
@@ -23,11 +25,10 @@ def reassigning(cluster: Any) -> Any:
     return cluster
 
 
-def listed(cluster: Any, *topics: tuple[str, list[int]], everything: bool = False) -> dict[str, dict[int, Any]]:
+def listed(cluster: Cluster, *topics: tuple[str, list[int]], everything: bool = False) -> dict[str, dict[int, Any]]:
     asked = [ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes) for name, indexes in topics]
     request = ListPartitionReassignmentsRequest(topics=None if everything else asked)
-    response = API.handle(request, None, cluster.controller)  # type: ignore[arg-type]
-    assert API.response.read(response.write(0), 0) == response
+    response = cluster.ask(request)
     assert (response.error_code, response.error_message) == (0, None)
     return {
         topic.name: {

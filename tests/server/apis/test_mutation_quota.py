@@ -14,11 +14,13 @@ from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
 
+from ...conftest import Cluster
+
 REFUSED = error_codes.THROTTLING_QUOTA_EXCEEDED
 
 
 @pytest.fixture
-def limited(cluster: Any) -> Any:
+def limited(cluster: Cluster) -> Cluster:
     """Alice may change a partition in ten seconds; there are three topics of one partition."""
     cluster.start(1)
     for name in ("a", "b", "c"):
@@ -28,21 +30,21 @@ def limited(cluster: Any) -> Any:
     return cluster
 
 
-def create(cluster: Any, version: int, *names: str) -> tuple[list[int], int]:
+def create(cluster: Cluster, version: int, *names: str) -> tuple[list[int], int]:
     topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names]
     request = CreateTopicsRequest(topics=topics, timeout_ms=9000)
     answer = cluster.ask(request, version, principal="User:alice")
     return [topic.error_code for topic in answer.topics], answer.throttle_time_ms
 
 
-def grow(cluster: Any, version: int, name: str) -> tuple[list[int], int]:
+def grow(cluster: Cluster, version: int, name: str) -> tuple[list[int], int]:
     assignments = [CreatePartitionsAssignment(broker_ids=[1])]
     topics = [CreatePartitionsTopic(name=name, count=2, assignments=assignments)]
     answer = cluster.ask(CreatePartitionsRequest(topics=topics, timeout_ms=9000), version, principal="User:alice")
     return [topic.error_code for topic in answer.results], answer.throttle_time_ms
 
 
-def delete(cluster: Any, version: int, name: str) -> tuple[list[int], int]:
+def delete(cluster: Cluster, version: int, name: str) -> tuple[list[int], int]:
     request = DeleteTopicsRequest(topic_names=[name], timeout_ms=9000)
     answer = cluster.ask(request, version, principal="User:alice")
     return [topic.error_code for topic in answer.responses], answer.throttle_time_ms

@@ -1,7 +1,5 @@
 """A test's own policies on new topics and changed configs, asked where Kafka asks its."""
 
-from typing import Any
-
 from mockraft.server.controller.settings.policies import AlteredConfigs, NewTopic
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_configs_request import AlterableConfig as LegacyConfig
@@ -19,13 +17,15 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 
+from ...conftest import Cluster
 
-def create(cluster: Any, *topics: CreatableTopic) -> list[tuple[int, str | None]]:
+
+def create(cluster: Cluster, *topics: CreatableTopic) -> list[tuple[int, str | None]]:
     answer = cluster.ask(CreateTopicsRequest(topics=list(topics), timeout_ms=9000))
     return [(topic.error_code, topic.error_message) for topic in answer.topics]
 
 
-def test_a_new_topic_is_shown_to_the_policy_after_all_other_checks(new_cluster: Any) -> None:
+def test_a_new_topic_is_shown_to_the_policy_after_all_other_checks(new_cluster: type[Cluster]) -> None:
     seen: list[NewTopic] = []
 
     def policy(topic: NewTopic) -> str | None:
@@ -51,7 +51,7 @@ def test_a_new_topic_is_shown_to_the_policy_after_all_other_checks(new_cluster: 
     ]
 
 
-def test_policy_receives_changed_configs_only(new_cluster: Any) -> None:
+def test_policy_receives_changed_configs_only(new_cluster: type[Cluster]) -> None:
     seen: list[AlteredConfigs] = []
 
     def policy(altered: AlteredConfigs) -> str | None:
@@ -81,7 +81,7 @@ def test_policy_receives_changed_configs_only(new_cluster: Any) -> None:
     assert {(each.resource_type, each.resource_name) for each in seen} == {(2, "t")}
 
 
-def test_raising_policy_refuses_without_a_message(new_cluster: Any) -> None:
+def test_raising_policy_refuses_without_a_message(new_cluster: type[Cluster]) -> None:
     def policy(_topic: NewTopic) -> str | None:
         raise ValueError("a secret")
 

@@ -1,5 +1,7 @@
 """UpdateFeatures: every rule in its order, and what is written."""
 
+from collections.abc import Callable, Iterable
+
 import pytest
 from mockraft.server.apis import update_features
 from mockraft.wire import error_codes
@@ -8,13 +10,19 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
+from ...conftest import Cluster
+
 METADATA, KRAFT, ELR = "metadata.version", "kraft.version", "eligible.leader.replicas.version"
 GROUP, TRANSACTION = "group.version", "transaction.version"
 UP, SAFE, UNSAFE = 1, 2, 3
 MINIMUM = "min.insync.replicas"
 
 
-def request(*updates, validate_only=False):
+Update = tuple[str, int, int]
+Refusal = Callable[..., str]
+
+
+def request(*updates: Update, validate_only: bool = False) -> UpdateFeaturesRequest:
     """Updates as (feature, level, upgrade type)."""
     return UpdateFeaturesRequest(
         feature_updates=[
@@ -25,35 +33,35 @@ def request(*updates, validate_only=False):
     )
 
 
-def level(name, number):
+def level(name: str, number: int) -> RecordAt:
     return RecordAt(FeatureLevelRecord(name=name, feature_level=number), 0)
 
 
-def minimum(broker, value):
+def minimum(broker: str, value: str | None) -> RecordAt:
     return RecordAt(ConfigRecord(resource_type=4, resource_name=broker, name=MINIMUM, value=value), 0)
 
 
-def type_names(records):
+def type_names(records: Iterable[RecordAt]) -> list[str]:
     return [type(record).__name__ for record, _ in records]
 
 
 @pytest.fixture
-def refusal(ask):
-    def message(cluster, *updates):
-        response = ask(cluster, request(*updates))
+def refusal() -> Refusal:
+    def message(cluster: Cluster, *updates: Update) -> str:
+        response = cluster.ask(request(*updates))
         assert response.error_code == error_codes.INVALID_UPDATE_VERSION
         assert cluster.written() == []
         failed = "The update failed for all features since the following feature had an error: "
         assert response.error_message.startswith(failed)
-        return response.error_message.removeprefix(failed)
+        return str(response.error_message).removeprefix(failed)
 
     return message
 
 
-def test_an_upgrade_is_written_and_returned(new_cluster, ask):
+def test_an_upgrade_is_written_and_returned(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=29)
     epoch = cluster.controller.features_epoch
-    response = ask(cluster, request((METADATA, 30, UP)))
+    response = cluster.ask(request((METADATA, 30, UP)))
     assert (response.error_code, response.error_message) == (0, None)
     assert cluster.written() == [level(METADATA, 30)]
     assert cluster.controller.image.metadata_version == 30
@@ -61,8 +69,8 @@ def test_an_upgrade_is_written_and_returned(new_cluster, ask):
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_old_versions_return_every_feature(cluster, ask, version):
-    response = ask(cluster, request((GROUP, 1, UP), (TRANSACTION, 2, UP)), version)
+def test_old_versions_return_every_feature(cluster: Cluster, version: int) -> None:
+    response = cluster.ask(request((GROUP, 1, UP), (TRANSACTION, 2, UP)), version)
     assert [(each.feature, each.error_code, each.error_message) for each in response.results] == [
         (GROUP, 0, "NONE"),
         (TRANSACTION, 0, "NONE"),
@@ -70,15 +78,15 @@ def test_old_versions_return_every_feature(cluster, ask, version):
     assert sorted(record.name for record, _ in cluster.written()) == [GROUP, TRANSACTION]
 
 
-def test_version_0_can_not_downgrade(cluster, ask):
+def test_version_0_can_not_downgrade(cluster: Cluster) -> None:
     asked = UpdateFeaturesRequest(
         feature_updates=[FeatureUpdateKey(feature=GROUP, max_version_level=0, allow_downgrade=True)]
     )
-    assert ask(cluster, asked, 0).error_code == error_codes.INVALID_UPDATE_VERSION
+    assert cluster.ask(asked, 0).error_code == error_codes.INVALID_UPDATE_VERSION
 
 
-def test_a_feature_at_level_0_is_no_longer_finalized(cluster, ask):
-    ask(cluster, request((GROUP, 0, SAFE)))
+def test_a_feature_at_level_0_is_no_longer_finalized(cluster: Cluster) -> None:
+    cluster.ask(request((GROUP, 0, SAFE)))
     assert cluster.written() == [level(GROUP, 0)]
     assert GROUP not in cluster.controller.image.features
 
@@ -101,28 +109,32 @@ def test_a_feature_at_level_0_is_no_longer_finalized(cluster, ask):
         ((KRAFT, 0, SAFE), "Can't downgrade the version of this feature."),
     ],
 )
-def test_reports_the_error(cluster, refusal, update, why):
+def test_reports_the_error(cluster: Cluster, refusal: Refusal, update: Update, why: str) -> None:
     assert refusal(cluster, update) == f"Invalid update version {update[1]} for feature {update[0]}. {why}"
 
 
-def test_a_downgrade_does_not_go_up(new_cluster, refusal):
+def test_a_downgrade_does_not_go_up(new_cluster: type[Cluster], refusal: Refusal) -> None:
     why = f"Invalid update version 1 for feature {GROUP}. Can't downgrade to a newer version."
     assert refusal(new_cluster(metadata_version=20), (GROUP, 1, UNSAFE)) == why
 
 
-def test_update_is_atomic(cluster, refusal):
+def test_update_is_atomic(cluster: Cluster, refusal: Refusal) -> None:
     assert GROUP in refusal(cluster, (TRANSACTION, 1, SAFE), (GROUP, 7, UP), (ELR, 0, SAFE))
 
 
 @pytest.mark.parametrize(("start", "down"), [(29, 23), (22, 17), (16, 15), (10, 8)])
-def test_metadata_version_is_downgraded_across_unchanged_records(new_cluster, ask, start, down):
+def test_metadata_version_is_downgraded_across_unchanged_records(
+    new_cluster: type[Cluster], start: int, down: int
+) -> None:
     cluster = new_cluster(metadata_version=start)
-    assert ask(cluster, request((METADATA, down, SAFE))).error_code == 0
+    assert cluster.ask(request((METADATA, down, SAFE))).error_code == 0
     assert cluster.controller.image.metadata_version == down
 
 
 @pytest.mark.parametrize("start", [30, 23, 17, 15, 14, 13, 11, 8])
-def test_metadata_version_does_not_go_down_across_a_change_of_records(new_cluster, refusal, start):
+def test_metadata_version_does_not_go_down_across_a_change_of_records(
+    new_cluster: type[Cluster], refusal: Refusal, start: int
+) -> None:
     cluster = new_cluster(metadata_version=start)
     down = f"Unsupported metadata.version downgrade from {start} to {start - 1}. "
     assert refusal(cluster, (METADATA, start - 1, SAFE)) == (
@@ -132,7 +144,7 @@ def test_metadata_version_does_not_go_down_across_a_change_of_records(new_cluste
     assert refusal(cluster, (METADATA, start - 1, UNSAFE)) == unsafe
 
 
-def test_broker_without_support_for_the_level_is_named(new_cluster, refusal):
+def test_broker_without_support_for_the_level_is_named(new_cluster: type[Cluster], refusal: Refusal) -> None:
     cluster = new_cluster(metadata_version=20)
     cluster.register(1)
     cluster.register(2, features={METADATA: (7, 25), GROUP: (0, 0)})
@@ -140,7 +152,7 @@ def test_broker_without_support_for_the_level_is_named(new_cluster, refusal):
     assert refusal(cluster, (GROUP, 1, UP)).endswith("Broker 2 does not support this feature.")
 
 
-def test_controller_without_support_for_the_level_is_named(new_cluster, refusal):
+def test_controller_without_support_for_the_level_is_named(new_cluster: type[Cluster], refusal: Refusal) -> None:
     cluster = new_cluster(metadata_version=20)
     (own,) = cluster.controller.image.cluster.controllers.values()
     record, version = own.to_record()
@@ -150,66 +162,66 @@ def test_controller_without_support_for_the_level_is_named(new_cluster, refusal)
     assert refusal(cluster, (GROUP, 1, UP)).endswith("Controller 3001 does not support this feature.")
 
 
-def test_elr_needs_a_metadata_version(new_cluster, refusal, ask):
+def test_elr_needs_a_metadata_version(new_cluster: type[Cluster], refusal: Refusal) -> None:
     cluster = new_cluster(metadata_version=22)
     why = f"{ELR} could not be set to 1 because it depends on {METADATA} level 23"
     assert refusal(cluster, (ELR, 1, UP)).endswith(why)
-    assert ask(cluster, request((ELR, 1, UP), (METADATA, 23, UP))).error_code == 0
+    assert cluster.ask(request((ELR, 1, UP), (METADATA, 23, UP))).error_code == 0
     assert cluster.controller.image.elr_enabled
 
 
-def test_every_feature_needs_a_metadata_version_that_there_is(new_cluster, refusal):
+def test_every_feature_needs_a_metadata_version_that_there_is(new_cluster: type[Cluster], refusal: Refusal) -> None:
     why = (
         "Invalid update version 1 for feature group.version. group.version could not be set to 1 because it depends on "
     )
     assert refusal(new_cluster(), (GROUP, 1, UP), (METADATA, 6, UP)).endswith(why + "metadata.version=7 (3.3-IV3)")
 
 
-def test_elr_begins_with_one_minimum_for_all(new_cluster, ask):
+def test_elr_begins_with_one_minimum_for_all(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=25, min_insync_replicas=2)
     cluster.write(minimum("1", "3"), minimum("2", "4"))
-    ask(cluster, request((ELR, 1, UP), validate_only=True))
+    cluster.ask(request((ELR, 1, UP), validate_only=True))
     assert cluster.written() == []
-    ask(cluster, request((ELR, 1, UP)))
+    cluster.ask(request((ELR, 1, UP)))
     first, *own, last = cluster.written()
     assert (first, last) == (minimum("", "2"), level(ELR, 1))
     assert sorted(record.resource_name for record, _ in own if record.value is None) == ["1", "2"]
-    ask(cluster, request((ELR, 1, UP)))
+    cluster.ask(request((ELR, 1, UP)))
     assert cluster.written() == [level(ELR, 1)]
 
 
-def test_validate_only_writes_no_record(cluster, ask):
-    assert ask(cluster, request((GROUP, 0, SAFE), (KRAFT, 1, UP), validate_only=True)).error_code == 0
+def test_validate_only_writes_no_record(cluster: Cluster) -> None:
+    assert cluster.ask(request((GROUP, 0, SAFE), (KRAFT, 1, UP), validate_only=True)).error_code == 0
     assert cluster.written() == []
 
 
-def test_kraft_version_comes_from_control_records(new_cluster, ask):
+def test_kraft_version_comes_from_control_records(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(kraft_version=0)
     before = cluster.log.end_offset
-    assert ask(cluster, request((KRAFT, 1, UP), validate_only=True)).error_code == 0
+    assert cluster.ask(request((KRAFT, 1, UP), validate_only=True)).error_code == 0
     assert cluster.log.kraft_version == 0
-    assert ask(cluster, request((KRAFT, 1, UP))).error_code == 0
+    assert cluster.ask(request((KRAFT, 1, UP))).error_code == 0
     assert cluster.log.kraft_version == 1
     assert cluster.log.end_offset == before + 3
     assert type_names(record_at for _, record_at in cluster.log.records(before)) == ["NoOpRecord"]
 
 
-def test_kraft_version_is_kept_when_requested_again(cluster, ask):
+def test_kraft_version_is_kept_when_requested_again(cluster: Cluster) -> None:
     before = cluster.log.end_offset
-    assert ask(cluster, request((KRAFT, 1, SAFE))).error_code == 0
+    assert cluster.ask(request((KRAFT, 1, SAFE))).error_code == 0
     assert cluster.log.end_offset == before
-    assert ask(cluster, request((KRAFT, 1, UP))).error_code == 0
+    assert cluster.ask(request((KRAFT, 1, UP))).error_code == 0
     assert cluster.log.end_offset == before + 1
 
 
-def test_an_upgrade_to_3_7_registers_the_controller(new_cluster, ask):
+def test_an_upgrade_to_3_7_registers_the_controller(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=14)
-    ask(cluster, request((METADATA, 15, UP)))
+    cluster.ask(request((METADATA, 15, UP)))
     assert type_names(cluster.written()) == ["FeatureLevelRecord", "RegisterControllerRecord"]
-    ask(cluster, request((METADATA, 16, UP)))
+    cluster.ask(request((METADATA, 16, UP)))
     assert type_names(cluster.written()) == ["FeatureLevelRecord"]
 
 
-def test_error_response_contains_one_error():
+def test_error_response_contains_one_error() -> None:
     response = update_features.error(request((GROUP, 1, UP)), error_codes.NOT_CONTROLLER, "no")
     assert (response.error_code, response.error_message, response.results) == (41, "no", [])

@@ -7,11 +7,13 @@ from mockraft.wire import error_codes
 from mockraft.wire.messages import add_raft_voter_request as add
 from mockraft.wire.messages import update_raft_voter_request as update
 
+from ...conftest import Cluster
+
 STRANGE_ID = bytes(range(16))
 INVALID = error_codes.INVALID_REQUEST
 
 
-def updated(cluster: Any, **fields: Any) -> Any:
+def updated(cluster: Cluster, **fields: Any) -> Any:
     lowest, highest = fields.pop("versions", (0, 1))
     given = {
         "cluster_id": None,
@@ -43,20 +45,20 @@ def updated(cluster: Any, **fields: Any) -> Any:
         ({"voter_directory_id": STRANGE_ID}, error_codes.VOTER_NOT_FOUND),
     ],
 )
-def test_updates_are_refused_in_kafkas_order(cluster: Any, fields: Any, code: int) -> None:
+def test_updates_are_refused_in_kafkas_order(cluster: Cluster, fields: Any, code: int) -> None:
     answer = updated(cluster, **fields)
     leader = answer.current_leader
     assert (answer.error_code, leader.leader_id, leader.leader_epoch) == (code, 3000, 1)
     assert (leader.host, leader.port) == (cluster.config.voter_host, cluster.config.voter_port)
 
 
-def test_a_voter_that_moved_is_in_the_log(cluster: Any) -> None:
+def test_a_voter_that_moved_is_in_the_log(cluster: Cluster) -> None:
     assert updated(cluster).error_code == error_codes.NONE
     (node,) = cluster.raft.voters.nodes.values()
     assert [tuple(endpoint) for endpoint in node.endpoints] == [("CONTROLLER", "there", 7)]
 
 
-def test_a_node_that_is_not_leader_reports_it(cluster: Any) -> None:
+def test_a_node_that_is_not_leader_reports_it(cluster: Cluster) -> None:
     cluster.raft.to_unattached(5, cluster.now_ms)
     answer = updated(cluster, current_leader_epoch=5)
     assert (answer.error_code, answer.current_leader.leader_id) == (error_codes.NOT_LEADER_OR_FOLLOWER, -1)
@@ -75,7 +77,7 @@ def test_a_node_that_is_not_leader_reports_it(cluster: Any) -> None:
 )
 @pytest.mark.parametrize("version", [0, 1])
 def test_additions_are_refused_in_kafkas_order(
-    cluster: Any, version: int, fields: Any, code: int, message: str
+    cluster: Cluster, version: int, fields: Any, code: int, message: str
 ) -> None:
     given = {
         "cluster_id": None,
@@ -89,7 +91,7 @@ def test_additions_are_refused_in_kafkas_order(
     assert message in answer.error_message
 
 
-def test_voters_that_are_configuration_cannot_be_added(new_cluster: Any) -> None:
+def test_voters_that_are_configuration_cannot_be_added(new_cluster: type[Cluster]) -> None:
     listeners = [add.Listener(name="CONTROLLER", host="there", port=7)]
     request = add.AddRaftVoterRequest(
         cluster_id=None, voter_id=7, voter_directory_id=STRANGE_ID, listeners=listeners, timeout_ms=1

@@ -9,6 +9,8 @@ from mockraft.wire.messages import begin_quorum_epoch_request as begin
 from mockraft.wire.messages import end_quorum_epoch_request as end
 from mockraft.wire.messages import vote_request as vote
 
+from ...conftest import Cluster
+
 TOPIC = "__cluster_metadata"
 OTHER_ID = bytes(range(16))
 NONE, INVALID = error_codes.NONE, error_codes.INVALID_REQUEST
@@ -17,7 +19,7 @@ NONE, INVALID = error_codes.NONE, error_codes.INVALID_REQUEST
 class Voter:
     """Another voter, which asks a controller."""
 
-    def __init__(self, cluster: Any) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.raft = cluster.raft
 
@@ -54,7 +56,7 @@ class Voter:
 
 
 @pytest.fixture
-def voter(cluster: Any) -> Voter:
+def voter(cluster: Cluster) -> Voter:
     return Voter(cluster)
 
 
@@ -149,16 +151,17 @@ def test_a_leader_that_ends_its_epoch_is_succeeded(voter: Voter, version: int) -
     assert (voter.raft.is_leader, voter.raft.epoch) == (True, 5)
 
 
-def test_returns_the_leaders_address_from_version_1_on(cluster: Any) -> None:
+def test_returns_the_leaders_address_from_version_1_on(cluster: Cluster) -> None:
     for request, version in ((vote.VoteRequest, 1), (begin.BeginQuorumEpochRequest, 1), (end.EndQuorumEpochRequest, 1)):
-        data = {"partition_index": 0}
         topics: Any
         if request is vote.VoteRequest:
-            partition = vote.PartitionData(replica_epoch=1, replica_id=7, last_offset=0, last_offset_epoch=0, **data)
+            partition = vote.PartitionData(
+                replica_epoch=1, replica_id=7, last_offset=0, last_offset_epoch=0, partition_index=0
+            )
             topics = [vote.TopicData(topic_name=TOPIC, partitions=[partition])]
         else:
             module: Any = begin if request is begin.BeginQuorumEpochRequest else end
-            partition = module.PartitionData(leader_id=3000, leader_epoch=1, **data)
+            partition = module.PartitionData(leader_id=3000, leader_epoch=1, partition_index=0)
             topics = [module.TopicData(topic_name=TOPIC, partitions=[partition])]
         for asked, endpoints in ((version, 1), (0, 0)):
             assert len(cluster.ask(request(cluster_id=None, topics=topics), asked).node_endpoints) == endpoints

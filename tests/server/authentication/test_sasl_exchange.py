@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from mockraft.server.authentication.sasl_exchange import TAKEN, State
 from mockraft.wire import api_keys, error_codes, sasl
 from mockraft.wire.connection import write_request
+from mockraft.wire.message import Message
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
@@ -171,7 +172,7 @@ REQUESTS = {
     api_keys.BROKER_HEARTBEAT: (BrokerHeartbeatRequest(), 1),
     api_keys.CREATE_TOPICS: (CreateTopicsRequest(), 7),
 }
-WAY_TO = {
+WAY_TO: dict[State, list[tuple[Message, int]]] = {
     State.INITIAL_REQUEST: [],
     State.HANDSHAKE_OR_VERSIONS_REQUEST: [(ApiVersionsRequest(), 3)],
     State.HANDSHAKE_REQUEST: [REQUESTS[api_keys.API_VERSIONS]],

@@ -12,29 +12,31 @@ from mockraft.wire.records.begin_transaction_record import BeginTransactionRecor
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
+from ...conftest import Cluster
+
 
 def topics(count: int) -> list[RecordAt]:
     return [RecordAt(TopicRecord(name=f"t{n}", topic_id=(1 << 64 | n).to_bytes(16, "big")), 0) for n in range(count)]
 
 
-def replayed(cluster: Any) -> Controller:
+def replayed(cluster: Cluster) -> Controller:
     return Controller(cluster.config, cluster.raft, cluster.chance, cluster.now_ms)
 
 
-def test_a_result_without_records_is_just_its_response(cluster: Any) -> None:
+def test_a_result_without_records_is_just_its_response(cluster: Cluster) -> None:
     end_offset = cluster.log.end_offset
     assert cluster.controller.commit(ControllerResult([], "answer"), cluster.now_ms) == "answer"
     assert cluster.log.end_offset == end_offset
 
 
-def test_records_are_in_the_log_and_the_image_when_the_response_is_given(cluster: Any) -> None:
+def test_records_are_in_the_log_and_the_image_when_the_response_is_given(cluster: Cluster) -> None:
     end_offset = cluster.log.end_offset
     assert cluster.controller.commit(ControllerResult(topics(3), 7, "three topics"), cluster.now_ms) == 7
     assert cluster.log.end_offset == end_offset + 3
     assert set(cluster.controller.image.topics.by_name) == {"t0", "t1", "t2"}
 
 
-def test_ten_thousand_records_are_one_operation_and_one_more_is_too_many(cluster: Any) -> None:
+def test_ten_thousand_records_are_one_operation_and_one_more_is_too_many(cluster: Cluster) -> None:
     no_ops = [RecordAt(NoOpRecord(), 0)] * 10_000
     cluster.controller.commit(ControllerResult(no_ops, None), cluster.now_ms)
     end_offset = cluster.log.end_offset
@@ -44,32 +46,32 @@ def test_ten_thousand_records_are_one_operation_and_one_more_is_too_many(cluster
     assert cluster.log.end_offset == end_offset
 
 
-def test_non_atomic_records_are_split_in_order(cluster: Any) -> None:
+def test_non_atomic_records_are_split_in_order(cluster: Cluster) -> None:
     many = topics(10_001)
     cluster.controller.commit(ControllerResult(many, None, atomic=False), cluster.now_ms)
     assert [record.record.name for record in cluster.written()] == [f"t{n}" for n in range(10_001)]
 
 
-def test_failed_write_changes_no_image(cluster: Any) -> None:
+def test_failed_write_changes_no_image(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(records: Any, now_ms: int) -> int:
         raise ApiError(error_codes.KAFKA_STORAGE_ERROR, "disk full")
 
-    cluster.log.append = broken
+    monkeypatch.setattr(cluster.log, "append", broken)
     with pytest.raises(ApiError, match="disk full"):
         cluster.controller.commit(ControllerResult(topics(1), None), cluster.now_ms)
     assert cluster.controller.image.topics.by_name == {}
 
 
-def test_a_tick_survives_a_log_that_cannot_be_written(cluster: Any) -> None:
+def test_a_tick_survives_a_log_that_cannot_be_written(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(records: Any, now_ms: int) -> int:
         raise ApiError(error_codes.KAFKA_STORAGE_ERROR, "disk full")
 
-    cluster.log.append = broken
+    monkeypatch.setattr(cluster.log, "append", broken)
     cluster.controller.tick(cluster.now_ms + 500)
     assert cluster.controller.next_tick_ms(cluster.now_ms) == cluster.now_ms + 1000
 
 
-def test_a_restarted_controller_restores_the_log(cluster: Any) -> None:
+def test_a_restarted_controller_restores_the_log(cluster: Cluster) -> None:
     cluster.start(1, 2)
     cluster.create_topic("t", [1, 2])
     cluster.fence(1)
@@ -79,7 +81,7 @@ def test_a_restarted_controller_restores_the_log(cluster: Any) -> None:
     assert restarted.image.configs == cluster.controller.image.configs
 
 
-def test_a_restarted_controller_accepts_the_heartbeats_of_registered_brokers(cluster: Any) -> None:
+def test_a_restarted_controller_accepts_the_heartbeats_of_registered_brokers(cluster: Cluster) -> None:
     cluster.start(1)
     cluster.controller = replayed(cluster)
     assert cluster.heartbeat(1).is_fenced is False
@@ -87,7 +89,7 @@ def test_a_restarted_controller_accepts_the_heartbeats_of_registered_brokers(clu
     assert cluster.broker(1).fenced is True
 
 
-def test_a_transaction_of_a_dead_controller_is_aborted(cluster: Any) -> None:
+def test_a_transaction_of_a_dead_controller_is_aborted(cluster: Cluster) -> None:
     cluster.write(RecordAt(BeginTransactionRecord(name="x"), 0), *topics(1))
     restarted = replayed(cluster)
     assert restarted.image.open_transaction is None
@@ -96,7 +98,7 @@ def test_a_transaction_of_a_dead_controller_is_aborted(cluster: Any) -> None:
     assert set(restarted.image.topics.by_name) == {"t0"}
 
 
-def test_replaying_image_records_gives_the_same_image(cluster: Any) -> None:
+def test_replaying_image_records_gives_the_same_image(cluster: Cluster) -> None:
     cluster.start(1, 2)
     cluster.create_topic("t", [1, 2])
     cluster.set_config("t", "min.insync.replicas", "2")
@@ -107,7 +109,7 @@ def test_replaying_image_records_gives_the_same_image(cluster: Any) -> None:
     assert told == cluster.controller.image
 
 
-def test_a_snapshot_is_written_when_the_log_has_grown_enough(new_cluster: Any) -> None:
+def test_a_snapshot_is_written_when_the_log_has_grown_enough(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_log_max_record_bytes_between_snapshots=2000)
     cluster.controller.commit(ControllerResult(topics(100), None), cluster.now_ms)
     cluster.advance(500)
@@ -115,7 +117,7 @@ def test_a_snapshot_is_written_when_the_log_has_grown_enough(new_cluster: Any) -
     assert replayed(cluster).image.topics == cluster.controller.image.topics
 
 
-def test_the_same_calls_give_the_same_bytes(new_cluster: Any) -> None:
+def test_the_same_calls_give_the_same_bytes(new_cluster: type[Cluster]) -> None:
     def bytes_of_a_life() -> bytes:
         cluster = new_cluster(seed=5)
         cluster.start(1, 2, 3)
@@ -130,7 +132,7 @@ def test_the_same_calls_give_the_same_bytes(new_cluster: Any) -> None:
 
 
 @pytest.mark.parametrize(("broker_id", "epoch_error"), [(1, -1), (2, 0)])
-def test_an_epoch_that_is_not_registered_is_stale(cluster: Any, broker_id: int, epoch_error: int) -> None:
+def test_an_epoch_that_is_not_registered_is_stale(cluster: Cluster, broker_id: int, epoch_error: int) -> None:
     epoch = cluster.register(1)
     cluster.controller.check_broker_epoch(1, epoch)
     with pytest.raises(ApiError) as refusal:
@@ -138,7 +140,7 @@ def test_an_epoch_that_is_not_registered_is_stale(cluster: Any, broker_id: int, 
     assert refusal.value.error_code == error_codes.STALE_BROKER_EPOCH
 
 
-def test_only_a_registered_unfenced_broker_is_active(cluster: Any) -> None:
+def test_only_a_registered_unfenced_broker_is_active(cluster: Cluster) -> None:
     cluster.register(1)
     cluster.start(2)
     assert [cluster.controller.is_active(broker_id) for broker_id in (1, 2, 3)] == [False, True, False]

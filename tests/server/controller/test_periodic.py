@@ -4,6 +4,8 @@ from mockraft.server.controller.periodic import Periodic, PeriodicTask
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.wire import error_codes
 
+from ...conftest import Cluster
+
 
 class Counting:
     """A task that runs again at once as often as it is told."""
@@ -59,7 +61,7 @@ def test_a_refused_task_waits_for_its_next_turn_and_others_run() -> None:
     assert periodic.next_due_ms() == 200
 
 
-def test_a_no_op_record_is_written_each_half_second(cluster: Any) -> None:
+def test_a_no_op_record_is_written_each_half_second(cluster: Cluster) -> None:
     end_offset = cluster.log.end_offset
     cluster.advance(499)
     assert cluster.log.end_offset == end_offset
@@ -69,14 +71,14 @@ def test_a_no_op_record_is_written_each_half_second(cluster: Any) -> None:
     assert cluster.log.end_offset == end_offset + 2
 
 
-def test_no_no_op_record_is_written_when_the_interval_is_zero(new_cluster: Any) -> None:
+def test_no_no_op_record_is_written_when_the_interval_is_zero(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_max_idle_interval_ms=0)
     end_offset = cluster.log.end_offset
     cluster.advance(60_000)
     assert cluster.log.end_offset == end_offset
 
 
-def test_stale_brokers_are_looked_for_eight_times_a_session(cluster: Any) -> None:
+def test_stale_brokers_are_looked_for_eight_times_a_session(cluster: Cluster) -> None:
     cluster.start(1)
     born_ms = cluster.now_ms
     while not cluster.broker(1).fenced:
@@ -85,7 +87,7 @@ def test_stale_brokers_are_looked_for_eight_times_a_session(cluster: Any) -> Non
     assert 9000 < cluster.now_ms - born_ms <= 9000 * 9 // 8
 
 
-def test_all_stale_brokers_go_in_one_tick_one_after_the_other(cluster: Any) -> None:
+def test_all_stale_brokers_go_in_one_tick_one_after_the_other(cluster: Cluster) -> None:
     cluster.start(1, 2, 3)
     topic_id = cluster.create_topic("t", [1, 2, 3])
     cluster.advance(11_000)
@@ -94,6 +96,6 @@ def test_all_stale_brokers_go_in_one_tick_one_after_the_other(cluster: Any) -> N
     assert cluster.partition(topic_id).last_known_elr == (3,)
 
 
-def test_the_next_tick_is_never_in_the_past(cluster: Any) -> None:
+def test_the_next_tick_is_never_in_the_past(cluster: Cluster) -> None:
     assert cluster.controller.next_tick_ms(cluster.now_ms) == cluster.now_ms + 500
     assert cluster.controller.next_tick_ms(cluster.now_ms + 10_000) == cluster.now_ms + 10_000

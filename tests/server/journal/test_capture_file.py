@@ -24,7 +24,7 @@ SERVERS = {3000: ("127.0.0.1", 9093), 3001: ("::1", 9094)}
 def tshark(path: Path, port: int, *fields: str) -> list[list[str]]:
     program = shutil.which("tshark")
     assert program is not None, "tshark is missing: apt-get install tshark"
-    command = [
+    command: list[str | Path] = [
         program,
         "-r",
         path,

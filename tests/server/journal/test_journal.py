@@ -155,7 +155,7 @@ def test_listener_may_be_removed_during_a_notification(journal: Journal) -> None
 
     journal.subscribe(once)
     journal.subscribe(told.append)
-    journal.unsubscribe(len)
+    journal.unsubscribe(print)
     journal.add_exchange(heartbeat())
     journal.add_exchange(heartbeat())
     assert len(told) == 3

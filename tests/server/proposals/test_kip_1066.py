@@ -29,6 +29,8 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 
+from .conftest import Proposed
+
 A, B, C = (bytes([8] * 15 + [number]) for number in (1, 2, 3))
 PROFILE = "kip-1066"
 BROKER = 4
@@ -36,7 +38,7 @@ SET, APPEND = 0, 2
 
 
 @pytest.fixture
-def cluster(proposed: Any) -> Any:
+def cluster(proposed: type[Proposed]) -> Proposed:
     """Broker 1 with directories A and B, broker 2 with C, both unfenced; 2 is wholly cordoned."""
     cluster = proposed(PROFILE)
     cluster.start(1, log_dirs=[A, B])
@@ -45,35 +47,35 @@ def cluster(proposed: Any) -> Any:
     return cluster
 
 
-def create(cluster: Any, name: str, **fields: Any) -> Any:
+def create(cluster: Proposed, name: str, **fields: Any) -> Any:
     (created,) = cluster.ask(CreateTopicsRequest(topics=[CreatableTopic(name=name, **fields)], timeout_ms=1000)).topics
     return created
 
 
-def create_on(cluster: Any, name: str, *broker_ids: int) -> Any:
+def create_on(cluster: Proposed, name: str, *broker_ids: int) -> Any:
     assignments = [CreatableReplicaAssignment(partition_index=0, broker_ids=list(broker_ids))]
     return create(cluster, name, num_partitions=-1, replication_factor=-1, assignments=assignments)
 
 
-def alter(cluster: Any, value: str, operation: int = SET) -> Any:
+def alter(cluster: Proposed, value: str, operation: int = SET) -> Any:
     config = AlterableConfig(name="cordoned.log.dirs", config_operation=operation, value=value)
     resource = AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[config])
     return cluster.ask(IncrementalAlterConfigsRequest(resources=[resource])).responses[0]
 
 
-def test_registration_contains_cordoned_directories(cluster: Any) -> None:
+def test_registration_contains_cordoned_directories(cluster: Proposed) -> None:
     cluster.register(3, log_dirs=[bytes([7] * 16)], cordoned_log_dirs=[bytes([7] * 16)])
     assert cluster.broker(3).has_uncordoned_log_dirs is False
     record, version = cluster.said()[-1]
     assert (type(record).__name__, version, record.cordoned_log_dirs) == ("RegisterBrokerRecord", 4, [bytes([7] * 16)])
 
 
-def test_registration_below_version_4_contains_no_cordoned_directories(cluster: Any) -> None:
+def test_registration_below_version_4_contains_no_cordoned_directories(cluster: Proposed) -> None:
     cluster.register(3, version=3, log_dirs=[bytes([7] * 16)])
     assert cluster.broker(3).cordoned_log_dirs == ()
 
 
-def test_heartbeat_version_1_is_the_newest_and_contains_cordoned_directories(cluster: Any) -> None:
+def test_heartbeat_version_1_is_the_newest_and_contains_cordoned_directories(cluster: Proposed) -> None:
     assert (cluster.apis[63].min_version, cluster.apis[63].max_version) == (0, 1)
     cluster.heartbeat(1, version=1, cordoned_log_dirs=[B])
     record, version = cluster.said()[-1]
@@ -81,7 +83,7 @@ def test_heartbeat_version_1_is_the_newest_and_contains_cordoned_directories(clu
     assert cluster.replayed().cluster.brokers[1].cordoned_log_dirs == (B,)
 
 
-def test_no_cordoned_directories_are_an_empty_list_and_not_null(cluster: Any) -> None:
+def test_no_cordoned_directories_are_an_empty_list_and_not_null(cluster: Proposed) -> None:
     cluster.register(1, log_dirs=[A, B])
     assert [record.cordoned_log_dirs for record, _ in cluster.said()] == [[]]
     cluster.heartbeat(1, cordoned_log_dirs=[])
@@ -90,14 +92,14 @@ def test_no_cordoned_directories_are_an_empty_list_and_not_null(cluster: Any) ->
     assert cluster.replayed().cluster.brokers[2].cordoned_log_dirs == ()
 
 
-def test_failed_directory_keeps_the_cordoned_ones(cluster: Any) -> None:
+def test_failed_directory_keeps_the_cordoned_ones(cluster: Proposed) -> None:
     cluster.heartbeat(1, cordoned_log_dirs=[B])
     cluster.heartbeat(1, cordoned_log_dirs=[B], offline_log_dirs=[A])
     assert cluster.broker(1).cordoned_log_dirs == (B,)
     assert cluster.replayed().cluster.brokers[1] == cluster.broker(1)
 
 
-def test_no_level_of_metadata_version_is_needed(proposed: Any) -> None:
+def test_no_level_of_metadata_version_is_needed(proposed: type[Proposed]) -> None:
     cluster = proposed(PROFILE, metadata_version=29)
     cluster.start(1, log_dirs=[A, B])
     cluster.heartbeat(1, cordoned_log_dirs=[A])
@@ -107,21 +109,21 @@ def test_no_level_of_metadata_version_is_needed(proposed: Any) -> None:
 
 @pytest.mark.parametrize(("cordoned", "directory"), [([], A), ([A], B), ([B], A)])
 def test_the_default_directory_is_one_that_is_not_cordoned(
-    cluster: Any, cordoned: list[bytes], directory: bytes
+    cluster: Proposed, cordoned: list[bytes], directory: bytes
 ) -> None:
     cluster.heartbeat(1, cordoned_log_dirs=cordoned)
     created = create(cluster, "t", num_partitions=1, replication_factor=1)
     assert cluster.partition(created.topic_id).directories == (directory,)
 
 
-def test_an_explicit_assignment_to_a_cordoned_broker_is_refused(cluster: Any) -> None:
+def test_an_explicit_assignment_to_a_cordoned_broker_is_refused(cluster: Proposed) -> None:
     refused = create_on(cluster, "t", 1, 2)
     assert refused.error_code == error_codes.INVALID_REPLICA_ASSIGNMENT
     assert "broker 2" in refused.error_message
     assert create_on(cluster, "t", 1).error_code == error_codes.NONE
 
 
-def test_more_partitions_are_not_assigned_to_a_cordoned_broker_either(cluster: Any) -> None:
+def test_more_partitions_are_not_assigned_to_a_cordoned_broker_either(cluster: Proposed) -> None:
     create_on(cluster, "t", 1)
     assignments = [CreatePartitionsAssignment(broker_ids=[2])]
     topic = CreatePartitionsTopic(name="t", count=2, assignments=assignments)
@@ -129,14 +131,14 @@ def test_more_partitions_are_not_assigned_to_a_cordoned_broker_either(cluster: A
     assert refused.error_code == error_codes.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_a_reassignment_to_a_cordoned_broker_is_refused(cluster: Any) -> None:
+def test_a_reassignment_to_a_cordoned_broker_is_refused(cluster: Proposed) -> None:
     create_on(cluster, "t", 1)
     topic = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[2])])
     response = cluster.ask(AlterPartitionReassignmentsRequest(topics=[topic]))
     assert response.responses[0].partitions[0].error_code == error_codes.INELIGIBLE_REPLICA
 
 
-def test_a_reassignment_may_leave_a_replica_on_a_cordoned_broker_where_it_is(cluster: Any) -> None:
+def test_a_reassignment_may_leave_a_replica_on_a_cordoned_broker_where_it_is(cluster: Proposed) -> None:
     cluster.heartbeat(2, cordoned_log_dirs=[])
     create_on(cluster, "t", 1, 2)
     cluster.heartbeat(2, cordoned_log_dirs=[C])
@@ -145,7 +147,7 @@ def test_a_reassignment_may_leave_a_replica_on_a_cordoned_broker_where_it_is(clu
     assert response.responses[0].partitions[0].error_code == error_codes.NONE
 
 
-def test_the_config_is_a_string(cluster: Any) -> None:
+def test_the_config_is_a_string(cluster: Proposed) -> None:
     refused = alter(cluster, "/a", APPEND)
     assert refused.error_code == error_codes.INVALID_CONFIG
     assert "its type is not LIST" in refused.error_message
@@ -155,7 +157,7 @@ def test_the_config_is_a_string(cluster: Any) -> None:
     assert {config.name: config.config_type for config in described.configs}["cordoned.log.dirs"] == 2
 
 
-def test_the_config_may_grow_at_a_controller(cluster: Any) -> None:
+def test_the_config_may_grow_at_a_controller(cluster: Proposed) -> None:
     assert alter(cluster, "/a").error_code == error_codes.NONE
     assert alter(cluster, "/a,/b").error_code == error_codes.NONE
 

@@ -9,12 +9,14 @@ from mockraft.wire import error_codes
 from mockraft.wire.client import connect
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 
+from .conftest import Proposed
+
 A, B, C, NOWHERE = (bytes([8] * 15 + [number]) for number in (1, 2, 3, 4))
 PROFILE = "kip-858"
 
 
 @pytest.fixture
-def cluster(proposed: Any) -> Any:
+def cluster(proposed: type[Proposed]) -> Proposed:
     """Broker 1 with directories A and B, broker 2 with C, both unfenced."""
     cluster = proposed(PROFILE)
     cluster.start(1, log_dirs=[A, B])
@@ -22,14 +24,14 @@ def cluster(proposed: Any) -> Any:
     return cluster
 
 
-def create(cluster: Any, name: str, replication_factor: int = 2) -> bytes:
+def create(cluster: Proposed, name: str, replication_factor: int = 2) -> bytes:
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=replication_factor)
     (created,) = cluster.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1000)).topics
     assert created.error_code == error_codes.NONE
     return bytes(created.topic_id)
 
 
-def assign(cluster: Any, broker_id: int, directory: bytes, topic_id: bytes) -> Any:
+def assign(cluster: Proposed, broker_id: int, directory: bytes, topic_id: bytes) -> Any:
     words = cluster.overlay.module("AssignReplicasToDirsRequest")
     topic = words.TopicData(topic_name=topic_id, partitions=[words.PartitionData(partition_index=0)])
     return cluster.ask(
@@ -41,24 +43,24 @@ def assign(cluster: Any, broker_id: int, directory: bytes, topic_id: bytes) -> A
     )
 
 
-def test_new_replicas_are_unassigned_however_many_directories_their_broker_has(cluster: Any) -> None:
+def test_new_replicas_are_unassigned_however_many_directories_their_broker_has(cluster: Proposed) -> None:
     partition = cluster.partition(create(cluster, "t"))
     assert sorted(partition.replicas) == [1, 2]
     assert len(set(partition.directories)) == 1
 
 
-def test_the_id_of_unassigned_is_zero(cluster: Any) -> None:
+def test_the_id_of_unassigned_is_zero(cluster: Proposed) -> None:
     assert cluster.partition(create(cluster, "t")).directories == (bytes(16), bytes(16))
 
 
 @pytest.mark.parametrize("reserved", [bytes(16), directory_ids.LOST, bytes(15) + bytes([99])])
-def test_the_first_hundred_ids_are_no_directories(proposed: Any, reserved: bytes) -> None:
+def test_the_first_hundred_ids_are_no_directories(proposed: type[Proposed], reserved: bytes) -> None:
     cluster = proposed(PROFILE)
     response = cluster.ask(cluster.registration_request(1, log_dirs=[A, reserved]))
     assert response.error_code == error_codes.INVALID_REGISTRATION
 
 
-def test_an_assignment_names_its_topic_in_topic_name(cluster: Any) -> None:
+def test_an_assignment_names_its_topic_in_topic_name(cluster: Proposed) -> None:
     topic_id = create(cluster, "t")
     response = assign(cluster, 2, C, topic_id)
     assert response.directories[0].topics[0].topic_id == topic_id
@@ -67,14 +69,14 @@ def test_an_assignment_names_its_topic_in_topic_name(cluster: Any) -> None:
     assert partition.directory(2) == C
 
 
-def test_registration_change_version_3_contains_online_directories(cluster: Any) -> None:
+def test_registration_change_version_3_contains_online_directories(cluster: Proposed) -> None:
     cluster.heartbeat(1, offline_log_dirs=[A])
     record, version = cluster.said()[-1]
     assert (type(record).__name__, version, record.log_dirs) == ("BrokerRegistrationChangeRecord", 3, [B])
     assert cluster.replayed().cluster.brokers[1].log_dirs == (B,)
 
 
-def test_registration_contains_online_directories(cluster: Any) -> None:
+def test_registration_contains_online_directories(cluster: Proposed) -> None:
     cluster.register(3, log_dirs=[NOWHERE])
     record, version = cluster.said()[-1]
     assert (record.log_dirs, version) == ([NOWHERE], 4)
@@ -91,13 +93,13 @@ def test_registration_contains_online_directories(cluster: Any) -> None:
     ],
 )
 def test_fields_have_the_versions_and_tags_of_the_text(
-    cluster: Any, message: str, field: str, since: int, tag: int
+    cluster: Proposed, message: str, field: str, since: int, tag: int
 ) -> None:
     (spec,) = (each for each in cluster.overlay.schema(message).root.fields if each.name == field)
     assert (spec.versions.low, spec.tag) == (since, tag)
 
 
-def test_every_partition_change_contains_all_directories(cluster: Any) -> None:
+def test_every_partition_change_contains_all_directories(cluster: Proposed) -> None:
     topic_id = create(cluster, "t")
     assign(cluster, 1, A, topic_id)
     cluster.fence(1)
@@ -107,19 +109,19 @@ def test_every_partition_change_contains_all_directories(cluster: Any) -> None:
     assert cluster.replayed().topics.partition(topic_id, 0) == partition
 
 
-def test_an_offline_directory_that_was_never_registered_fails_the_heartbeat(cluster: Any) -> None:
+def test_an_offline_directory_that_was_never_registered_fails_the_heartbeat(cluster: Proposed) -> None:
     response = cluster.heartbeat(1, offline_log_dirs=[A, NOWHERE], want_fence=True)
     assert response.error_code == error_codes.LOG_DIR_NOT_FOUND
     assert cluster.written() == []
     assert cluster.broker(1).fenced is False
 
 
-def test_a_directory_that_went_offline_before_is_still_a_registered_one(cluster: Any) -> None:
+def test_a_directory_that_went_offline_before_is_still_a_registered_one(cluster: Proposed) -> None:
     for _ in range(2):
         assert cluster.heartbeat(1, offline_log_dirs=[A]).error_code == error_codes.NONE
 
 
-def test_a_registration_remembers_that_it_has_offline_directories_until_the_next_one(cluster: Any) -> None:
+def test_a_registration_remembers_that_it_has_offline_directories_until_the_next_one(cluster: Proposed) -> None:
     assert cluster.broker(1).offline_log_dirs == ()
     cluster.heartbeat(1, offline_log_dirs=[A])
     assert cluster.broker(1).offline_log_dirs == (A,)
@@ -127,7 +129,7 @@ def test_a_registration_remembers_that_it_has_offline_directories_until_the_next
     assert cluster.broker(1).offline_log_dirs == ()
 
 
-def test_broker_with_several_directories_stays_fenced_until_assignments_are_confirmed(cluster: Any) -> None:
+def test_broker_with_several_directories_stays_fenced_until_assignments_are_confirmed(cluster: Proposed) -> None:
     topic_id = create(cluster, "t")
     cluster.fence(1)
     assert cluster.heartbeat(1).is_fenced is True
@@ -135,13 +137,13 @@ def test_broker_with_several_directories_stays_fenced_until_assignments_are_conf
     assert cluster.heartbeat(1).is_fenced is False
 
 
-def test_a_broker_with_one_directory_need_not_assign_anything(cluster: Any) -> None:
+def test_a_broker_with_one_directory_need_not_assign_anything(cluster: Proposed) -> None:
     create(cluster, "t")
     cluster.fence(2)
     assert cluster.heartbeat(2).is_fenced is False
 
 
-def test_a_broker_that_is_unfenced_stays_so_when_it_gets_new_replicas(cluster: Any) -> None:
+def test_a_broker_that_is_unfenced_stays_so_when_it_gets_new_replicas(cluster: Proposed) -> None:
     create(cluster, "t")
     assert cluster.heartbeat(1).is_fenced is False
 

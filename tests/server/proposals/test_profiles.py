@@ -16,6 +16,9 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import (
     TopicData,
 )
 
+from ...conftest import Cluster
+from .conftest import Proposed
+
 ROOT = Path(__file__).parents[3]
 CONTROLLER = ROOT / "server" / "controller"
 A, B, C = (bytes([8] * 15 + [number]) for number in (1, 2, 3))
@@ -57,7 +60,7 @@ def test_a_profile_that_is_not_there_is_refused_with_those_that_are() -> None:
         rules_of(["kip-9"])
 
 
-def test_two_proposals_are_served_together(proposed: Any) -> None:
+def test_two_proposals_are_served_together(proposed: type[Proposed]) -> None:
     cluster = proposed("kip-858", "kip-1066")
     fields = {field.name: field for field in cluster.overlay.schema("BrokerRegistrationChangeRecord").root.fields}
     assert (fields["LogDirs"].versions.low, fields["LogDirs"].tag) == (3, 2)
@@ -71,7 +74,7 @@ def test_two_proposals_are_served_together(proposed: Any) -> None:
 class TestKip18:
     """Its rule for the leader is Kafka's own; a broker tells a partition that it lost as one in the directory LOST."""
 
-    def lose(self, cluster: Any, broker_id: int, topic_id: bytes) -> Any:
+    def lose(self, cluster: Cluster, broker_id: int, topic_id: bytes) -> Any:
         topics = [TopicData(topic_id=topic_id, partitions=[PartitionData(partition_index=0)])]
         epoch = cluster.broker(broker_id).broker_epoch
         request = AssignReplicasToDirsRequest(
@@ -80,32 +83,32 @@ class TestKip18:
         assert cluster.ask(request).error_code == error_codes.NONE
 
     @pytest.fixture
-    def cluster(self, proposed: Any) -> Any:
+    def cluster(self, proposed: type[Proposed]) -> Any:
         cluster = proposed("kip-18")
         for broker_id, directory in ((1, A), (2, B), (3, C)):
             cluster.start(broker_id, log_dirs=[directory])
         return cluster
 
-    def test_the_new_leader_is_the_first_assigned_replica_in_the_new_isr(self, cluster: Any) -> None:
+    def test_the_new_leader_is_the_first_assigned_replica_in_the_new_isr(self, cluster: Cluster) -> None:
         topic_id = cluster.create_topic("t", [1, 2, 3], isr=[3, 2, 1])
         self.lose(cluster, 1, topic_id)
         partition = cluster.partition(topic_id)
         assert (partition.leader, sorted(partition.isr), partition.replicas) == (2, [2, 3], (1, 2, 3))
 
-    def test_a_follower_leaves_the_isr_and_the_leader_stays(self, cluster: Any) -> None:
+    def test_a_follower_leaves_the_isr_and_the_leader_stays(self, cluster: Cluster) -> None:
         topic_id = cluster.create_topic("t", [1, 2, 3])
         self.lose(cluster, 2, topic_id)
         partition = cluster.partition(topic_id)
         assert (partition.leader, partition.isr, partition.replicas) == (1, (1, 3), (1, 2, 3))
 
-    def test_an_empty_isr_is_an_offline_partition(self, cluster: Any) -> None:
+    def test_an_empty_isr_is_an_offline_partition(self, cluster: Cluster) -> None:
         topic_id = cluster.create_topic("t", [1, 2], isr=[1])
         self.lose(cluster, 1, topic_id)
         partition = cluster.partition(topic_id)
         assert (partition.leader, partition.isr, partition.replicas) == (-1, (), (1, 2))
 
 
-def test_kip_113_changes_broker_messages_only(proposed: Any) -> None:
+def test_kip_113_changes_broker_messages_only(proposed: type[Proposed]) -> None:
     cluster = proposed("kip-113")
     assert sorted(cluster.overlay.overlaid) == [
         "ChangeReplicaDirResponse",

@@ -15,10 +15,11 @@ from mockraft.server.apis.registry import APIS
 from mockraft.server.apis.unregister_broker import API as UNREGISTER_BROKER
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.serving.parked import Parked
-from mockraft.wire import error_codes, messages
+from mockraft.wire import error_codes
 from mockraft.wire.connection import write_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages import assign_replicas_to_dirs_request
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.fetch_response import FetchResponse
@@ -26,6 +27,9 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.overlay import Overlay
 from mockraft.wire.recast import recast
 from mockraft.wire.records.topic_record import TopicRecord
+
+from ...conftest import Cluster
+from .conftest import Proposed
 
 ROOT = Path(__file__).parents[3]
 KIP_9999 = ROOT / "tests" / "examples" / "kip-9999"
@@ -72,17 +76,17 @@ def test_a_refusal_uses_the_overlays_response() -> None:
     assert refused.freed_log_dirs == []
 
 
-def test_a_request_of_the_overlay_may_be_forwarded(proposed: Any) -> None:
+def test_a_request_of_the_overlay_may_be_forwarded(proposed: type[Proposed]) -> None:
     cluster = proposed(schemas=[KIP_9999])
     cluster.start(1)
-    asked = cluster.overlay.by_name("UnregisterBrokerRequest")(broker_id=1, reason="moved")
+    asked = cluster.overlay.module("UnregisterBrokerRequest").UnregisterBrokerRequest(broker_id=1, reason="moved")
     envelope = EnvelopeRequest(
         request_data=write_request(asked, 1, 7, "tool")[4:],
         request_principal=b"\0\0" + DefaultPrincipalData(type="User", name="admin").write(0),
         client_host_address=bytes([127, 0, 0, 1]),
     )
     data = cluster.ask(envelope).response_data
-    answer = cluster.overlay.response(64).read(data[5:], 1)
+    answer: Any = cluster.overlay.response(64).read(data[5:], 1)
     assert (data[:4], answer.error_code, answer.freed_log_dirs) == (bytes([0, 0, 0, 7]), error_codes.NONE, [])
     assert 1 not in cluster.controller.image.cluster.brokers
 
@@ -105,16 +109,17 @@ def test_deferred_answer_uses_the_overlays_response(folder_of: Any) -> None:
     told = api.handle(None, None, None)  # type: ignore[arg-type]
     assert (told.deadline_ms, told.retry(1, False)) == (100, None)
     answer = told.retry(2, False)
+    assert answer is not None
     assert (answer.session_id, answer.mood) == (5, 0)
 
 
 def test_fields_missing_from_the_other_class_have_their_defaults() -> None:
     worded = overlay_of(["kip-1066"])
     assert worded is not None
-    record = messages.request(63)(broker_id=7)
-    told = recast(record, worded.request(63))
+    record = BrokerHeartbeatRequest(broker_id=7)
+    told: Any = recast(record, worded.request(63))
     assert (told.broker_id, told.cordoned_log_dirs) == (7, [])
-    assert recast(told, messages.request(63), 0) == record
+    assert recast(told, BrokerHeartbeatRequest, 0) == record
 
 
 def test_a_renamed_field_is_the_same_field_both_ways() -> None:
@@ -136,10 +141,10 @@ class TestRecords:
         return overlay(KIP_9999)
 
     def test_unknown_record_is_logged_and_ignored(
-        self, new_cluster: Any, speaks: Overlay, tmp_path: Path, caplog: pytest.LogCaptureFixture
+        self, new_cluster: type[Cluster], speaks: Overlay, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         cluster = new_cluster(data_dir=tmp_path, overlay=speaks)
-        cluster.write(RecordAt(speaks.by_name("DiskHealthRecord")(broker_id=1, healthy_percent=7), 0))
+        cluster.write(RecordAt(speaks.module("DiskHealthRecord").DiskHealthRecord(broker_id=1, healthy_percent=7), 0))
         cluster.log.close()
         with caplog.at_level(logging.WARNING, "mockraft.records"):
             again = new_cluster(data_dir=tmp_path, overlay=speaks)
@@ -149,7 +154,7 @@ class TestRecords:
         again.log.close()
 
     def test_without_its_schema_the_log_is_one_of_a_newer_kafka(
-        self, new_cluster: Any, speaks: Overlay, tmp_path: Path
+        self, new_cluster: type[Cluster], speaks: Overlay, tmp_path: Path
     ) -> None:
         cluster = new_cluster(data_dir=tmp_path, overlay=speaks)
         cluster.write(RecordAt(speaks.by_name("DiskHealthRecord")(), 0))
@@ -157,7 +162,9 @@ class TestRecords:
         with pytest.raises(DataDirError, match="there is no metadata record of type 900"):
             new_cluster(data_dir=tmp_path)
 
-    def test_kafkas_record_is_written_in_the_first_sufficient_version(self, new_cluster: Any, folder_of: Any) -> None:
+    def test_kafkas_record_is_written_in_the_first_sufficient_version(
+        self, new_cluster: type[Cluster], folder_of: Any
+    ) -> None:
         tree = spec("TopicRecord")
         tree["validVersions"] = "0-2"
         tree["fields"][0]["versions"] = "1+"
@@ -166,14 +173,14 @@ class TestRecords:
         (written,) = cluster.written()
         assert (type(written.record), written.record.name, written.version) == (TopicRecord, "t", 1)
 
-    def test_record_beyond_every_version_is_refused(self, new_cluster: Any, folder_of: Any) -> None:
+    def test_record_beyond_every_version_is_refused(self, new_cluster: type[Cluster], folder_of: Any) -> None:
         tree = spec("TopicRecord")
         tree["fields"][0]["type"] = "int32"
         cluster = new_cluster(overlay=overlay(folder_of([tree])))
         with pytest.raises(WireError, match="TopicRecord"):
             cluster.write(RecordAt(TopicRecord(name="t"), 0))
 
-    def test_snapshot_uses_the_same_records(self, proposed: Any) -> None:
+    def test_snapshot_uses_the_same_records(self, proposed: type[Proposed]) -> None:
         cluster = proposed("kip-1066")
         cluster.start(1, cordoned_log_dirs=[cluster.registration_request(1).log_dirs[0]])
         snapshot_id = cluster.log.write_snapshot(cluster.controller.image.to_records(30), cluster.now_ms)

@@ -52,7 +52,7 @@ def topics(world: Any, node_id: int) -> set[str]:
 
 
 def batches(world: Any, node_id: int) -> bytes:
-    return world.controller(node_id).log.read(0, 1 << 30)
+    return bytes(world.controller(node_id).log.read(0, 1 << 30))
 
 
 def test_every_node_has_the_same_log_and_the_same_image(world: Any) -> None:

@@ -61,7 +61,7 @@ def test_voter_without_a_leader_sends_pre_votes_and_then_becomes_candidate(new_n
     assert kinds(begins) == [(2, BeginQuorumEpochRequest), (3, BeginQuorumEpochRequest)]
     assert node.told.news == [], "nothing of this epoch is committed yet"
     (batch,) = record_batch.read_batches(node.log.read(0, 1 << 20))
-    change = LeaderChangeMessage.read(batch.records[0][1], 0)
+    change = LeaderChangeMessage.read(batch.records[0][1] or b"", 0)
     assert [voter.voter_id for voter in change.voters] == [1, 2, 3]
     assert [voter.voter_id for voter in change.granting_voters] == [1, 3]
     assert len(batch.records) == 3, "a new log says its voters"
@@ -112,10 +112,10 @@ def test_not_automatic_no_timeout_elects(new_node: Any) -> None:
     node = new_node()
     node.raft.automatic = False
     node.poll(60_000)
-    assert node.raft.role is Role.UNATTACHED
+    assert node.raft.role == Role.UNATTACHED
     node.follow()
     node.poll(60_000)
-    assert node.raft.role is Role.FOLLOWER
+    assert node.raft.role == Role.FOLLOWER
     node.raft.elect(node.now_ms)
     assert (node.raft.role, node.raft.epoch) == (Role.CANDIDATE, 6)
     node.poll_at_deadline()

@@ -160,9 +160,9 @@ def test_a_request_that_is_not_answered_in_time_is_given_up(node: Any) -> None:
 
 def test_a_follower_without_contact_starts_a_pre_vote(node: Any) -> None:
     node.poll(1999)
-    assert node.raft.role is Role.FOLLOWER
+    assert node.raft.role == Role.FOLLOWER
     assert len(node.poll(1)) == 2
-    assert node.raft.role is Role.PROSPECTIVE
+    assert node.raft.role == Role.PROSPECTIVE
 
 
 def test_an_answer_of_an_earlier_epoch_is_ignored(node: Any) -> None:

@@ -62,7 +62,7 @@ async def test_a_blackhole_may_come_after_other_answers(stubs: Any, connect: Any
     assert not waiting.done()
     assert not other.done()
     stubs.reset()
-    assert await asyncio.gather(waiting, other) == [77, 77]
+    assert [await waiting, await other] == [77, 77]
 
 
 async def test_release_answers_at_once_though_the_clock_stands_still() -> None:

@@ -15,7 +15,7 @@ from mockraft.server.stubs.triggers import TRIGGERS
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
 NUMBERS = st.integers(0, 1 << 20)
-NAMES = st.text(st.characters(codec="ascii", exclude_categories=("Cc",)), min_size=1, max_size=8)
+NAMES = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1, max_size=8)
 SCOPE = NUMBERS | st.lists(NUMBERS, min_size=1, max_size=3) | st.fixed_dictionaries({"gte": NUMBERS, "lt": NUMBERS})
 TEXT = NAMES | st.fixed_dictionaries({"startsWith": NAMES}) | st.fixed_dictionaries({"not": NAMES})
 MATCHES = st.fixed_dictionaries(

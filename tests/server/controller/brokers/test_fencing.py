@@ -5,13 +5,15 @@ from typing import Any
 import pytest
 from mockraft.wire import records
 
+from ....conftest import Cluster
 
-def states(cluster: Any, topic_id: bytes) -> tuple[Any, ...]:
+
+def states(cluster: Cluster, topic_id: bytes) -> tuple[Any, ...]:
     partition = cluster.partition(topic_id)
     return partition.leader, partition.isr, partition.elr, partition.last_known_elr
 
 
-def test_the_life_of_two_replicas_is_as_seen_on_a_real_controller(cluster: Any) -> None:
+def test_the_life_of_two_replicas_is_as_seen_on_a_real_controller(cluster: Cluster) -> None:
     cluster.start(1, 2)
     topic_id = cluster.create_topic("t", [1, 2])
     cluster.fence(1)
@@ -24,7 +26,7 @@ def test_the_life_of_two_replicas_is_as_seen_on_a_real_controller(cluster: Any) 
     assert states(cluster, topic_id) == (2, (2,), (), ())
 
 
-def test_last_isr_member_is_kept_and_leads_again_without_elr(new_cluster: Any) -> None:
+def test_last_isr_member_is_kept_and_leads_again_without_elr(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=20)
     cluster.start(1, 2)
     topic_id = cluster.create_topic("t", [1, 2])
@@ -37,7 +39,7 @@ def test_last_isr_member_is_kept_and_leads_again_without_elr(new_cluster: Any) -
     assert states(cluster, topic_id) == (2, (2,), (), ())
 
 
-def test_an_unclean_topic_is_led_by_whoever_comes_first(cluster: Any) -> None:
+def test_an_unclean_topic_is_led_by_whoever_comes_first(cluster: Cluster) -> None:
     cluster.start(1, 2)
     topic_id = cluster.create_topic("t", [1, 2], isr=[1])
     cluster.set_config("t", "unclean.leader.election.enable", "true")
@@ -47,7 +49,7 @@ def test_an_unclean_topic_is_led_by_whoever_comes_first(cluster: Any) -> None:
 
 
 @pytest.mark.parametrize(("value", "leader"), [("true", 2), ("TRUE", 2), ("false", -1)])
-def test_an_unclean_election_is_the_topics_choice(cluster: Any, value: str, leader: int) -> None:
+def test_an_unclean_election_is_the_topics_choice(cluster: Cluster, value: str, leader: int) -> None:
     cluster.start(1, 2)
     topic_id = cluster.create_topic("t", [1, 2], isr=[1])
     cluster.set_config("t", "unclean.leader.election.enable", value)
@@ -55,7 +57,7 @@ def test_an_unclean_election_is_the_topics_choice(cluster: Any, value: str, lead
     assert cluster.partition(topic_id).leader == leader
 
 
-def test_min_isr_is_at_most_the_replication_factor(cluster: Any) -> None:
+def test_min_isr_is_at_most_the_replication_factor(cluster: Cluster) -> None:
     cluster.start(1, 2, 3)
     topic_id = cluster.create_topic("t", [1, 2])
     cluster.set_config("t", "min.insync.replicas", "5")
@@ -63,7 +65,7 @@ def test_min_isr_is_at_most_the_replication_factor(cluster: Any) -> None:
     assert states(cluster, topic_id) == (1, (1,), (2,), ())
 
 
-def test_fencing_costs_only_the_brokers_own_partitions(cluster: Any) -> None:
+def test_fencing_costs_only_the_brokers_own_partitions(cluster: Cluster) -> None:
     cluster.start(1, 2, 3)
     mine = cluster.create_topic("mine", [1, 2])
     cluster.create_topic("others", [2, 3])
@@ -72,7 +74,7 @@ def test_fencing_costs_only_the_brokers_own_partitions(cluster: Any) -> None:
     assert changed == [mine]
 
 
-def test_below_3_6_a_shrinking_isr_names_its_leader_again(new_cluster: Any) -> None:
+def test_below_3_6_a_shrinking_isr_names_its_leader_again(new_cluster: type[Cluster]) -> None:
     for level, leader_epoch in ((11, 1), (12, 0)):
         cluster = new_cluster(metadata_version=level)
         cluster.start(1, 2)
@@ -81,7 +83,7 @@ def test_below_3_6_a_shrinking_isr_names_its_leader_again(new_cluster: Any) -> N
         assert cluster.partition(topic_id).leader_epoch == leader_epoch
 
 
-def test_completing_a_reassignment_may_fall_to_a_fencing(cluster: Any) -> None:
+def test_completing_a_reassignment_may_fall_to_a_fencing(cluster: Cluster) -> None:
     cluster.start(1, 2, 3)
     topic_id = cluster.create_topic("t", [1, 2, 3], isr=[1, 2, 3], removing_replicas=[3], adding_replicas=[2])
     cluster.fence(3)
@@ -89,7 +91,7 @@ def test_completing_a_reassignment_may_fall_to_a_fencing(cluster: Any) -> None:
     assert (partition.replicas, partition.is_reassigning, partition.leader_epoch) == ((1, 2), False, 1)
 
 
-def test_a_broker_in_controlled_shutdown_is_not_elected(cluster: Any) -> None:
+def test_a_broker_in_controlled_shutdown_is_not_elected(cluster: Cluster) -> None:
     cluster.start(1, 2, 3)
     cluster.create_topic("hold", [2])
     topic_id = cluster.create_topic("t", [1, 2, 3])
@@ -98,7 +100,7 @@ def test_a_broker_in_controlled_shutdown_is_not_elected(cluster: Any) -> None:
     assert cluster.partition(topic_id).leader == 3
 
 
-def test_registration_changes_are_written_in_the_version_of_their_content(cluster: Any) -> None:
+def test_registration_changes_are_written_in_the_version_of_their_content(cluster: Cluster) -> None:
     cluster.start(1, 2)
     cluster.create_topic("t", [1, 2])
     cluster.heartbeat(1, want_shut_down=True)

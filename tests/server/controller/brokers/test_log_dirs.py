@@ -1,9 +1,9 @@
 """Failed and cordoned directories, as heartbeats tell them."""
 
-from typing import Any
-
 import pytest
 from mockraft.wire import records
+
+from ....conftest import Cluster
 
 
 def uuid(number: int, top: int = 0x10) -> bytes:
@@ -11,52 +11,53 @@ def uuid(number: int, top: int = 0x10) -> bytes:
 
 
 A, B, C = uuid(1), uuid(2), uuid(3)
+T, U = uuid(5), uuid(6)
 HIGH = uuid(1, 0xF0)
 
 
-def written(cluster: Any) -> list[tuple[str, int]]:
+def written(cluster: Cluster) -> list[tuple[str, int]]:
     return [(records.TYPES[record.api_key], version) for record, version in cluster.written()]
 
 
 @pytest.fixture
-def two_dirs(cluster: Any) -> Any:
+def two_dirs(cluster: Cluster) -> Cluster:
     """Broker 1 has directories A and B, broker 2 has C; t-0 of 1 and 2 lies in A, t-1 in B, both led by 1."""
     cluster.start(1, log_dirs=[A, B])
     cluster.start(2, log_dirs=[C])
-    cluster.topic_id = cluster.create_topic("t", [1, 2], directories=[A, C])
-    cluster.other_id = cluster.create_topic("u", [1, 2], directories=[B, C])
+    cluster.create_topic("t", [1, 2], directories=[A, C], topic_id=T)
+    cluster.create_topic("u", [1, 2], directories=[B, C], topic_id=U)
     return cluster
 
 
-def test_leaders_in_a_failed_directory_move_and_the_registration_comes_last(two_dirs: Any) -> None:
+def test_leaders_in_a_failed_directory_move_and_the_registration_comes_last(two_dirs: Cluster) -> None:
     response = two_dirs.heartbeat(1, offline_log_dirs=[A])
     assert response.is_fenced is False
     assert written(two_dirs) == [("PartitionChangeRecord", 2), ("BrokerRegistrationChangeRecord", 2)]
     assert two_dirs.written()[-1].record.log_dirs == [B]
-    hit, spared = two_dirs.partition(two_dirs.topic_id), two_dirs.partition(two_dirs.other_id)
+    hit, spared = two_dirs.partition(T), two_dirs.partition(U)
     assert (hit.leader, hit.isr, hit.directories) == (2, (2,), (A, C))
     assert (spared.leader, spared.isr) == (1, (1, 2))
 
 
-def test_repeated_failure_report_writes_no_record(two_dirs: Any) -> None:
+def test_repeated_failure_report_writes_no_record(two_dirs: Cluster) -> None:
     two_dirs.heartbeat(1, offline_log_dirs=[A])
     two_dirs.heartbeat(1, offline_log_dirs=[A])
     assert two_dirs.written() == []
 
 
-def test_unknown_directories_are_ignored(two_dirs: Any) -> None:
+def test_unknown_directories_are_ignored(two_dirs: Cluster) -> None:
     assert two_dirs.heartbeat(1, offline_log_dirs=[C, uuid(99)]).error_code == 0
     assert two_dirs.written() == []
 
 
-def test_a_follower_in_a_failed_directory_leaves_the_isr_and_the_leader_stays(two_dirs: Any) -> None:
+def test_a_follower_in_a_failed_directory_leaves_the_isr_and_the_leader_stays(two_dirs: Cluster) -> None:
     topic_id = two_dirs.create_topic("v", [2, 1], directories=[C, A])
     two_dirs.heartbeat(1, offline_log_dirs=[A])
     partition = two_dirs.partition(topic_id)
     assert (partition.leader, partition.isr, partition.leader_epoch) == (2, (2,), 0)
 
 
-def test_the_new_leader_is_the_first_replica_that_is_in_sync_whatever_the_order_of_the_isr(two_dirs: Any) -> None:
+def test_the_new_leader_is_the_first_replica_that_is_in_sync_whatever_the_order_of_the_isr(two_dirs: Cluster) -> None:
     """KIP-18's rule: the first of the assigned replicas that is in the new ISR; those assigned stay."""
     two_dirs.start(3, log_dirs=[uuid(4)])
     topic_id = two_dirs.create_topic("v", [1, 2, 3], isr=[3, 2, 1], directories=[A, C, uuid(4)])
@@ -65,21 +66,21 @@ def test_the_new_leader_is_the_first_replica_that_is_in_sync_whatever_the_order_
     assert (partition.leader, partition.isr, partition.replicas) == (2, (3, 2), (1, 2, 3))
 
 
-def test_replacing_a_registration_keeps_replicas_of_missing_directories(two_dirs: Any) -> None:
-    before = two_dirs.partition(two_dirs.topic_id)
+def test_replacing_a_registration_keeps_replicas_of_missing_directories(two_dirs: Cluster) -> None:
+    before = two_dirs.partition(T)
     two_dirs.register(1, log_dirs=[B])
-    assert two_dirs.partition(two_dirs.topic_id) == before
+    assert two_dirs.partition(T) == before
     assert two_dirs.broker(1).has_online_dir(A) is False
 
 
-def test_replacing_a_registration_clears_cordoned_directories(two_dirs: Any) -> None:
+def test_replacing_a_registration_clears_cordoned_directories(two_dirs: Cluster) -> None:
     two_dirs.heartbeat(1, cordoned_log_dirs=[A, B])
     assert two_dirs.broker(1).has_uncordoned_log_dirs is False
     two_dirs.register(1, log_dirs=[A, B])
     assert two_dirs.broker(1).cordoned_log_dirs is None
 
 
-def test_failed_directories_are_handled_in_javas_order(cluster: Any) -> None:
+def test_failed_directories_are_handled_in_javas_order(cluster: Cluster) -> None:
     cluster.start(1, log_dirs=[A, HIGH, B])
     in_a = cluster.create_topic("t", [1], directories=[A])
     in_high = cluster.create_topic("u", [1], directories=[HIGH])
@@ -89,21 +90,21 @@ def test_failed_directories_are_handled_in_javas_order(cluster: Any) -> None:
     assert cluster.broker(1).log_dirs == (B,)
 
 
-def test_partition_without_another_replica_keeps_its_broker_eligible_without_a_leader(two_dirs: Any) -> None:
+def test_partition_without_another_replica_keeps_its_broker_eligible_without_a_leader(two_dirs: Cluster) -> None:
     topic_id = two_dirs.create_topic("alone", [1], directories=[A])
     two_dirs.heartbeat(1, offline_log_dirs=[A])
     partition = two_dirs.partition(topic_id)
     assert (partition.leader, partition.isr, partition.elr) == (-1, (), (1,))
 
 
-def test_replica_in_a_failed_directory_is_not_elected(two_dirs: Any) -> None:
+def test_replica_in_a_failed_directory_is_not_elected(two_dirs: Cluster) -> None:
     two_dirs.heartbeat(1, offline_log_dirs=[A])
     two_dirs.fence(2)
-    partition = two_dirs.partition(two_dirs.topic_id)
+    partition = two_dirs.partition(T)
     assert (partition.leader, partition.elr) == (-1, (2,))
 
 
-def test_failure_of_all_directories_is_written_at_every_heartbeat(two_dirs: Any) -> None:
+def test_failure_of_all_directories_is_written_at_every_heartbeat(two_dirs: Cluster) -> None:
     for _ in range(2):
         two_dirs.heartbeat(2, offline_log_dirs=[C])
         assert two_dirs.written()[-1].record.log_dirs == []
@@ -124,7 +125,7 @@ def test_failure_of_all_directories_is_written_at_every_heartbeat(two_dirs: Any)
     ],
 )
 def test_cordoned_directories_are_written_when_the_set_changes(
-    cluster: Any, told: list[list[bytes] | None], recorded: list[list[bytes]]
+    cluster: Cluster, told: list[list[bytes] | None], recorded: list[list[bytes]]
 ) -> None:
     cluster.start(1, log_dirs=[A, B])
     found = []
@@ -134,7 +135,7 @@ def test_cordoned_directories_are_written_when_the_set_changes(
     assert found == [(3, cordoned) for cordoned in recorded]
 
 
-def test_a_fenced_broker_cordons_too(cluster: Any) -> None:
+def test_a_fenced_broker_cordons_too(cluster: Cluster) -> None:
     cluster.register(1, log_dirs=[A, B])
     cluster.heartbeat(1, want_fence=True, cordoned_log_dirs=[A, B])
     assert cluster.broker(1).has_uncordoned_log_dirs is False

@@ -1,7 +1,7 @@
-from typing import Any
-
 from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.brokers.sessions import Session, Sessions
+
+from ....conftest import Cluster
 
 
 def test_an_unknown_broker_has_no_session() -> None:
@@ -38,7 +38,7 @@ def test_the_stalest_session_expires_first_and_each_once() -> None:
     assert sessions.pop_expired(99999) is None
 
 
-def test_a_restarted_controller_gives_unfenced_brokers_a_fresh_session(cluster: Any) -> None:
+def test_a_restarted_controller_gives_unfenced_brokers_a_fresh_session(cluster: Cluster) -> None:
     cluster.start(1, 2)
     cluster.fence(2)
     cluster.advance(8000)

@@ -5,7 +5,11 @@ from typing import Any
 import pytest
 from mockraft.server.controller.image import Image
 from mockraft.serving import directory_ids
-from mockraft.wire import records
+from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
+from mockraft.wire.records.register_broker_record import RegisterBrokerRecord
+from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
+from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
 
 def uuid(number: int, top: int = 0x10) -> bytes:
@@ -18,13 +22,13 @@ A, B, C = uuid(1), uuid(2), uuid(3)
 def image_with_broker(**fields: Any) -> Image:
     image = Image()
     values = {"broker_id": 1, "broker_epoch": 5, "fenced": True, "log_dirs": [A, B], **fields}
-    image.apply(records.by_name("RegisterBrokerRecord")(**values), 17)
+    image.apply(RegisterBrokerRecord(**values), 17)
     return image
 
 
 def changed(**fields: Any) -> Any:
     image = image_with_broker(cordoned_log_dirs=[A])
-    record = records.by_name("BrokerRegistrationChangeRecord")(**{"broker_id": 1, "broker_epoch": 5, **fields})
+    record = BrokerRegistrationChangeRecord(**{"broker_id": 1, "broker_epoch": 5, **fields})
     image.apply(record, 18)
     return image.cluster.brokers[1]
 
@@ -62,10 +66,12 @@ def test_a_change_keeps_the_registration_offset() -> None:
     assert changed(fenced=-1).registration_offset == 17
 
 
-@pytest.mark.parametrize(("name", "fenced"), [("FenceBrokerRecord", True), ("UnfenceBrokerRecord", False)])
-def test_old_fencing_records_are_understood(name: str, fenced: bool) -> None:
+@pytest.mark.parametrize(("record", "fenced"), [(FenceBrokerRecord, True), (UnfenceBrokerRecord, False)])
+def test_old_fencing_records_are_understood(
+    record: type[FenceBrokerRecord | UnfenceBrokerRecord], fenced: bool
+) -> None:
     image = image_with_broker(fenced=not fenced)
-    image.apply(records.by_name(name)(id=1, epoch=5), 18)
+    image.apply(record(id=1, epoch=5), 18)
     assert image.cluster.brokers[1].fenced is fenced
 
 
@@ -76,13 +82,13 @@ def test_a_change_of_another_epoch_is_a_bug_in_the_log() -> None:
 
 def test_directories_belong_to_the_broker_that_registered_them_last() -> None:
     image = image_with_broker()
-    image.apply(records.by_name("RegisterBrokerRecord")(broker_id=1, broker_epoch=9, log_dirs=[B, C]), 30)
+    image.apply(RegisterBrokerRecord(broker_id=1, broker_epoch=9, log_dirs=[B, C]), 30)
     assert image.cluster.broker_by_directory == {B: 1, C: 1}
 
 
 def test_unregistering_frees_the_directories() -> None:
     image = image_with_broker()
-    image.apply(records.by_name("UnregisterBrokerRecord")(broker_id=1, broker_epoch=5), 18)
+    image.apply(UnregisterBrokerRecord(broker_id=1, broker_epoch=5), 18)
     assert image == Image()
 
 

@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 from mockraft.server.controller.image import Image
 from mockraft.serving import directory_ids
-from mockraft.wire import records
+from mockraft.wire.records.clear_elr_record import ClearElrRecord
+from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
+from mockraft.wire.records.partition_record import PartitionRecord
+from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
+from mockraft.wire.records.topic_record import TopicRecord
 
 T = bytes([1]) * 16
 U = bytes([2]) * 16
@@ -14,8 +19,8 @@ DIR_A, DIR_B, DIR_C = (bytes([9] * 15 + [n]) for n in (1, 2, 3))
 
 def image_with_partition(**fields: Any) -> Image:
     image = Image()
-    image.apply(records.by_name("TopicRecord")(name="t", topic_id=T), 0)
-    values = {
+    image.apply(TopicRecord(name="t", topic_id=T), 0)
+    values: dict[str, Any] = {
         "partition_id": 0,
         "topic_id": T,
         "replicas": [1, 2],
@@ -26,12 +31,12 @@ def image_with_partition(**fields: Any) -> Image:
         "directories": [DIR_A, DIR_B],
         **fields,
     }
-    image.apply(records.by_name("PartitionRecord")(**values), 1)
+    image.apply(PartitionRecord(**values), 1)
     return image
 
 
 def change(image: Image, **fields: Any) -> Any:
-    image.apply(records.by_name("PartitionChangeRecord")(partition_id=0, topic_id=T, **fields), 2)
+    image.apply(PartitionChangeRecord(partition_id=0, topic_id=T, **fields), 2)
     return image.topics.by_name["t"].partitions[0]
 
 
@@ -63,8 +68,8 @@ def test_directories_are_kept_when_a_change_leaves_them_out() -> None:
 
 def test_removing_a_topic_takes_its_configs_and_indexes_along() -> None:
     image = image_with_partition(adding_replicas=[2], leader=-1)
-    image.apply(records.by_name("ConfigRecord")(resource_type=2, resource_name="t", name="retention.ms", value="1"), 2)
-    image.apply(records.by_name("RemoveTopicRecord")(topic_id=T), 3)
+    image.apply(ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="1"), 2)
+    image.apply(RemoveTopicRecord(topic_id=T), 3)
     assert image == Image()
     index = image.topics.index
     assert index.in_isr(1) == index.leaderless() == index.in_directory(DIR_A) == index.reassigning() == []
@@ -73,31 +78,29 @@ def test_removing_a_topic_takes_its_configs_and_indexes_along() -> None:
 
 def test_clearing_the_elr_is_a_change_of_those_that_had_one() -> None:
     image = image_with_partition(eligible_leader_replicas=[3], last_known_elr=[2])
-    image.apply(records.by_name("ClearElrRecord")(topic_name="t"), 2)
+    image.apply(ClearElrRecord(topic_name="t"), 2)
     partition = image.topics.by_name["t"].partitions[0]
     assert (partition.elr, partition.last_known_elr) == ((), ())
     assert (partition.partition_epoch, partition.leader_epoch) == (9, 4)
-    image.apply(records.by_name("ClearElrRecord")(topic_name=""), 3)
+    image.apply(ClearElrRecord(topic_name=""), 3)
     assert image.topics.by_name["t"].partitions[0] == partition
     assert image.topics.index.in_elr(3) == []
 
 
 def test_clearing_all_elrs_reaches_every_topic() -> None:
     image = image_with_partition(eligible_leader_replicas=[3])
-    image.apply(records.by_name("TopicRecord")(name="u", topic_id=U), 2)
+    image.apply(TopicRecord(name="u", topic_id=U), 2)
     image.apply(
-        records.by_name("PartitionRecord")(
-            partition_id=0, topic_id=U, replicas=[1], isr=[], leader=-1, eligible_leader_replicas=[1]
-        ),
+        PartitionRecord(partition_id=0, topic_id=U, replicas=[1], isr=[], leader=-1, eligible_leader_replicas=[1]),
         3,
     )
-    image.apply(records.by_name("ClearElrRecord")(topic_name=""), 4)
+    image.apply(ClearElrRecord(topic_name=""), 4)
     assert [topic.partitions[0].elr for topic in image.topics.by_id.values()] == [(), ()]
 
 
 def test_a_second_topic_of_the_same_name_is_a_bug_in_the_log() -> None:
     with pytest.raises(AssertionError, match="already"):
-        image_with_partition().apply(records.by_name("TopicRecord")(name="t", topic_id=U), 2)
+        image_with_partition().apply(TopicRecord(name="t", topic_id=U), 2)
 
 
 def test_the_index_follows_isr_elr_leader_and_directories() -> None:
@@ -129,7 +132,7 @@ def test_a_topics_partitions_come_in_their_order_from_the_index() -> None:
     image = image_with_partition()
     for partition_id in (5, 3, 4):
         image.apply(
-            records.by_name("PartitionRecord")(
+            PartitionRecord(
                 partition_id=partition_id, topic_id=T, replicas=[1], isr=[1], leader=1, directories=[DIR_A]
             ),
             2,

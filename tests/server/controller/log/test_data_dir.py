@@ -1,3 +1,4 @@
+import os
 import random
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from mockraft.server.controller.log import data_dir
 from mockraft.server.controller.log.data_dir import DataDir, DataDirError
 from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
+from mockraft.serving import directory_ids
 from mockraft.wire import uuids
 
 CLUSTER_ID = "vVmXkzINR52jzR994Gyb3Q"
@@ -176,7 +178,7 @@ def test_a_crash_while_a_file_is_replaced_leaves_the_old_one(tmp_path: Path, mon
     def fail(_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(data_dir.os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="Input/output error"):
         data_dir.replace_file(path, [b"new"])
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("file", b"old")]
@@ -185,12 +187,12 @@ def test_a_crash_while_a_file_is_replaced_leaves_the_old_one(tmp_path: Path, mon
 def test_uuids_are_drawn_as_kafka_draws_them() -> None:
     chance = random.Random(3)
     for _ in range(2000):
-        uuid = data_dir.draw_uuid(chance)
+        uuid = directory_ids.draw_uuid(chance)
         assert uuid[6] >> 4 == 4
         assert uuid[8] >> 6 == 2
         assert len(uuids.text_of(uuid)) == 22
         assert not uuids.text_of(uuid).startswith("-")
-    assert data_dir.draw_uuid(random.Random(9)) == data_dir.draw_uuid(random.Random(9))
+    assert directory_ids.draw_uuid(random.Random(9)) == data_dir.draw_uuid(random.Random(9))
 
 
 def test_a_file_in_the_place_of_the_partitions_dir_is_a_clear_error(tmp_path: Path) -> None:

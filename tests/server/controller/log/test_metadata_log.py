@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.log.metadata_log import EpochEndOffset, MetadataLog
+from mockraft.server.controller.log.metadata_log import MetadataLog
+from mockraft.server.controller.log.positions import EpochEndOffset
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.settings import features
 from mockraft.server.raft.raft import Raft

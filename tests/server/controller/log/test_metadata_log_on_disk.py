@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.log import data_dir, segments
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError
-from mockraft.server.controller.log.metadata_log import EpochEndOffset, MetadataLog
+from mockraft.server.controller.log.metadata_log import MetadataLog
+from mockraft.server.controller.log.positions import EpochEndOffset
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.result import ControllerResult
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import record_batch
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.topic_record import TopicRecord
+
+from ....conftest import Cluster
 
 HEAD_END = 12
 FIRST_SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
@@ -154,7 +156,7 @@ def test_a_full_disk_refuses_the_write_and_keeps_the_log(
     end_offset, held = log.end_offset, log.read(0, 1 << 30)
 
     with monkeypatch.context() as patch:
-        patch.setattr(segments.os, "pwrite", full_disk)
+        patch.setattr(os, "pwrite", full_disk)
         with pytest.raises(StorageError, match="No space left"):
             log.append([topic(2)], 3000)
         assert (log.end_offset, log.read(0, 1 << 30)) == (end_offset, held)
@@ -164,7 +166,7 @@ def test_a_full_disk_refuses_the_write_and_keeps_the_log(
 
 def test_a_full_disk_at_the_start_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(segments.os, "pwrite", full_disk)
+        patch.setattr(os, "pwrite", full_disk)
         with pytest.raises(DataDirError, match="No space left"):
             started_in(tmp_path)
     started_in(tmp_path).close()
@@ -177,7 +179,7 @@ def test_snapshot_that_cannot_be_written_is_retried_later(
     log.append([topic(1)], 2000)
 
     with monkeypatch.context() as patch:
-        patch.setattr(data_dir.os, "fsync", full_disk)
+        patch.setattr(os, "fsync", full_disk)
         assert log.write_snapshot([topic(1)], 3000) is None
     assert "cannot be written: [Errno 28] No space left" in caplog.text
     assert not list(tmp_path.rglob("*.checkpoint*"))
@@ -342,17 +344,17 @@ def test_fsync_is_optional(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> Non
     for fsync in (False, True):
         log = reopen(metadata_log_fsync=fsync)
         with monkeypatch.context() as patch:
-            patch.setattr(segments.os, "fsync", synced.append)
+            patch.setattr(os, "fsync", synced.append)
             log.append([topic(1)], 2000)
         assert bool(synced) is fsync
 
 
 def test_a_refused_write_leaves_the_image_as_it_was(
-    new_cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_cluster: type[Cluster], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = new_cluster(data_dir=tmp_path)
     end_offset = cluster.log.end_offset
-    monkeypatch.setattr(segments.os, "pwrite", full_disk)
+    monkeypatch.setattr(os, "pwrite", full_disk)
     with pytest.raises(StorageError):
         cluster.controller.commit(ControllerResult([topic(1)], None), 2000)
     assert (cluster.log.end_offset, dict(cluster.controller.image.topics.by_name)) == (end_offset, {})

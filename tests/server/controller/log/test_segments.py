@@ -223,7 +223,7 @@ def test_a_write_that_fails_leaves_the_log_as_it_was(
     found.open_for_append(0)
     found.append(batch(0), 0)
     with monkeypatch.context() as patch:
-        patch.setattr(segments.os, "pwrite", failing(code, after_bytes))
+        patch.setattr(os, "pwrite", failing(code, after_bytes))
         with pytest.raises(StorageError, match=os.strerror(code)) as refused:
             found.append(batch(1), 1)
         assert refused.value.error_code == error_codes.KAFKA_STORAGE_ERROR
@@ -238,7 +238,7 @@ def test_short_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found.open_for_append(0)
     real = os.pwrite
     with monkeypatch.context() as patch:
-        patch.setattr(segments.os, "pwrite", lambda fd, data, position: real(fd, bytes(data)[:7], position))
+        patch.setattr(os, "pwrite", lambda fd, data, position: real(fd, bytes(data)[:7], position))
         found.append(batch(0, 3), 0)
     found.close()
     assert recovered(tmp_path) == [batch(0, 3)]
@@ -249,8 +249,8 @@ def test_a_log_that_cannot_be_cut_back_takes_no_more(tmp_path: Path, monkeypatch
     found.open_for_append(0)
     found.append(batch(0), 0)
     with monkeypatch.context() as patch:
-        patch.setattr(segments.os, "pwrite", failing(errno.EIO, 10))
-        patch.setattr(segments.os, "ftruncate", lambda _, size: failing(errno.EIO)(0, b"", size))
+        patch.setattr(os, "pwrite", failing(errno.EIO, 10))
+        patch.setattr(os, "ftruncate", lambda _, size: failing(errno.EIO)(0, b"", size))
         with pytest.raises(StorageError):
             found.append(batch(1), 1)
     with pytest.raises(StorageError, match="restart"):
@@ -270,7 +270,7 @@ def test_with_fsync_a_failed_sync_refuses_this_and_all_later_writes(
         def fsync(_: int) -> None:
             raise OSError(errno.EIO, "Input/output error")
 
-        patch.setattr(segments.os, "fsync", fsync)
+        patch.setattr(os, "fsync", fsync)
         with pytest.raises(StorageError):
             found.append(batch(1), 1)
     with pytest.raises(StorageError, match="a sync failed before"):

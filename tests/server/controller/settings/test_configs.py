@@ -1,44 +1,48 @@
 import pytest
 from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from mockraft.kafka_configs.config_values import ConfigSource, Operation
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings import configs
-from mockraft.server.controller.settings.configs import Change, ConfigSource, Operation
+from mockraft.server.controller.settings.configs import Change
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 
+from ....conftest import Cluster
 
-def put(cluster, kind, name, key, value):
+
+def put(cluster: Cluster, kind: int, name: str, key: str, value: str | None) -> None:
     cluster.write(RecordAt(ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value), 0))
 
 
-def alter(cluster, kind, name, **changes):
+def alter(cluster: Cluster, kind: int, name: str, **changes: tuple[int, str | None]) -> dict[str, str | None]:
     """Changes of a resource: keys with `_` for `.`, values as (operation, value). Returns {key: new value}."""
     asked = {key.replace("_", "."): Change(*change) for key, change in changes.items()}
     records = configs.alter_resource(cluster.controller, kind, name, asked)
     return {record.name: record.value for record, _ in records}
 
 
-def refusal(cluster, kind, name, **changes):
+def refusal(cluster: Cluster, kind: int, name: str, **changes: tuple[int, str | None]) -> tuple[int, str]:
     with pytest.raises(ApiError) as refused:
         alter(cluster, kind, name, **changes)
+    assert refused.value.message is not None
     return refused.value.error_code, refused.value.message
 
 
-def effective(cluster, key, **own):
+def effective(cluster: Cluster, key: str, **own: str) -> tuple[str | None, int]:
     own = {name.replace("_", "."): value for name, value in own.items()}
     found = {each.key.name: each for each in configs.effective_topic_configs(cluster.controller, own)}
     return found[key].value, found[key].source
 
 
 @pytest.fixture
-def topic(cluster):
+def topic(cluster: Cluster) -> Cluster:
     cluster.start(1)
     cluster.create_topic("t", [1])
     return cluster
 
 
-def test_a_topics_own_value_is_stronger_than_the_nodes_the_clusters_and_the_default(cluster):
+def test_a_topics_own_value_is_stronger_than_the_nodes_the_clusters_and_the_default(cluster: Cluster) -> None:
     assert effective(cluster, "retention.ms") == ("604800000", ConfigSource.DEFAULT)
     put(cluster, BROKER, "", "log.retention.ms", "3")
     assert effective(cluster, "retention.ms") == ("3", ConfigSource.DYNAMIC_DEFAULT_BROKER)
@@ -50,7 +54,7 @@ def test_a_topics_own_value_is_stronger_than_the_nodes_the_clusters_and_the_defa
     assert configs.topic_config(cluster.controller, "t", "retention.ms") == "1"
 
 
-def test_brokers_units_become_the_topics(cluster):
+def test_brokers_units_become_the_topics(cluster: Cluster) -> None:
     put(cluster, BROKER, "", "log.retention.hours", "2")
     assert effective(cluster, "retention.ms") == ("7200000", ConfigSource.DYNAMIC_DEFAULT_BROKER)
     put(cluster, BROKER, "", "log.retention.minutes", " 3 ")
@@ -59,12 +63,12 @@ def test_brokers_units_become_the_topics(cluster):
     assert effective(cluster, "segment.ms")[0] == "0"
 
 
-def test_another_brokers_value_counts_for_no_topic(cluster):
+def test_another_brokers_value_counts_for_no_topic(cluster: Cluster) -> None:
     put(cluster, BROKER, "1", "log.retention.ms", "2")
     assert effective(cluster, "retention.ms") == ("604800000", ConfigSource.DEFAULT)
 
 
-def test_the_controllers_min_insync_replicas_is_the_clusters_where_elr_is_on(new_cluster):
+def test_the_controllers_min_insync_replicas_is_the_clusters_where_elr_is_on(new_cluster: type[Cluster]) -> None:
     assert effective(new_cluster(min_insync_replicas=2), "min.insync.replicas") == (
         "2",
         ConfigSource.DYNAMIC_DEFAULT_BROKER,
@@ -73,13 +77,13 @@ def test_the_controllers_min_insync_replicas_is_the_clusters_where_elr_is_on(new
     assert effective(before_elr, "min.insync.replicas") == ("2", ConfigSource.STATIC_BROKER)
 
 
-def test_internal_key_is_described_only_where_set(cluster):
+def test_internal_key_is_described_only_where_set(cluster: Cluster) -> None:
     names = {each.key.name for each in configs.effective_topic_configs(cluster.controller, {})}
     assert "internal.segment.bytes" not in names
     assert effective(cluster, "internal.segment.bytes", internal_segment_bytes="7") == ("7", ConfigSource.TOPIC)
 
 
-def test_a_topic_is_written_only_where_it_changes_a_broker_always(topic):
+def test_a_topic_is_written_only_where_it_changes_a_broker_always(topic: Cluster) -> None:
     put(topic, TOPIC, "t", "retention.ms", "5")
     put(topic, BROKER, "1", "num.io.threads", "5")
     assert alter(topic, TOPIC, "t", retention_ms=(Operation.SET, "5"), flush_ms=(Operation.DELETE, None)) == {}
@@ -88,7 +92,7 @@ def test_a_topic_is_written_only_where_it_changes_a_broker_always(topic):
     assert unchanged == {"num.io.threads": "5", "nothing": None}
 
 
-def test_lists_grow_and_shrink_from_their_value_or_their_default(topic):
+def test_lists_grow_and_shrink_from_their_value_or_their_default(topic: Cluster) -> None:
     assert alter(topic, TOPIC, "t", cleanup_policy=(Operation.APPEND, "compact,delete")) == {
         "cleanup.policy": "delete,compact"
     }
@@ -97,7 +101,7 @@ def test_lists_grow_and_shrink_from_their_value_or_their_default(topic):
     assert alter(topic, TOPIC, "t", cleanup_policy=(Operation.SUBTRACT, "delete,compact")) == {"cleanup.policy": ""}
 
 
-def test_only_topics_and_brokers_have_lists(topic):
+def test_only_topics_and_brokers_have_lists(topic: Cluster) -> None:
     assert refusal(topic, TOPIC, "t", retention_ms=(Operation.APPEND, "1")) == (
         error_codes.INVALID_CONFIG,
         "Can't APPEND to key retention.ms because its type is not LIST.",
@@ -108,7 +112,9 @@ def test_only_topics_and_brokers_have_lists(topic):
     )
 
 
-def test_min_insync_replicas_stays_with_cluster_and_topics_while_elr_is_on(topic, new_cluster):
+def test_min_insync_replicas_stays_with_cluster_and_topics_while_elr_is_on(
+    topic: Cluster, new_cluster: type[Cluster]
+) -> None:
     one = (Operation.SET, "1")
     assert refusal(topic, BROKER, "1", min_insync_replicas=one)[0] == error_codes.INVALID_CONFIG
     assert refusal(topic, BROKER, "", min_insync_replicas=(Operation.DELETE, None))[0] == error_codes.INVALID_CONFIG
@@ -121,7 +127,7 @@ def test_min_insync_replicas_stays_with_cluster_and_topics_while_elr_is_on(topic
     )
 
 
-def test_log_dirs_are_cordoned_from_level_30_on(new_cluster):
+def test_log_dirs_are_cordoned_from_level_30_on(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=29)
     cluster.start(1)
     assert refusal(cluster, BROKER, "1", cordoned_log_dirs=(Operation.DELETE, None)) == (
@@ -134,7 +140,7 @@ def test_log_dirs_are_cordoned_from_level_30_on(new_cluster):
     ("name", "code"),
     [("one", 42), ("-1", 42), ("2147483648", 42), ("77", 102), ("1", None), ("3000", None), ("", None)],
 )
-def test_a_broker_is_named_by_the_id_of_a_registered_node(topic, name, code):
+def test_a_broker_is_named_by_the_id_of_a_registered_node(topic: Cluster, name: str, code: int | None) -> None:
     change = {"x": (Operation.SET, "y")}
     if code is None:
         assert alter(topic, BROKER, name, **change) == {"x": "y"}
@@ -142,16 +148,16 @@ def test_a_broker_is_named_by_the_id_of_a_registered_node(topic, name, code):
         assert refusal(topic, BROKER, name, **change)[0] == code
 
 
-def test_the_controller_itself_is_no_node_before_controllers_register(new_cluster):
+def test_the_controller_itself_is_no_node_before_controllers_register(new_cluster: type[Cluster]) -> None:
     assert refusal(new_cluster(metadata_version=14), BROKER, "3000", x=(Operation.SET, "y"))[0] == 102
 
 
 @pytest.mark.parametrize(("name", "code"), [("", 42), ("a b", 17), ("nowhere", 3)])
-def test_a_topic_must_be_there(topic, name, code):
+def test_a_topic_must_be_there(topic: Cluster, name: str, code: int) -> None:
     assert refusal(topic, TOPIC, name, flush_ms=(Operation.SET, "1"))[0] == code
 
 
-def test_a_value_may_have_32767_characters(topic):
+def test_a_value_may_have_32767_characters(topic: Cluster) -> None:
     assert alter(topic, BROKER, "1", x=(Operation.SET, "v" * 32_767))
     assert refusal(topic, BROKER, "1", x=(Operation.SET, "v" * 32_768)) == (
         error_codes.INVALID_CONFIG,
@@ -159,7 +165,7 @@ def test_a_value_may_have_32767_characters(topic):
     )
 
 
-def test_values_that_were_there_before_are_checked_too(topic):
+def test_values_that_were_there_before_are_checked_too(topic: Cluster) -> None:
     put(topic, TOPIC, "t", "min.compaction.lag.ms", "9")
     assert refusal(topic, TOPIC, "t", max_compaction_lag_ms=(Operation.SET, "8")) == (
         error_codes.INVALID_CONFIG,
@@ -181,7 +187,7 @@ def test_values_that_were_there_before_are_checked_too(topic):
         ("no.such", "1", 42),
     ],
 )
-def test_client_metrics_have_an_interval_and_patterns(topic, key, value, code):
+def test_client_metrics_have_an_interval_and_patterns(topic: Cluster, key: str, value: str, code: int | None) -> None:
     change = {key: (Operation.SET, value)}
     if code is None:
         assert alter(topic, CLIENT_METRICS, "m", **change) == {key: value}
@@ -199,7 +205,7 @@ def test_client_metrics_have_an_interval_and_patterns(topic, key, value, code):
         ("streams.no.such", "3", "Unknown group config name: streams.no.such"),
     ],
 )
-def test_groups_stay_within_the_brokers_bounds(topic, key, value, message):
+def test_groups_stay_within_the_brokers_bounds(topic: Cluster, key: str, value: str, message: str | None) -> None:
     change = {key: (Operation.SET, value)}
     if message is None:
         assert alter(topic, GROUP, "g", **change) == {key: value}
@@ -210,5 +216,5 @@ def test_groups_stay_within_the_brokers_bounds(topic, key, value, message):
 
 
 @pytest.mark.parametrize("kind", [CLIENT_METRICS, GROUP, TOPIC])
-def test_only_brokers_have_a_default_resource(topic, kind):
+def test_only_brokers_have_a_default_resource(topic: Cluster, kind: int) -> None:
     assert refusal(topic, kind, "", x=(Operation.SET, "1"))[0] == error_codes.INVALID_REQUEST

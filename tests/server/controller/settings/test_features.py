@@ -14,7 +14,7 @@ def names(level: int) -> list[str]:
     return [type(record).__name__ for record, _ in features.bootstrap_records(level)]
 
 
-def test_names_every_level_from_7_to_30():
+def test_names_every_level_from_7_to_30() -> None:
     versions = features.metadata_versions()
     assert list(versions) == list(range(7, 31))
     assert (versions[7].name, versions[17].name, versions[30].name) == ("3.3-IV3", "3.7-IV2", "4.3-IV0")
@@ -24,12 +24,12 @@ def test_names_every_level_from_7_to_30():
     ("text", "level"),
     [("4.3-IV0", 30), ("30", 30), ("4.3", 30), ("4.3.1", 30), ("3.9", 21), ("4.1", 27), ("3.3-IV3", 7), ("3.7.2", 19)],
 )
-def test_reads_a_version_as_kafka_does(text, level):
+def test_reads_a_version_as_kafka_does(text: str, level: int) -> None:
     assert features.metadata_version_level(text) == level
 
 
 @pytest.mark.parametrize("text", ["6", "31", "4.4-IV0", "4", "", "IV0", "-1"])
-def test_refuses_a_version_that_the_release_does_not_have(text):
+def test_refuses_a_version_that_the_release_does_not_have(text: str) -> None:
     with pytest.raises(ValueError, match=r"metadata\.version|feature level"):
         features.metadata_version_level(text)
 
@@ -38,7 +38,7 @@ def test_refuses_a_version_that_the_release_does_not_have(text):
     ("level", "register_broker", "partition"),
     [(7, 1, 0), (8, 2, 0), (16, 2, 0), (17, 3, 1), (22, 3, 1), (23, 3, 2), (29, 3, 2), (30, 4, 2)],
 )
-def test_record_versions_follow_the_level(level, register_broker, partition):
+def test_record_versions_follow_the_level(level: int, register_broker: int, partition: int) -> None:
     versions = features.metadata_version(level).record_versions
     assert versions["RegisterBrokerRecord"] == register_broker
     assert versions["PartitionRecord"] == versions["PartitionChangeRecord"] == partition
@@ -58,11 +58,11 @@ def test_record_versions_follow_the_level(level, register_broker, partition):
         ("cordoned_log_dirs", 30),
     ],
 )
-def test_an_ability_comes_with_its_level(ability, lowest):
+def test_an_ability_comes_with_its_level(ability: str, lowest: int) -> None:
     assert next(v.level for v in features.metadata_versions().values() if ability in v.supports) == lowest
 
 
-def test_isr_shrinks_bump_the_leader_epoch_below_level_12():
+def test_isr_shrinks_bump_the_leader_epoch_below_level_12() -> None:
     bumping = [v.level for v in features.metadata_versions().values() if v.leader_epoch_bump_on_isr_shrink]
     assert bumping == [7, 8, 9, 10, 11]
 
@@ -78,11 +78,11 @@ def test_isr_shrinks_bump_the_leader_epoch_below_level_12():
         (30, NEWEST),
     ],
 )
-def test_default_feature_levels_are_those_of_kafka_storage_format(level, expected):
+def test_default_feature_levels_are_those_of_kafka_storage_format(level: int, expected: dict[str, int]) -> None:
     assert features.default_feature_levels(level) == expected
 
 
-def test_supports_the_ranges_of_4_3_1():
+def test_supports_the_ranges_of_4_3_1() -> None:
     ranges = {name: (f.min_level, f.max_level) for name, f in features.supported_features().items()}
     assert ranges == {
         "metadata.version": (7, 30),
@@ -95,7 +95,7 @@ def test_supports_the_ranges_of_4_3_1():
     }
 
 
-def test_the_newest_log_begins_with_a_transaction_of_features_and_min_insync_replicas():
+def test_the_newest_log_begins_with_a_transaction_of_features_and_min_insync_replicas() -> None:
     records = features.bootstrap_records(30)
     assert names(30) == [
         "BeginTransactionRecord",
@@ -112,12 +112,12 @@ def test_the_newest_log_begins_with_a_transaction_of_features_and_min_insync_rep
     assert {version for _, version in records} == {0}
 
 
-def test_no_transaction_below_level_13():
+def test_no_transaction_below_level_13() -> None:
     assert names(12) == ["FeatureLevelRecord"]
     assert names(13) == ["BeginTransactionRecord", "FeatureLevelRecord", "EndTransactionRecord"]
 
 
-def test_no_min_insync_replicas_without_eligible_leader_replicas():
+def test_no_min_insync_replicas_without_eligible_leader_replicas() -> None:
     off = features.bootstrap_records(30, feature_levels={"eligible.leader.replicas.version": 0})
     assert [r.name for r, _ in off if type(r).__name__ == "FeatureLevelRecord"] == [
         "metadata.version",
@@ -129,7 +129,7 @@ def test_no_min_insync_replicas_without_eligible_leader_replicas():
     assert "ConfigRecord" not in [type(r).__name__ for r, _ in off]
 
 
-def test_min_insync_replicas_is_the_given_default():
+def test_min_insync_replicas_is_the_given_default() -> None:
     config = next(r for r, _ in features.bootstrap_records(30, min_insync_replicas=2) if hasattr(r, "value"))
     assert config.value == "2"
 
@@ -142,6 +142,6 @@ def test_min_insync_replicas_is_the_given_default():
         (22, {"eligible.leader.replicas.version": 1}, "depends on metadata.version level 23"),
     ],
 )
-def test_refuses_features_that_the_release_or_level_does_not_have(level, chosen, why):
+def test_refuses_features_that_the_release_or_level_does_not_have(level: int, chosen: dict[str, int], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         features.bootstrap_records(level, feature_levels=chosen)

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from ....conftest import Cluster
+
 FIVE_MINUTES_MS = 300_000
 
 
 @pytest.fixture
-def patient(new_cluster: Any) -> Any:
+def patient(new_cluster: type[Cluster]) -> Cluster:
     """A cluster of three whose sessions outlast the test."""
     cluster = new_cluster(session_timeout_ms=10**9, metadata_max_idle_interval_ms=0)
     cluster.start(1, 2, 3)
@@ -31,7 +33,7 @@ def test_a_leader_stays_while_the_preferred_replica_is_out_of_sync(patient: Any)
     assert patient.written() == []
 
 
-def test_leaders_stay_where_balancing_is_off(new_cluster: Any) -> None:
+def test_leaders_stay_where_balancing_is_off(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(session_timeout_ms=10**9, auto_leader_rebalance_enable=False)
     cluster.start(1, 2)
     topic_id = cluster.create_topic("t", [1, 2], leader=2)

@@ -1,26 +1,29 @@
 import itertools
 from collections import Counter
+from collections.abc import Collection
 from random import Random
 
 import pytest
 from mockraft.server.controller.result import ApiError
-from mockraft.server.controller.topics.placement import UsableBroker, in_racks, place, usable_brokers
+from mockraft.server.controller.topics.placement import Rack, UsableBroker, in_racks, place, usable_brokers
 from mockraft.wire import error_codes
 
+from ....conftest import Cluster
 
-def brokers(*racks, fenced=()):
+
+def brokers(*racks: str | None, fenced: Collection[int] = ()) -> list[Rack]:
     """Brokers 0, 1, … on these racks."""
     return in_racks(UsableBroker(broker_id, rack, broker_id in fenced) for broker_id, rack in enumerate(racks))
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_broker_has_a_partition_twice(seed):
+def test_no_broker_has_a_partition_twice(seed: int) -> None:
     placed = place(brokers(*"abcabc", None), 50, 5, Random(seed))
     assert all(len(set(replicas)) == 5 for replicas in placed)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_replicas_spread_evenly_over_racks(seed):
+def test_replicas_spread_evenly_over_racks(seed: int) -> None:
     placed = place(brokers(*"aabbcc"), 30, 4, Random(seed))
     for replicas in placed:
         by_rack = Counter("aabbcc"[broker] for broker in replicas)
@@ -29,7 +32,7 @@ def test_replicas_spread_evenly_over_racks(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_leaders_rotate_over_the_racks(seed):
+def test_leaders_rotate_over_the_racks(seed: int) -> None:
     placed = place(brokers(*"aabbcc"), 6, 2, Random(seed))
     leaders = ["aabbcc"[replicas[0]] for replicas in placed]
     assert leaders[:3] == leaders[3:]
@@ -37,7 +40,7 @@ def test_leaders_rotate_over_the_racks(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_rack_of_fenced_brokers_leaves_its_turn_to_lead_to_the_next(seed):
+def test_a_rack_of_fenced_brokers_leaves_its_turn_to_lead_to_the_next(seed: int) -> None:
     placed = place(brokers(*"abcdef", fenced=(2, 4)), 4, 6, Random(seed))
     assert {replicas[0] for replicas in placed} <= {0, 1, 3, 5}
     followers = ["abcdef"[broker] for broker in placed[0]]
@@ -45,13 +48,13 @@ def test_a_rack_of_fenced_brokers_leaves_its_turn_to_lead_to_the_next(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_rack_gives_its_fenced_brokers_last(seed):
+def test_a_rack_gives_its_fenced_brokers_last(seed: int) -> None:
     placed = place(brokers(*"aaaa", fenced=(0, 1)), 20, 3, Random(seed))
     assert all({2, 3} < set(replicas) for replicas in placed)
     assert all(replicas[2] in (0, 1) for replicas in placed)
 
 
-def test_stripes_start_one_rack_and_one_broker_further_each_time():
+def test_stripes_start_one_rack_and_one_broker_further_each_time() -> None:
     placed = place(brokers(*"aaabbbccc"), 3, 3, Random(5))
     racks = ["".join("aaabbbccc"[broker] for broker in replicas) for replicas in placed]
     start = "abc".index(racks[0][0])
@@ -60,17 +63,17 @@ def test_stripes_start_one_rack_and_one_broker_further_each_time():
         assert not set(earlier) & set(later)
 
 
-def test_after_as_many_partitions_as_leaders_the_lists_are_shuffled():
+def test_after_as_many_partitions_as_leaders_the_lists_are_shuffled() -> None:
     rounds = [place(brokers(*[None] * 9), 27, 3, Random(seed)) for seed in range(20)]
     assert any(placed[:9] != placed[9:18] for placed in rounds)
 
 
-def test_one_unfenced_broker_leads_all():
+def test_one_unfenced_broker_leads_all() -> None:
     placed = place(brokers("a", "a", "b", fenced=(1, 2)), 12, 2, Random(1))
     assert {replicas[0] for replicas in placed} == {0}
 
 
-def test_the_same_seed_places_the_same():
+def test_the_same_seed_places_the_same() -> None:
     assert place(brokers(*"aabbc"), 20, 3, Random(7)) == place(brokers(*"aabbc"), 20, 3, Random(7))
 
 
@@ -92,13 +95,13 @@ def test_the_same_seed_places_the_same():
         ),
     ],
 )
-def test_too_few_brokers_are_reported_with_the_reason(usable, factor, message):
+def test_too_few_brokers_are_reported_with_the_reason(usable: list[Rack], factor: int, message: str) -> None:
     with pytest.raises(ApiError) as refused:
         place(usable, 1, factor, Random(1))
     assert (refused.value.error_code, refused.value.message) == (error_codes.INVALID_REPLICATION_FACTOR, message)
 
 
-def test_fenced_brokers_are_usable_cordoned_and_leaving_ones_are_not(cluster):
+def test_fenced_brokers_are_usable_cordoned_and_leaving_ones_are_not(cluster: Cluster) -> None:
     cluster.start(1, 2, 3, 4)
     cluster.fence(2)
     cluster.heartbeat(3, cordoned_log_dirs=list(cluster.broker(3).log_dirs))
@@ -110,16 +113,16 @@ def test_fenced_brokers_are_usable_cordoned_and_leaving_ones_are_not(cluster):
     ]
 
 
-def test_a_broker_that_has_shut_down_is_usable_as_a_fenced_one(cluster):
+def test_a_broker_that_has_shut_down_is_usable_as_a_fenced_one(cluster: Cluster) -> None:
     cluster.start(1)
     cluster.heartbeat(1, want_shut_down=True)
     assert [(broker.broker_id, broker.fenced) for broker in usable_brokers(cluster.controller)] == [(1, True)]
 
 
-def test_every_change_of_a_broker_counts_in_the_next_placement(cluster):
+def test_every_change_of_a_broker_counts_in_the_next_placement(cluster: Cluster) -> None:
     kept = cluster.controller.usable_racks
 
-    def unfenced_and_fenced():
+    def unfenced_and_fenced() -> list[Rack]:
         racks = kept.of(cluster.controller)
         assert racks == in_racks(usable_brokers(cluster.controller))
         return racks
