@@ -16,9 +16,9 @@ from typing import Any, Self
 
 from mockraft.brokers import lifecycle
 from mockraft.brokers.channel import ControllerChannel, NotSentError
+from mockraft.brokers.client_view import view_of
 from mockraft.brokers.component import Component
 from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of, registration_of
-from mockraft.brokers.consumer_groups import Groups
 from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
 from mockraft.brokers.directory_view import DirectoryViews
 from mockraft.brokers.disk_faults import DiskFaults
@@ -95,10 +95,11 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         self.storage = Storage(self)
         self.directories = Directories(self)
         self.replicas = Replicas(self, self.image) if self.image else None
-        self.groups = Groups(config.properties) if self.image else None
         self.movers = Movers(self)
-        self.forwarding = Forwarding(self) if config.serve_clients else None
-        self.listener = ClientListener(self) if config.serve_clients else None
+        serves = config.serve_clients
+        forwarding = Forwarding(config, self.controller, self.start_task, self.clients_changed) if serves else None
+        self.forwarding = forwarding
+        self.listener = ClientListener(self, lambda: view_of(self)) if serves else None
         components = (self.storage, self.directories, self.replicas, self.movers, self.forwarding, self.listener)
         self.components: list[Component] = [component for component in components if component is not None]
 
@@ -273,6 +274,11 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
             for task in self._tasks:
                 if task is not current:
                     task.cancel()
+
+    def clients_changed(self) -> None:
+        """Retry the parked requests of clients: something that they may wait for has changed."""
+        if self.listener is not None:
+            self.listener.changed()
 
     def set_timer(self, name: str, wait_ms: float, call: Callable[..., None], argument: object) -> None:
         """Set a timer; it replaces the earlier timer with this name."""

@@ -1,17 +1,16 @@
 """Consumer groups of the classic protocol in the memory of one broker: members, generations, assignments, offsets.
 
 Only what `subscribe` of Kafka's clients needs (Kafka's `GroupCoordinator` before KIP-848). The state is lost with its
-broker: nothing is written to `__consumer_offsets`.
+broker: nothing is written to `__consumer_offsets`. Time is an argument; `tick` ends sessions and join phases.
 """
 
 from __future__ import annotations
 
-import asyncio
-import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
+from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 
 SESSION_TIMEOUT_MIN_MS = 6_000
@@ -68,21 +67,55 @@ class Joined(NamedTuple):
     members: Sequence[tuple[str, str | None, bytes]]
 
 
+T = TypeVar("T")
+
+
+class Waiting(Generic[T]):
+    """A member's request until its result is known."""
+
+    def __init__(self) -> None:
+        self._result: T | None = None
+        self._error_code = error_codes.NONE
+
+    def result(self) -> T | None:
+        """Return the result; None while there is none. Raises GroupError."""
+        if self._error_code != error_codes.NONE:
+            raise GroupError(self._error_code)
+        return self._result
+
+    def resolve(self, result: T) -> None:
+        """Answer the request."""
+        self._result = result
+
+    def refuse(self, error_code: int) -> None:
+        """Refuse the request."""
+        self._error_code = error_code
+
+
 class Member:
-    """A member; `joined` and `synced` are the futures of its waiting requests, if any."""
+    """A member; `join_request` and `sync_request` are its waiting requests, if any."""
 
     def __init__(self, joining: Joining) -> None:
         self.joining = joining
         self.assignment = b""
-        self.joined: asyncio.Future[Joined] | None = None
-        self.synced: asyncio.Future[bytes] | None = None
-        self.expiry: asyncio.TimerHandle | None = None
+        self.join_request: Waiting[Joined] | None = None
+        self.sync_request: Waiting[bytes] | None = None
+        self.expiry_ms = NEVER_MS
+
+    def refuse_sync(self, error_code: int) -> None:
+        """End the wait for an assignment."""
+        request, self.sync_request = self.sync_request, None
+        if request is not None:
+            request.refuse(error_code)
 
 
 class Group:
-    """One group. `offsets` are by (topic, partition). Methods raise GroupError."""
+    """One group. `offsets` are by (topic, partition). Methods raise GroupError.
 
-    def __init__(self, initial_delay_ms: int = 0) -> None:
+    `changed` is called when waiting requests have results.
+    """
+
+    def __init__(self, initial_delay_ms: int = 0, changed: Callable[[], None] = lambda: None) -> None:
         self.state = GroupState.EMPTY
         self.generation = 0
         self.protocol_type = ""
@@ -92,100 +125,97 @@ class Group:
         self.offsets: dict[tuple[str, int], Offset] = {}
         self._initial_delay_ms = initial_delay_ms
         self._is_waiting_for_first = False
-        self._deadline: asyncio.TimerHandle | None = None
+        self._deadline_ms = NEVER_MS
+        self._changed = changed
 
     @property
     def is_idle(self) -> bool:
         """True if removing the group would lose nothing."""
         return not self.members and not self.offsets
 
-    async def join(self, joining: Joining) -> Joined:
-        """Join, or update the member; return the next generation once all members have joined."""
+    def join(self, joining: Joining, now_ms: int) -> Waiting[Joined]:
+        """Join, or update the member; the result is the next generation, once all members have joined."""
         self._check(joining)
+        request: Waiting[Joined] = Waiting()
         known = self.members.get(joining.member_id)
         if known is None:
             self._replace_static(joining.instance_id)
             known = self.members[joining.member_id] = Member(joining)
         elif self._changes_nothing(known, joining):
-            self.touch(joining.member_id)
-            return self._generation_for(joining.member_id)
+            self.touch(joining.member_id, now_ms)
+            request.resolve(self._generation_for(joining.member_id))
+            return request
         known.joining = joining
-        joined: asyncio.Future[Joined] = asyncio.get_running_loop().create_future()
-        known.joined = joined
+        known.join_request = request
         if self.state is not GroupState.PREPARING_REBALANCE:
-            self._prepare()
-        self._complete_if_all_joined()
-        try:
-            return await joined
-        finally:
-            if known.joined is joined:
-                known.joined = None
-                self.touch(joining.member_id)
+            self._prepare(now_ms)
+        self._complete_if_all_joined(now_ms)
+        return request
 
-    async def sync(self, member_id: str, generation: int, assignments: Mapping[str, bytes]) -> bytes:
-        """Return the member's assignment, once the leader has sent all of them."""
+    def sync(self, member_id: str, generation: int, assignments: Mapping[str, bytes], now_ms: int) -> Waiting[bytes]:
+        """Request the member's assignment; there is one when the leader has sent all of them."""
         member = self._member(member_id, generation)
-        self.touch(member_id)
+        self.touch(member_id, now_ms)
         if self.state is GroupState.PREPARING_REBALANCE:
             raise GroupError(error_codes.REBALANCE_IN_PROGRESS)
+        request: Waiting[bytes] = Waiting()
+        member.sync_request = request
         if self.state is GroupState.COMPLETING_REBALANCE and member_id == self.leader:
             self.state = GroupState.STABLE
             for each_id, each in self.members.items():
                 each.assignment = assignments.get(each_id, b"")
-                _resolve(each.synced, each.assignment)
         if self.state is GroupState.STABLE:
-            return member.assignment
-        synced: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        member.synced = synced
-        try:
-            return await synced
-        finally:
-            if member.synced is synced:
-                member.synced = None
+            for each in self.members.values():
+                if each.sync_request is not None:
+                    each.sync_request.resolve(each.assignment)
+                    each.sync_request = None
+            self._changed()
+        return request
 
-    def heartbeat(self, member_id: str, generation: int) -> None:
+    def heartbeat(self, member_id: str, generation: int, now_ms: int) -> None:
         """Renew the member's session; REBALANCE_IN_PROGRESS makes it rejoin."""
         self._member(member_id, generation)
-        self.touch(member_id)
+        self.touch(member_id, now_ms)
         if self.state is GroupState.PREPARING_REBALANCE:
             raise GroupError(error_codes.REBALANCE_IN_PROGRESS)
 
-    def leave(self, member_id: str, instance_id: str | None = None) -> None:
+    def leave(self, member_id: str, instance_id: str | None, now_ms: int) -> None:
         """Remove the member; a static one may be given by its instance id alone."""
         if instance_id is not None and not member_id:
             member_id = next((k for k, each in self.members.items() if each.joining.instance_id == instance_id), "")
         if member_id not in self.members:
             raise GroupError(error_codes.UNKNOWN_MEMBER_ID)
-        self._remove(member_id)
+        self._remove(member_id, now_ms)
 
-    def check_commit(self, member_id: str, generation: int) -> None:
+    def check_commit(self, member_id: str, generation: int, now_ms: int) -> None:
         """Check that this member may commit offsets: one of this generation, or anybody while the group is empty."""
         if generation < 0 and not member_id:
             if self.members:
                 raise GroupError(error_codes.UNKNOWN_MEMBER_ID)
             return
         self._member(member_id, generation)
-        self.touch(member_id)
+        self.touch(member_id, now_ms)
         if self.state is GroupState.COMPLETING_REBALANCE:
             raise GroupError(error_codes.REBALANCE_IN_PROGRESS)
 
-    def touch(self, member_id: str) -> None:
+    def touch(self, member_id: str, now_ms: int) -> None:
         """Restart the member's session timeout."""
         member = self.members.get(member_id)
-        if member is None:
-            return
-        if member.expiry is not None:
-            member.expiry.cancel()
-        wait_s = member.joining.session_timeout_ms / 1000
-        member.expiry = asyncio.get_running_loop().call_later(wait_s, self._expire, member_id)
+        if member is not None:
+            member.expiry_ms = now_ms + member.joining.session_timeout_ms
 
-    def close(self) -> None:
-        """Cancel all timers."""
-        for member in self.members.values():
-            if member.expiry is not None:
-                member.expiry.cancel()
-        if self._deadline is not None:
-            self._deadline.cancel()
+    def tick(self, now_ms: int) -> None:
+        """End the join phase and the sessions that are over."""
+        if now_ms >= self._deadline_ms:
+            self._complete(now_ms)
+        for member_id, member in list(self.members.items()):
+            if now_ms >= member.expiry_ms and member.join_request is None and member_id in self.members:
+                self._remove(member_id, now_ms)
+
+    def next_tick_ms(self) -> int:
+        """Return the time of the next `tick`."""
+        expiries = (each.expiry_ms for each in self.members.values() if each.join_request is None)
+        return min(self._deadline_ms, *expiries, NEVER_MS)
 
     # Internals.
 
@@ -222,31 +252,27 @@ class Group:
             raise GroupError(error_codes.ILLEGAL_GENERATION)
         return member
 
-    def _prepare(self) -> None:
+    def _prepare(self, now_ms: int) -> None:
         was_empty = self.state is GroupState.EMPTY
         self.state = GroupState.PREPARING_REBALANCE
         for member in self.members.values():
-            _refuse(member.synced, error_codes.REBALANCE_IN_PROGRESS)
+            member.refuse_sync(error_codes.REBALANCE_IN_PROGRESS)
+        self._changed()
         wait_ms = max((each.joining.rebalance_timeout_ms for each in self.members.values()), default=0)
-        if was_empty and self._initial_delay_ms:
-            wait_ms = self._initial_delay_ms
-        if self._deadline is not None:
-            self._deadline.cancel()
         self._is_waiting_for_first = was_empty and self._initial_delay_ms > 0
-        self._deadline = asyncio.get_running_loop().call_later(wait_ms / 1000, self._complete)
+        self._deadline_ms = now_ms + (self._initial_delay_ms if self._is_waiting_for_first else wait_ms)
 
-    def _complete_if_all_joined(self) -> None:
+    def _complete_if_all_joined(self, now_ms: int) -> None:
         if self.state is not GroupState.PREPARING_REBALANCE or self._is_waiting_for_first:
             return
-        if all(member.joined is not None for member in self.members.values()):
-            self._complete()
+        if all(member.join_request is not None for member in self.members.values()):
+            self._complete(now_ms)
 
-    def _complete(self) -> None:
+    def _complete(self, now_ms: int) -> None:
         """Complete the join phase: remove the members that have not joined, give the others the next generation."""
-        if self._deadline is not None:
-            self._deadline.cancel()
+        self._deadline_ms = NEVER_MS
         self._is_waiting_for_first = False
-        for member_id in [member_id for member_id, each in self.members.items() if each.joined is None]:
+        for member_id in [member_id for member_id, each in self.members.items() if each.join_request is None]:
             self._drop(member_id)
         self.generation += 1
         if not self.members:
@@ -257,10 +283,11 @@ class Group:
         self.protocol = self._vote()
         self.state = GroupState.COMPLETING_REBALANCE
         for member_id, member in self.members.items():
-            joined, member.joined = member.joined, None
-            self.touch(member_id)
-            if joined is not None and not joined.done():
-                joined.set_result(self._generation_for(member_id))
+            request, member.join_request = member.join_request, None
+            self.touch(member_id, now_ms)
+            if request is not None:
+                request.resolve(self._generation_for(member_id))
+        self._changed()
 
     def _vote(self) -> str:
         """Return the assignor that most members prefer among those that all support."""
@@ -276,31 +303,26 @@ class Group:
         ]
         return Joined(self.generation, self.protocol, self.leader, members)
 
-    def _expire(self, member_id: str) -> None:
-        member = self.members.get(member_id)
-        if member is None or member.joined is not None:
-            return
-        self._remove(member_id)
-
-    def _remove(self, member_id: str) -> None:
+    def _remove(self, member_id: str, now_ms: int) -> None:
         self._drop(member_id)
         if self.state is not GroupState.PREPARING_REBALANCE:
-            self._prepare()
-        self._complete_if_all_joined()
+            self._prepare(now_ms)
+        self._complete_if_all_joined(now_ms)
 
     def _drop(self, member_id: str) -> None:
         member = self.members.pop(member_id)
-        if member.expiry is not None:
-            member.expiry.cancel()
-        _refuse(member.joined, error_codes.UNKNOWN_MEMBER_ID)
-        _refuse(member.synced, error_codes.UNKNOWN_MEMBER_ID)
+        if member.join_request is not None:
+            member.join_request.refuse(error_codes.UNKNOWN_MEMBER_ID)
+        member.refuse_sync(error_codes.UNKNOWN_MEMBER_ID)
+        self._changed()
 
 
 class Groups:
     """The groups that this broker coordinates, by id."""
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], changed: Callable[[], None] = lambda: None) -> None:
         self.groups: dict[str, Group] = {}
+        self._changed = changed
         self._initial_delay_ms = int(properties.get(INITIAL_DELAY, "0"))
 
     def find(self, group_id: str) -> Group:
@@ -311,24 +333,15 @@ class Groups:
                 self.groups = {name: each for name, each in self.groups.items() if not each.is_idle}
             if len(self.groups) >= GROUPS_MAX:
                 raise GroupError(error_codes.GROUP_MAX_SIZE_REACHED)
-            group = self.groups[group_id] = Group(self._initial_delay_ms)
+            group = self.groups[group_id] = Group(self._initial_delay_ms, self._changed)
         return group
 
-    def new_member_id(self, client_id: str | None) -> str:
-        """Return an unused member id."""
-        return f"{client_id or ''}-{secrets.token_hex(16)}"
-
-    def close(self) -> None:
-        """Cancel all timers."""
+    def tick(self, now_ms: int) -> None:
+        """Run what is due in every group."""
         for group in self.groups.values():
-            group.close()
+            if now_ms >= group.next_tick_ms():
+                group.tick(now_ms)
 
-
-def _resolve(waiting: asyncio.Future[bytes] | None, assignment: bytes) -> None:
-    if waiting is not None and not waiting.done():
-        waiting.set_result(assignment)
-
-
-def _refuse(waiting: asyncio.Future[Joined] | asyncio.Future[bytes] | None, error_code: int) -> None:
-    if waiting is not None and not waiting.done():
-        waiting.set_exception(GroupError(error_code))
+    def next_tick_ms(self) -> int:
+        """Return the time of the next `tick`."""
+        return min((group.next_tick_ms() for group in self.groups.values()), default=NEVER_MS)

@@ -10,23 +10,24 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mockraft.brokers.apis.api import AnyApi, ApiError, ConnectionClosedError, RequestContext
+from mockraft.brokers.apis.api import AnyApi, ApiError, ConnectionClosedError, Parked, RequestContext
 from mockraft.brokers.channel import ControllerChannel, NotSentError
+from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.brokers.topic_creation import TopicCreation
+from mockraft.brokers.metadata.observer import Endpoint
+from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import client, error_codes, messages
 from mockraft.wire.connection import write_request
 from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
 from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
+from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from mockraft.wire.messages.response_header import ResponseHeader
-
-if TYPE_CHECKING:
-    from mockraft.brokers.broker import SimulatedBroker
 
 RETRY_TIMEOUT_MS = 60_000
 _PRINCIPAL_VERSION = Struct(">h")
@@ -36,15 +37,25 @@ _log = logging.getLogger(__name__)
 
 
 class Forwarding:
-    """The component with the channel that Kafka calls "forwarding", and `creation` of topics over it."""
+    """The component with the channel that Kafka calls "forwarding".
 
-    def __init__(self, broker: SimulatedBroker) -> None:
-        config = broker.config
-        self._broker = broker
+    `find_controller` is that of the channel, `start_task` runs a task of the broker; `changed` is called after each
+    answer, so that parked requests are retried.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        find_controller: Callable[[], Endpoint | None],
+        start_task: Callable[[Callable[[], Awaitable[None]]], None],
+        changed: Callable[[], None],
+    ) -> None:
         self.channel = ControllerChannel(
-            str(config.broker_id), broker.controller, RETRY_TIMEOUT_MS, config.security, config.messages
+            str(config.broker_id), find_controller, RETRY_TIMEOUT_MS, config.security, config.messages
         )
-        self.creation = TopicCreation(self, broker)
+        self._broker_id = config.broker_id
+        self._start_task = start_task
+        self._changed = changed
         self._one_at_a_time = asyncio.Lock()
 
     @property
@@ -66,43 +77,59 @@ class Forwarding:
         """Close the channel."""
         await self.channel.close()
 
-    async def forward(self, api: AnyApi, request: Any, ctx: RequestContext, frame: bytes | None = None) -> bytes:
-        """Return the body of the controller's response to a client's request, in the request's version.
+    def forward(self, api: AnyApi, ctx: RequestContext, frame: bytes | None = None) -> Parked[bytes]:
+        """Send a client's request to the controller; the result is the body of the response, in the request's version.
 
-        `frame` is the request with its header when it differs from the received one. Raises ApiError for
+        `frame` is the request with its header when it differs from the received one. The retry raises ApiError for
         REQUEST_TIMED_OUT and for what Kafka's brokers turn into UNKNOWN_SERVER_ERROR, ConnectionClosedError when the
         controller does not know the version: the client has to send ApiVersions again.
         """
-        envelope = envelope_of(ctx.frame if frame is None else frame, ctx)
-        response = await self.send(lambda _: envelope)
+        answers: list[EnvelopeResponse | ApiError] = []
+        self.send(envelope_of(ctx.frame if frame is None else frame, ctx), answers.append)
+
+        def retry(_now_ms: int, _expired: bool) -> bytes | None:
+            return self._opened(answers[0], api, ctx) if answers else None
+
+        # No deadline: the channel gives up in time.
+        return Parked(NEVER_MS, retry)
+
+    def send(self, request: Message, answered: Callable[[Any], None]) -> None:
+        """Send a request over the channel, after the waiting ones; call back with its response or an ApiError."""
+
+        async def work() -> None:
+            answered(await self._send(request))
+            self._changed()
+
+        self._start_task(work)
+
+    async def _send(self, request: Message) -> Any:
+        try:
+            async with asyncio.timeout(self.channel.retry_timeout_ms / 1000), self._one_at_a_time:
+                return await self.channel.send(lambda _: request)
+        except (NotSentError, TimeoutError):
+            return ApiError(error_codes.REQUEST_TIMED_OUT)
+        except (client.UnsupportedVersionError, WireError) as error:
+            _log.warning("broker %d: forwarding failed: %s", self._broker_id, error)
+            return _unknown_error()
+
+    def _opened(self, response: EnvelopeResponse | ApiError, api: AnyApi, ctx: RequestContext) -> bytes:
+        """Return the body in an envelope's response. Raises as `forward` says."""
+        if isinstance(response, ApiError):
+            raise response
         if response.error_code == error_codes.UNSUPPORTED_VERSION:
             raise ConnectionClosedError("the controller does not know this version of the forwarded request")
         if response.error_code != error_codes.NONE:
             name = error_codes.name(response.error_code)
-            _log.warning("broker %d: an envelope was refused: %s", self._broker.config.broker_id, name)
+            _log.warning("broker %d: an envelope was refused: %s", self._broker_id, name)
             raise _unknown_error()
         try:
             return _unwrapped(response.response_data or b"", api, ctx)
         except WireError as wrong:
-            _log.warning("broker %d: an envelope has no valid response: %s", self._broker.config.broker_id, wrong)
+            _log.warning("broker %d: an envelope has no valid response: %s", self._broker_id, wrong)
             raise _unknown_error() from wrong
 
-    async def send(self, make: Callable[[client.KafkaConnection], Any]) -> Any:
-        """Send a request of the broker's own over the channel, after the waiting ones; return its response.
 
-        Raises ApiError as `forward` does.
-        """
-        try:
-            async with asyncio.timeout(self.channel.retry_timeout_ms / 1000), self._one_at_a_time:
-                return await self.channel.send(make)
-        except (NotSentError, TimeoutError) as error:
-            raise ApiError(error_codes.REQUEST_TIMED_OUT) from error
-        except (client.UnsupportedVersionError, WireError) as error:
-            _log.warning("broker %d: forwarding failed: %s", self._broker.config.broker_id, error)
-            raise _unknown_error() from error
-
-
-def frame_of(request: Any, ctx: RequestContext) -> bytes:
+def frame_of(request: Message, ctx: RequestContext) -> bytes:
     """Return a request with the received one's header, in the form that an envelope carries."""
     return write_request(request, ctx.api_version, ctx.correlation_id, ctx.client_id)[4:]
 

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from mockraft.brokers.apis import topic_names
+from mockraft.brokers.forwarding import Forwarding, envelope_of
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import write_request
-from mockraft.wire.errors import WireError
+from mockraft.wire.errors import ApiError, WireError
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
+from mockraft.wire.messages.envelope_response import EnvelopeResponse
 
 if TYPE_CHECKING:
     from mockraft.brokers.apis.api import RequestContext
-    from mockraft.brokers.broker import SimulatedBroker
-    from mockraft.brokers.forwarding import Forwarding
 
 NUM_PARTITIONS: Final = "num.partitions"
 DEFAULT_REPLICATION_FACTOR: Final = "default.replication.factor"
@@ -38,10 +38,10 @@ _log = logging.getLogger(__name__)
 class TopicCreation:
     """Requests topics from the controller, each once at a time, without waiting. `in_flight` are their names."""
 
-    def __init__(self, forwarding: Forwarding, broker: SimulatedBroker) -> None:
+    def __init__(self, forwarding: Forwarding, properties: Mapping[str, str]) -> None:
         self.in_flight: set[str] = set()
         self._forwarding = forwarding
-        self._broker = broker
+        self._properties = properties
 
     def create(self, names: Iterable[str], ctx: RequestContext) -> None:
         """Create these topics on behalf of the requesting client, except those in flight."""
@@ -49,42 +49,36 @@ class TopicCreation:
         if not new:
             return
         self.in_flight.update(new)
-
-        async def work() -> None:
-            try:
-                await self._create(new, ctx)
-            finally:
-                self.in_flight.difference_update(new)
-
-        self._broker.start_task(work)
-
-    async def _create(self, names: list[str], ctx: RequestContext) -> None:
-        from mockraft.brokers.apis.api import ApiError
-        from mockraft.brokers.forwarding import envelope_of
-
-        properties = self._broker.config.properties
         request = CreateTopicsRequest(
-            topics=[creatable(name, properties) for name in names],
-            timeout_ms=int(properties.get(REQUEST_TIMEOUT_MS, REQUEST_TIMEOUT_MS_DEFAULT)),
+            topics=[creatable(name, self._properties) for name in new],
+            timeout_ms=int(self._properties.get(REQUEST_TIMEOUT_MS, REQUEST_TIMEOUT_MS_DEFAULT)),
         )
         version = CreateTopicsRequest.max_version
         if (theirs := self._forwarding.api_versions) is not None:
             version = min(version, theirs.get(api_keys.CREATE_TOPICS, (0, version))[1])
         frame = write_request(request, version, ctx.correlation_id, ctx.client_id)[4:]
-        envelope = envelope_of(frame, ctx)
-        try:
-            response = await self._forwarding.send(lambda _: envelope)
-            if response.error_code:
-                _log.warning("topics were not created: %s", error_codes.name(response.error_code))
-                return
-            created = CreateTopicsResponse.read((response.response_data or b"")[5:], version)
-        except (ApiError, WireError) as error:
-            _log.warning("topics were not created: %s", error)
-            return
-        for topic in created.topics:
-            if topic.error_code:
-                name = error_codes.name(topic.error_code)
-                _log.warning("topic %s was not created: %s: %s", topic.name, name, topic.error_message)
+
+        def answered(response: EnvelopeResponse | ApiError) -> None:
+            self.in_flight.difference_update(new)
+            _log_refusals(response, version)
+
+        self._forwarding.send(envelope_of(frame, ctx), answered)
+
+
+def _log_refusals(response: EnvelopeResponse | ApiError, version: int) -> None:
+    if response.error_code:
+        _log.warning("topics were not created: %s", error_codes.name(response.error_code))
+        return
+    assert isinstance(response, EnvelopeResponse)
+    try:
+        created = CreateTopicsResponse.read((response.response_data or b"")[5:], version)
+    except WireError as error:
+        _log.warning("topics were not created: %s", error)
+        return
+    for topic in created.topics:
+        if topic.error_code:
+            name = error_codes.name(topic.error_code)
+            _log.warning("topic %s was not created: %s: %s", topic.name, name, topic.error_message)
 
 
 def creatable(name: str, properties: Mapping[str, str]) -> CreatableTopic:

@@ -3,22 +3,11 @@
 from dataclasses import dataclass
 
 from mockraft.server.raft.outgoing import Outgoing
-
-
-@dataclass(slots=True)
-class Send:
-    """Write these bytes to the connection, after everything sent to it before."""
-
-    connection_id: int
-    data: bytes
-
-
-@dataclass(slots=True)
-class Close:
-    """Close the connection after all sent bytes are written; the journal already has the reason."""
-
-    connection_id: int
-    reason: str
+from mockraft.serving.effects import AwaitSent as AwaitSent
+from mockraft.serving.effects import Close as Close
+from mockraft.serving.effects import PauseReading as PauseReading
+from mockraft.serving.effects import ResumeReading as ResumeReading
+from mockraft.serving.effects import Send as Send
 
 
 @dataclass(slots=True)
@@ -27,27 +16,6 @@ class Reset:
 
     connection_id: int
     reason: str
-
-
-@dataclass(slots=True)
-class PauseReading:
-    """Stop reading from this connection while one of its requests is parked (Kafka mutes the channel)."""
-
-    connection_id: int
-
-
-@dataclass(slots=True)
-class ResumeReading:
-    """Resume reading from this connection."""
-
-    connection_id: int
-
-
-@dataclass(slots=True)
-class AwaitSent:
-    """Call `node.sent` once everything sent to this connection so far is written to its socket."""
-
-    connection_id: int
 
 
 @dataclass(slots=True)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from mockraft.wire.message import Message
-
 NEVER_MS: Final = 1 << 62
 """Later than any time."""
 
-ResponseT = TypeVar("ResponseT", bound=Message)
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 
-class Parked(NamedTuple, Generic[ResponseT]):
+class Parked(NamedTuple, Generic[AnswerT_co]):
     """Result of a handler that cannot answer yet.
 
     `retry(now_ms, expired)` is called when the state that it may wait for has changed and, with expired true, at
@@ -22,4 +20,4 @@ class Parked(NamedTuple, Generic[ResponseT]):
     """
 
     deadline_ms: int
-    retry: Callable[[int, bool], ResponseT | None]
+    retry: Callable[[int, bool], AnswerT_co | None]

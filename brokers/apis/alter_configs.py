@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mockraft.brokers.apis import config_changes
-from mockraft.brokers.apis.api import AnyApi, Api, ApiError, RequestContext
+from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.forwarding import frame_of
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER
 from mockraft.wire import error_codes, messages
@@ -29,7 +29,7 @@ def _api(name: str, *, incremental: bool) -> AnyApi:
             resource_name=resource.resource_name,
         )
 
-    async def handle(request: Any, ctx: RequestContext) -> Any:
+    def handle(request: Any, ctx: RequestContext) -> Any:
         results: dict[config_changes.Key, tuple[int, str | None]] = {}
         for key, refusal in config_changes.refused_twice(request.resources).items():
             results[key] = (refusal.error_code, refusal.message)
@@ -47,9 +47,27 @@ def _api(name: str, *, incremental: bool) -> AnyApi:
                     results[key] = (error_codes.NONE, None)
                 else:
                     rest.append(resource)
-        if rest:
-            for each in await forwarded(request, rest, ctx):
+        if not rest:
+            return merged(request, results)
+        remaining = request_class(resources=rest, validate_only=request.validate_only)
+        parked = ctx.broker.forwarding.forward(api, ctx, frame_of(remaining, ctx))
+
+        def retry(now_ms: int, expired: bool) -> Any:
+            try:
+                body = parked.retry(now_ms, expired)
+            except ApiError as refusal:
+                answer = error(remaining, refusal.error_code, refusal.message)
+            else:
+                if body is None:
+                    return None
+                answer = response_class.read(body, ctx.api_version)
+            for each in answer.responses:
                 results[each.resource_type, each.resource_name] = (each.error_code, each.error_message)
+            return merged(request, results)
+
+        return Parked(parked.deadline_ms, retry)
+
+    def merged(request: Any, results: dict[config_changes.Key, tuple[int, str | None]]) -> Any:
         missing = (error_codes.UNKNOWN_SERVER_ERROR, None)
         keys = [(each.resource_type, each.resource_name) for each in request.resources]
         return response_class(
@@ -58,14 +76,6 @@ def _api(name: str, *, incremental: bool) -> AnyApi:
                 for key, each in zip(keys, request.resources, strict=True)
             ]
         )
-
-    async def forwarded(request: Any, rest: list[Any], ctx: RequestContext) -> Any:
-        remaining = request_class(resources=rest, validate_only=request.validate_only)
-        try:
-            body = await ctx.forwarding.forward(api, remaining, ctx, frame_of(remaining, ctx))
-        except ApiError as refusal:
-            return error(remaining, refusal.error_code, refusal.message).responses
-        return response_class.read(body, ctx.api_version).responses
 
     def error(request: Any, error_code: int, message: str | None) -> Any:
         return response_class(responses=[response_for(each, error_code, message) for each in request.resources])

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.brokers.moves.errors import MoveRefusedError
-from mockraft.brokers.moves.requests import start_move
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from mockraft.wire.messages.alter_replica_log_dirs_response import (
@@ -20,7 +19,7 @@ from mockraft.wire.messages.alter_replica_log_dirs_response import (
 )
 
 
-async def handle(request: AlterReplicaLogDirsRequest, ctx: RequestContext) -> AlterReplicaLogDirsResponse:
+def handle(request: AlterReplicaLogDirsRequest, ctx: RequestContext) -> AlterReplicaLogDirsResponse:
     """Start the moves, one after the other."""
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for (topic, partition), path in {(topic, index): path for topic, index, path in _requested(request)}.items():
@@ -61,7 +60,7 @@ def _requested(request: AlterReplicaLogDirsRequest) -> Iterator[tuple[str, int, 
 
 def _start(ctx: RequestContext, topic: str, partition: int, path: str) -> int:
     try:
-        start_move(ctx.broker.movers, topic, partition, path)
+        ctx.broker.start_move(topic, partition, path)
     except MoveRefusedError as refusal:
         return refusal.error_code
     return error_codes.NONE

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from mockraft.serving import api as serving_api
 from mockraft.serving.api import ANONYMOUS as ANONYMOUS
+from mockraft.serving.parked import Parked as Parked
 from mockraft.wire.errors import ApiError as ApiError
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
-    from mockraft.brokers.broker import SimulatedBroker
-    from mockraft.brokers.forwarding import Forwarding
+    import random
+
+    from mockraft.brokers.assignments import ReplicaKey
+    from mockraft.brokers.config import BrokerConfig
+    from mockraft.brokers.consumer_groups import Groups
     from mockraft.brokers.image import ClusterImage
+    from mockraft.brokers.log_dirs.logs import Logs
+    from mockraft.brokers.metadata.observer import Observer
+    from mockraft.brokers.partitions.hosted import HostedPartition
+    from mockraft.brokers.partitions.producer_ids import ProducerIds
+    from mockraft.brokers.partitions.settings import ReplicaSettings
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
+
+NO_RESPONSE: Final = b""
+"""Result of a handler that sends nothing (Produce with acks=0)."""
 
 
 class ConnectionClosedError(Exception):
@@ -29,41 +40,94 @@ class ConnectionClosedError(Exception):
 class Api(serving_api.Api[RequestT, ResponseT]):
     """One API of a broker.
 
-    `await handle(request, ctx)` returns the response message (or its bytes in the request's version), None when there
-    is no response (Produce with acks 0), or raises `ApiError` or `ConnectionClosedError`. `forwarded`: a controller
-    answers, so only versions that the controller has too are offered.
+    `handle(request, ctx)` returns the response message (or its bytes in the request's version), NO_RESPONSE or
+    `Parked`, or raises `ApiError` or `ConnectionClosedError`; a parked request's `retry` may raise them, too.
+    `forwarded`: a controller answers, so only versions that the controller has too are offered. `replicas` are those
+    whose disks the request uses: a slow disk delays it.
     """
 
-    handle: Callable[[RequestT, RequestContext], Awaitable[ResponseT | bytes | None]]
+    handle: Callable[[RequestT, RequestContext], ResponseT | bytes | Parked[ResponseT | bytes]]
     forwarded: bool = False
+    replicas: Callable[[RequestT, RequestContext], Iterable[ReplicaKey]] | None = None
 
 
-AnyApi = Api[Any, Any]
+AnyApi: TypeAlias = Api[Any, Any]
 """An API of unknown message classes, as in the registry."""
+
+
+class Replicas(Protocol):
+    """The replicas of a broker (Kafka's ReplicaManager) as handlers see them."""
+
+    settings: ReplicaSettings
+
+    def hosted(self, key: ReplicaKey) -> HostedPartition | None:
+        """Return the replica of this key; None when there is none here."""
+
+    def find(self, key: ReplicaKey) -> HostedPartition:
+        """Return the replica of this key. Raises LogError as Kafka's `getPartitionOrError`."""
+
+    def disk_delay_ms(self, keys: Iterable[ReplicaKey]) -> float:
+        """Return the time until the disks of these replicas take the next operation."""
+
+
+class Directories(Protocol):
+    """The states of a broker's log directories."""
+
+    def is_live(self, directory_id: bytes) -> bool:
+        """Return True for a directory that is online."""
+
+    def is_cordoned(self, directory_id: bytes) -> bool:
+        """Return True for a directory that gets no new replicas."""
+
+
+class Forwarding(Protocol):
+    """The forwarding of requests to the controller."""
+
+    @property
+    def api_versions(self) -> Mapping[int, tuple[int, int]] | None:
+        """The API versions of the controller, (min, max) by API key; None while the channel is not open."""
+
+    def forward(self, api: AnyApi, ctx: RequestContext, frame: bytes | None = None) -> Parked[bytes]:
+        """Send a client's request to the controller, and park it until the response comes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerView:
+    """The components of a broker that handlers use, and no more: handlers cannot see the broker itself.
+
+    `create_topics(names, ctx)` requests topics from the controller and returns at once; `start_move(topic, partition,
+    path)` raises MoveRefusedError. `chance` is the handlers' random generator, `wall_clock_ms` the time for records:
+    `RequestContext.now_ms` is of a clock without an epoch.
+    """
+
+    config: BrokerConfig
+    image: ClusterImage
+    observer: Observer
+    logs: Logs
+    directories: Directories
+    replicas: Replicas
+    groups: Groups
+    producer_ids: ProducerIds
+    forwarding: Forwarding
+    create_topics: Callable[[Iterable[str], RequestContext], None]
+    start_move: Callable[[str, int, str], object]
+    chance: random.Random
+    wall_clock_ms: Callable[[], int]
 
 
 @dataclass(slots=True, kw_only=True)
 class RequestContext(serving_api.RequestContext):
     """Context of a client's request to a broker.
 
-    `frame` is the request as received, header and body, without its length. `chance` is the handlers' random generator.
+    `frame` is the request as received, header and body, without its length.
     """
 
-    broker: SimulatedBroker
+    broker: BrokerView
     listener_name: str
     frame: bytes
-    chance: random.Random
+    now_ms: int
 
     @property
     def image(self) -> ClusterImage:
         """The cluster's committed metadata as this broker knows it now."""
-        image = self.broker.image
-        assert image is not None, "a broker that serves clients has an image"
-        return image
-
-    @property
-    def forwarding(self) -> Forwarding:
-        """The forwarding of requests to the controller."""
-        forwarding = self.broker.forwarding
-        assert forwarding is not None, "a broker that serves clients can forward"
-        return forwarding
+        return self.broker.image

@@ -27,7 +27,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN."""
 
 
-async def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
+def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
     """Return the APIs and features of this broker, or the error of an invalid request."""
     low, high = API.versions
     if not low <= ctx.api_version <= high:
@@ -62,7 +62,7 @@ def error(_request: ApiVersionsRequest, error_code: int, _message: str | None) -
 def _served(ctx: RequestContext) -> list[ApiVersion]:
     from mockraft.brokers.apis.registry import APIS
 
-    theirs = ctx.forwarding.api_versions
+    theirs = ctx.broker.forwarding.api_versions
     served = []
     for api_key, api in APIS.items():
         low, high = api.versions

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from mockraft.brokers.apis.api import AnyApi, Api, ApiError, RequestContext
+from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.apis.find_coordinator import coordinator_of
-from mockraft.brokers.consumer_groups import Group, GroupError, Groups, Joining, Offset
+from mockraft.brokers.consumer_groups import Group, GroupError, Joined, Joining, Offset
+from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.heartbeat_request import HeartbeatRequest
 from mockraft.wire.messages.heartbeat_response import HeartbeatResponse
@@ -56,12 +57,12 @@ METADATA_BYTES_MAX = 4096
 NO_OFFSET = Offset(-1, -1, "")
 
 
-async def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse:
+def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked[JoinGroupResponse]:
     """Join the group and wait for the other members."""
-    groups, group = _groups(ctx), _group(ctx, request.group_id)
+    group = _group(ctx, request.group_id)
     member_id = request.member_id
     if not member_id:
-        member_id = groups.new_member_id(ctx.client_id)
+        member_id = f"{ctx.client_id or ''}-{ctx.broker.chance.randbytes(16).hex()}"
         if ctx.api_version >= MEMBER_ID_FIRST_FROM and request.group_instance_id is None:
             return _join_refused(error_codes.MEMBER_ID_REQUIRED, member_id, ctx.api_version)
     timeout_ms = request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
@@ -70,65 +71,86 @@ async def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupRespo
         member_id, request.group_instance_id, request.session_timeout_ms, timeout_ms, request.protocol_type, protocols
     )
     try:
-        joined = await group.join(joining)
+        waiting = group.join(joining, ctx.now_ms)
     except GroupError as refused:
         return _join_refused(refused.error_code, member_id, ctx.api_version)
-    return JoinGroupResponse(
-        generation_id=joined.generation,
-        protocol_type=group.protocol_type,
-        protocol_name=joined.protocol,
-        leader=joined.leader,
-        member_id=member_id,
-        members=[
-            JoinGroupResponseMember(member_id=each_id, group_instance_id=instance_id, metadata=metadata)
-            for each_id, instance_id, metadata in joined.members
-        ],
-    )
+
+    def answer(joined: Joined) -> JoinGroupResponse:
+        return JoinGroupResponse(
+            generation_id=joined.generation,
+            protocol_type=group.protocol_type,
+            protocol_name=joined.protocol,
+            leader=joined.leader,
+            member_id=member_id,
+            members=[
+                JoinGroupResponseMember(member_id=each_id, group_instance_id=instance_id, metadata=metadata)
+                for each_id, instance_id, metadata in joined.members
+            ],
+        )
+
+    def retry(_now_ms: int, _expired: bool) -> JoinGroupResponse | None:
+        try:
+            joined = waiting.result()
+        except GroupError as refused:
+            return _join_refused(refused.error_code, member_id, ctx.api_version)
+        return None if joined is None else answer(joined)
+
+    return retry(ctx.now_ms, False) or Parked(NEVER_MS, retry)
 
 
-async def sync(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse:
+def sync(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | Parked[SyncGroupResponse]:
     """Return the member's assignment; the leader's request carries all assignments."""
     group = _group(ctx, request.group_id)
     assignments = {each.member_id: bytes(each.assignment) for each in request.assignments}
     try:
-        assignment = await group.sync(request.member_id, request.generation_id, assignments)
+        waiting = group.sync(request.member_id, request.generation_id, assignments, ctx.now_ms)
     except GroupError as refused:
         raise ApiError(refused.error_code) from refused
-    return SyncGroupResponse(assignment=assignment, protocol_type=group.protocol_type, protocol_name=group.protocol)
+
+    def retry(_now_ms: int, _expired: bool) -> SyncGroupResponse | None:
+        try:
+            assignment = waiting.result()
+        except GroupError as refused:
+            raise ApiError(refused.error_code) from refused
+        if assignment is None:
+            return None
+        return SyncGroupResponse(assignment=assignment, protocol_type=group.protocol_type, protocol_name=group.protocol)
+
+    return retry(ctx.now_ms, False) or Parked(NEVER_MS, retry)
 
 
-async def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
+def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
     """Renew the member's session."""
     try:
-        _group(ctx, request.group_id).heartbeat(request.member_id, request.generation_id)
+        _group(ctx, request.group_id).heartbeat(request.member_id, request.generation_id, ctx.now_ms)
     except GroupError as refused:
         raise ApiError(refused.error_code) from refused
     return HeartbeatResponse()
 
 
-async def leave(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
+def leave(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
     """Remove members."""
     group = _group(ctx, request.group_id)
     if ctx.api_version < SEVERAL_MEMBERS_FROM:
-        return LeaveGroupResponse(error_code=_left(group, request.member_id, None))
+        return LeaveGroupResponse(error_code=_left(group, request.member_id, None, ctx.now_ms))
     return LeaveGroupResponse(
         members=[
             MemberResponse(
                 member_id=each.member_id,
                 group_instance_id=each.group_instance_id,
-                error_code=_left(group, each.member_id, each.group_instance_id),
+                error_code=_left(group, each.member_id, each.group_instance_id, ctx.now_ms),
             )
             for each in request.members
         ]
     )
 
 
-async def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse:
+def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse:
     """Commit offsets."""
     code = error_codes.NONE
     try:
         group = _group(ctx, request.group_id)
-        group.check_commit(request.member_id, request.generation_id_or_member_epoch)
+        group.check_commit(request.member_id, request.generation_id_or_member_epoch, ctx.now_ms)
     except (GroupError, ApiError) as refused:
         code, group = refused.error_code, Group()
     topics = []
@@ -146,7 +168,7 @@ async def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCom
     return OffsetCommitResponse(topics=topics)
 
 
-async def fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse:
+def fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse:
     """Return committed offsets; -1 for a partition without one."""
     if ctx.api_version >= SEVERAL_GROUPS_FROM:
         return OffsetFetchResponse(groups=[_fetched(ctx, group) for group in request.groups])
@@ -258,18 +280,12 @@ def _check_offset(ctx: RequestContext, topic: str | None, partition: OffsetCommi
     return error_codes.NONE
 
 
-def _left(group: Group, member_id: str, instance_id: str | None) -> int:
+def _left(group: Group, member_id: str, instance_id: str | None, now_ms: int) -> int:
     try:
-        group.leave(member_id, instance_id)
+        group.leave(member_id, instance_id, now_ms)
     except GroupError as refused:
         return refused.error_code
     return error_codes.NONE
-
-
-def _groups(ctx: RequestContext) -> Groups:
-    groups = ctx.broker.groups
-    assert groups is not None, "a broker that serves clients has groups"
-    return groups
 
 
 def _group(ctx: RequestContext, group_id: str) -> Group:
@@ -279,7 +295,7 @@ def _group(ctx: RequestContext, group_id: str) -> Group:
     if coordinator_of(ctx, group_id) != ctx.broker.config.broker_id:
         raise ApiError(error_codes.NOT_COORDINATOR)
     try:
-        return _groups(ctx).find(group_id)
+        return ctx.broker.groups.find(group_id)
     except GroupError as refused:
         raise ApiError(refused.error_code) from refused
 

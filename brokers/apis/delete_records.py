@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from mockraft.brokers.apis.api import Api, RequestContext
-from mockraft.brokers.apis.leaders import replicas_of, topic_by_name
+from mockraft.brokers.apis.api import Api, Parked, Replicas, RequestContext
+from mockraft.brokers.apis.leaders import keys_by_name, topic_by_name
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_records_request import DeleteRecordsRequest
 from mockraft.wire.messages.delete_records_response import (
@@ -21,11 +21,19 @@ HIGH_WATERMARK = -1
 INVALID_LOW_WATERMARK = -1
 
 
-async def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse:
+class _Wait(NamedTuple):
+    """A partition whose records are deleted here, but perhaps not on every replica."""
+
+    key: ReplicaKey
+    offset: int
+    answer: DeleteRecordsPartitionResult
+
+
+def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse | Parked[DeleteRecordsResponse]:
     """Delete all records before the given offset of each partition; -1 is its high watermark."""
-    replicas = replicas_of(ctx)
-    deadline_s = asyncio.get_running_loop().time() + request.timeout_ms / 1000
+    replicas = ctx.broker.replicas
     topics = []
+    waits: list[_Wait] = []
     for topic in request.topics:
         answered = []
         for partition in topic.partitions:
@@ -35,15 +43,20 @@ async def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRe
             try:
                 key = (topic_by_name(ctx, topic.name).topic_id, partition.partition_index)
                 hosted = replicas.find(key)
-                await replicas.disk_ready(key)
                 offset = hosted.log.high_watermark if partition.offset == HIGH_WATERMARK else partition.offset
                 hosted.delete_before(offset)
-                answer.low_watermark = await _everywhere(replicas, key, offset, deadline_s)
+                waits.append(_Wait(key, offset, answer))
             except LogError as refused:
                 answer.error_code = refused.error_code
             answered.append(answer)
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answered))
-    return DeleteRecordsResponse(topics=topics)
+    response = DeleteRecordsResponse(topics=topics)
+
+    def retry(_now_ms: int, expired: bool) -> DeleteRecordsResponse | None:
+        waits[:] = [wait for wait in waits if not _is_done(replicas, wait, expired)]
+        return None if waits else response
+
+    return retry(ctx.now_ms, False) or Parked(ctx.now_ms + request.timeout_ms, retry)
 
 
 def error(request: DeleteRecordsRequest, error_code: int, _message: str | None) -> DeleteRecordsResponse:
@@ -66,26 +79,25 @@ def error(request: DeleteRecordsRequest, error_code: int, _message: str | None) 
     )
 
 
-async def _everywhere(replicas: Replicas, key: ReplicaKey, offset: int, deadline_s: float) -> int:
-    """Wait until the log of every live replica starts at `offset` or later; return its low watermark. Raises
-    LogError.
-    """
-    event = asyncio.Event()
-    while True:
-        hosted = replicas.find(key)
+def _replicas(request: DeleteRecordsRequest, ctx: RequestContext) -> Iterator[ReplicaKey]:
+    return keys_by_name(ctx, ((t.name, p.partition_index) for t in request.topics for p in t.partitions))
+
+
+def _is_done(replicas: Replicas, wait: _Wait, expired: bool) -> bool:
+    """Put the low watermark into the answer once the log of every live replica starts at the offset, or an error."""
+    try:
+        hosted = replicas.find(wait.key)
         hosted.check_epoch(-1, only_leader=True)
         low_watermark = hosted.low_watermark
-        if low_watermark >= offset:
-            return low_watermark
-        hosted.waiting.add(event)
-        try:
-            async with asyncio.timeout_at(deadline_s):
-                await event.wait()
-        except TimeoutError:
-            raise LogError(error_codes.REQUEST_TIMED_OUT, "a replica has not deleted its records in time") from None
-        finally:
-            hosted.waiting.discard(event)
-        event.clear()
+    except LogError as refused:
+        wait.answer.error_code = refused.error_code
+        return True
+    if low_watermark >= wait.offset:
+        wait.answer.low_watermark = low_watermark
+        return True
+    if expired:
+        wait.answer.error_code = error_codes.REQUEST_TIMED_OUT
+    return expired
 
 
-API = Api(DeleteRecordsRequest, DeleteRecordsResponse, handle, error)
+API = Api(DeleteRecordsRequest, DeleteRecordsResponse, handle, error, replicas=_replicas)

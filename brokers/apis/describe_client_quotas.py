@@ -21,7 +21,7 @@ EXACT, DEFAULT, SPECIFIED = range(3)
 _MATCH_NAMES: Final = {DEFAULT: "MATCH_TYPE_DEFAULT", SPECIFIED: "MATCH_TYPE_SPECIFIED"}
 
 
-async def handle(request: DescribeClientQuotasRequest, ctx: RequestContext) -> DescribeClientQuotasResponse:
+def handle(request: DescribeClientQuotasRequest, ctx: RequestContext) -> DescribeClientQuotasResponse:
     """Return the entries that match the components; with `strict` an entity must not have any other component."""
     exact, specified = _filter(request)
     entries = []

@@ -17,7 +17,7 @@ CONTROLLERS = 2
 NO_CONTROLLER = -1
 
 
-async def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
+def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
     """Return the brokers of this cluster."""
     if request.endpoint_type not in (BROKERS, CONTROLLERS):
         raise _refusal(ctx, error_codes.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
@@ -34,7 +34,7 @@ async def handle(request: DescribeClusterRequest, ctx: RequestContext) -> Descri
         and (request.include_fenced_brokers or not broker.fenced)
     ]
     alive = [broker.broker_id for broker in image.alive()]
-    controller_id = ctx.chance.choice(alive) if alive else NO_CONTROLLER
+    controller_id = ctx.broker.chance.choice(alive) if alive else NO_CONTROLLER
     response = DescribeClusterResponse(
         endpoint_type=BROKERS,
         cluster_id=ctx.broker.config.cluster_id,

@@ -23,7 +23,7 @@ _INTEGER: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 _NAMELESS: Final = {CLIENT_METRICS: "Client metrics subscription", GROUP: "Group"}
 
 
-async def handle(request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse:
+def handle(request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse:
     """Return the configs of each resource, or its error."""
     if any(resource.resource_type not in RESOURCE_TYPES for resource in request.resources):
         raise ApiError(error_codes.INVALID_REQUEST)

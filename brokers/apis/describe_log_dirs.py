@@ -20,7 +20,7 @@ from mockraft.wire.messages.describe_log_dirs_response import (
 CORDONED_FROM = 30
 
 
-async def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
+def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
     """Return each directory with its size and its replicas."""
     broker = ctx.broker
     wanted = None if request.topics is None else {(t.topic, index) for t in request.topics for index in t.partitions}

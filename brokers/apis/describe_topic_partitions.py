@@ -22,7 +22,7 @@ PARTITIONS_MAX = "max.request.partition.size.limit"
 PARTITIONS_MAX_DEFAULT = 2_000
 
 
-async def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> DescribeTopicPartitionsResponse:
+def handle(request: DescribeTopicPartitionsRequest, ctx: RequestContext) -> DescribeTopicPartitionsResponse:
     """Return topics and partitions from the cursor on, at most as many partitions as the limits allow."""
     everything = not request.topics
     cursor_name = "" if request.cursor is None else request.cursor.topic_name

@@ -17,9 +17,7 @@ UNKNOWN_USER = "Attempt to describe a user credential that does not exist: "
 DUPLICATE_USER = "Cannot describe SCRAM credentials for the same user twice in a single request: "
 
 
-async def handle(
-    request: DescribeUserScramCredentialsRequest, ctx: RequestContext
-) -> DescribeUserScramCredentialsResponse:
+def handle(request: DescribeUserScramCredentialsRequest, ctx: RequestContext) -> DescribeUserScramCredentialsResponse:
     """Return the credentials of the requested users; of all users when none is named."""
     known = ctx.image.scram_iterations
     requested = Counter(user.name for user in request.users) if request.users else Counter(dict.fromkeys(known, 1))

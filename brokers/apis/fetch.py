@@ -7,23 +7,20 @@ and continue with full requests. There are no transactions, so both isolation le
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.brokers.apis.api import Api, Parked, RequestContext
 from mockraft.brokers.apis.leaders import (
     NEWS_OF_LEADER,
     current_leader,
     leader_endpoints,
-    replicas_of,
     topic_by_id,
     topic_by_name,
 )
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, Read
-from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.fetch_response import (
@@ -61,18 +58,28 @@ class _Found(NamedTuple):
     code: int
 
 
-async def handle(request: FetchRequest, ctx: RequestContext) -> FetchResponse:
-    """Read until there is enough data, a partition has an error or the time is over."""
+def handle(request: FetchRequest, ctx: RequestContext) -> FetchResponse | Parked[FetchResponse]:
+    """Read, and park until there is enough data, a partition has an error or the time is over."""
     if request.session_id != NO_SESSION and request.session_epoch > 0:
         return FetchResponse(error_code=error_codes.FETCH_SESSION_ID_NOT_FOUND)
-    replicas = replicas_of(ctx)
-    requested = list(_requested(request, ctx))
     follower_id, broker_epoch = request.replica_id, -1
     if ctx.api_version >= REPLICA_STATE_FROM:
         follower_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
-    fetch = _Fetch(request, ctx.api_version, replicas, requested, follower_id, broker_epoch)
-    found = await fetch.run()
-    return _answer(request, ctx, requested, found)
+    fetch = _Fetch(request, ctx, follower_id, broker_epoch)
+    found = fetch.read_all(is_first=True)
+    if fetch.is_enough(found) or request.max_wait_ms <= 0:
+        return fetch.answer(found)
+    seen = fetch.changes()
+
+    def retry(_now_ms: int, expired: bool) -> FetchResponse | None:
+        nonlocal seen
+        before, seen = seen, fetch.changes()
+        if seen == before and not expired:
+            return None
+        found = fetch.read_all(is_first=False)
+        return fetch.answer(found) if expired or fetch.is_enough(found) else None
+
+    return Parked(ctx.now_ms + request.max_wait_ms, retry)
 
 
 def error(request: FetchRequest, error_code: int, _message: str | None) -> FetchResponse:
@@ -83,58 +90,29 @@ def error(request: FetchRequest, error_code: int, _message: str | None) -> Fetch
 class _Fetch:
     """One request in progress."""
 
-    def __init__(
-        self,
-        request: FetchRequest,
-        version: int,
-        replicas: Replicas,
-        requested: list[_Requested],
-        follower_id: int,
-        broker_epoch: int,
-    ) -> None:
+    def __init__(self, request: FetchRequest, ctx: RequestContext, follower_id: int, broker_epoch: int) -> None:
         self._request = request
-        self._version = version
-        self._replicas = replicas
-        self._requested = requested
+        self._ctx = ctx
+        self._replicas = ctx.broker.replicas
+        self._requested = list(_requested(request, ctx))
         self._follower_id = follower_id
         self._broker_epoch = broker_epoch
-        self._bytes_max = min(request.max_bytes, replicas.settings.fetch_max_bytes)
+        self._bytes_max = min(request.max_bytes, self._replicas.settings.fetch_max_bytes)
 
-    async def run(self) -> list[_Found]:
-        """Read, and wait for more while there is too little."""
-        loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + self._request.max_wait_ms / 1000
-        for key in {each.key for each in self._requested if each.key is not None}:
-            await self._replicas.disk_ready(key)
-        found = self._read_all(is_first=True)
-        event = asyncio.Event()
-        while not self._is_enough(found) and loop.time() < deadline_s:
-            hosted = [
-                each
-                for requested in self._requested
-                if requested.key and (each := self._replicas.hosted(requested.key))
-            ]
-            for each in hosted:
-                each.waiting.add(event)
-            try:
-                async with asyncio.timeout_at(deadline_s):
-                    await event.wait()
-            except TimeoutError:
-                pass
-            finally:
-                for each in hosted:
-                    each.waiting.discard(event)
-            event.clear()
-            found = self._read_all(is_first=False)
-        return found
+    def changes(self) -> list[int]:
+        """Return the number of changes of each replica so far: a fetch is only worth a retry when one has grown."""
+        keys = (each.key for each in self._requested if each.key is not None)
+        return [hosted.changes if (hosted := self._replicas.hosted(key)) else 0 for key in keys]
 
-    def _is_enough(self, found: list[_Found]) -> bool:
+    def is_enough(self, found: list[_Found]) -> bool:
+        """Return True if the fetch must not wait for more."""
         if not found or any(each.read is None or each.read.diverging for each in found):
             return True
         size = sum(len(each.read.records) for each in found if each.read is not None)
         return bool(size >= self._request.min_bytes)
 
-    def _read_all(self, *, is_first: bool) -> list[_Found]:
+    def read_all(self, *, is_first: bool) -> list[_Found]:
+        """Read every partition; the first time of a follower is its progress."""
         found = []
         left = self._bytes_max
         has_records = False
@@ -148,7 +126,7 @@ class _Fetch:
                 read = self._read(hosted, requested.partition, left, at_least_one=not has_records)
                 if is_first and self._follower_id >= 0 and not read.diverging:
                     hosted.fetched(
-                        requested.partition.fetch_offset, self._follower(requested.partition), self._replicas.now_ms()
+                        requested.partition.fetch_offset, self._follower(requested.partition), self._ctx.now_ms
                     )
                 found.append(_Found(read, error_codes.NONE))
                 has_records = has_records or bool(read.records)
@@ -157,6 +135,43 @@ class _Fetch:
                 found.append(_Found(None, refused.error_code))
         return found
 
+    def answer(self, found: list[_Found]) -> FetchResponse:
+        """Return the response with what was found."""
+        request, ctx = self._request, self._ctx
+        topics: dict[int, FetchableTopicResponse] = {}
+        leaders = set()
+        for each, (read, code) in zip(self._requested, found, strict=True):
+            data = PartitionData(
+                partition_index=each.partition.partition, error_code=code, high_watermark=-1, aborted_transactions=None
+            )
+            is_committed = request.isolation_level == READ_COMMITTED and read is not None and read.diverging is None
+            if code in UNKNOWN or is_committed:
+                data.aborted_transactions = []
+            data.records = b""
+            if read is not None:
+                data.high_watermark = data.last_stable_offset = read.high_watermark
+                data.log_start_offset = read.log_start_offset
+                data.records = read.records
+                if read.diverging is not None:
+                    data.diverging_epoch = EpochEndOffset(epoch=read.diverging[0], end_offset=read.diverging[1])
+            elif code in NEWS_OF_LEADER and ctx.api_version >= LEADERS_FROM:
+                led = current_leader(ctx, each.topic.topic_id, each.topic.topic, each.partition.partition)
+                if led is not None:
+                    data.current_leader = LeaderIdAndEpoch(leader_id=led[0], leader_epoch=led[1])
+                    leaders.add(led[0])
+            topic = topics.setdefault(
+                id(each.topic), FetchableTopicResponse(topic=each.topic.topic, topic_id=each.topic.topic_id)
+            )
+            topic.partitions.append(data)
+        return FetchResponse(
+            session_id=NO_SESSION,
+            responses=list(topics.values()),
+            node_endpoints=[
+                NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
+                for node_id, host, port, rack in leader_endpoints(ctx, leaders)
+            ],
+        )
+
     def _read(self, hosted: HostedPartition, partition: FetchPartition, left: int, *, at_least_one: bool) -> Read:
         return hosted.read(
             partition.fetch_offset,
@@ -164,12 +179,16 @@ class _Fetch:
             claimed_epoch=partition.current_leader_epoch,
             last_fetched_epoch=partition.last_fetched_epoch,
             at_least_one=at_least_one,
-            only_leader=self._version < FOLLOWERS_SERVE_FROM,
+            only_leader=self._ctx.api_version < FOLLOWERS_SERVE_FROM,
             follower=self._follower(partition) if self._follower_id >= 0 else None,
         )
 
     def _follower(self, partition: FetchPartition) -> FollowerFetch:
         return FollowerFetch(self._follower_id, self._broker_epoch, partition.log_start_offset)
+
+
+def _replicas(request: FetchRequest, ctx: RequestContext) -> Iterator[ReplicaKey]:
+    return (each.key for each in _requested(request, ctx) if each.key is not None)
 
 
 def _requested(request: FetchRequest, ctx: RequestContext) -> Iterator[_Requested]:
@@ -185,42 +204,4 @@ def _requested(request: FetchRequest, ctx: RequestContext) -> Iterator[_Requeste
                 yield _Requested(topic, partition, (known.topic_id, partition.partition), error_codes.NONE)
 
 
-def _answer(
-    request: FetchRequest, ctx: RequestContext, requested: list[_Requested], found: list[_Found]
-) -> FetchResponse:
-    topics: dict[int, FetchableTopicResponse] = {}
-    leaders = set()
-    for each, (read, code) in zip(requested, found, strict=True):
-        data = PartitionData(
-            partition_index=each.partition.partition, error_code=code, high_watermark=-1, aborted_transactions=None
-        )
-        is_committed = request.isolation_level == READ_COMMITTED and read is not None and read.diverging is None
-        if code in UNKNOWN or is_committed:
-            data.aborted_transactions = []
-        data.records = b""
-        if read is not None:
-            data.high_watermark = data.last_stable_offset = read.high_watermark
-            data.log_start_offset = read.log_start_offset
-            data.records = read.records
-            if read.diverging is not None:
-                data.diverging_epoch = EpochEndOffset(epoch=read.diverging[0], end_offset=read.diverging[1])
-        elif code in NEWS_OF_LEADER and ctx.api_version >= LEADERS_FROM:
-            led = current_leader(ctx, each.topic.topic_id, each.topic.topic, each.partition.partition)
-            if led is not None:
-                data.current_leader = LeaderIdAndEpoch(leader_id=led[0], leader_epoch=led[1])
-                leaders.add(led[0])
-        topic = topics.setdefault(
-            id(each.topic), FetchableTopicResponse(topic=each.topic.topic, topic_id=each.topic.topic_id)
-        )
-        topic.partitions.append(data)
-    return FetchResponse(
-        session_id=NO_SESSION,
-        responses=list(topics.values()),
-        node_endpoints=[
-            NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
-            for node_id, host, port, rack in leader_endpoints(ctx, leaders)
-        ],
-    )
-
-
-API = Api(FetchRequest, FetchResponse, handle, error)
+API = Api(FetchRequest, FetchResponse, handle, error, replicas=_replicas)

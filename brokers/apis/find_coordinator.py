@@ -21,7 +21,7 @@ SEVERAL_KEYS_FROM = 4
 NO_NODE = -1
 
 
-async def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
+def handle(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
     """Return the endpoint of the coordinator of each key."""
     if ctx.api_version >= SEVERAL_KEYS_FROM:
         return FindCoordinatorResponse(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from mockraft.brokers.apis.api import AnyApi, Api, RequestContext
+from mockraft.brokers.apis.api import AnyApi, Api, Parked, RequestContext
 from mockraft.wire import error_codes, messages
 from mockraft.wire.message import Message
 from mockraft.wire.messages.alter_client_quotas_response import EntityData, EntryData
@@ -171,8 +171,8 @@ def _forwarded(
 ) -> AnyApi:
     response = response or messages.by_name(f"{name}Response")
 
-    async def handle(request: Any, ctx: RequestContext) -> bytes:
-        return await ctx.forwarding.forward(api, request, ctx)
+    def handle(_request: Message, ctx: RequestContext) -> Parked[bytes]:
+        return ctx.broker.forwarding.forward(api, ctx)
 
     def error(request: Any, code: int, message: str | None) -> Any:
         return response(**error_fields(request, code, message))

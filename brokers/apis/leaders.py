@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from mockraft.brokers.apis.api import RequestContext
+from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.image import Topic
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
 
-if TYPE_CHECKING:
-    from mockraft.brokers.partitions.replicas import Replicas
-
 NEWS_OF_LEADER: Final = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED_LEADER_EPOCH)
 """Errors whose response includes the current leader, so that the client needs no Metadata request."""
-
-
-def replicas_of(ctx: RequestContext) -> Replicas:
-    """Return the replica manager of the broker that received the request."""
-    replicas = ctx.broker.replicas
-    assert replicas is not None, "a broker that serves clients has replicas"
-    return replicas
 
 
 def topic_by_id(ctx: RequestContext, topic_id: bytes) -> Topic:
@@ -39,6 +30,12 @@ def topic_by_name(ctx: RequestContext, name: str) -> Topic:
         code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
         raise LogError(code, error_codes.message(code))
     return topic
+
+
+def keys_by_name(ctx: RequestContext, named: Iterable[tuple[str, int]]) -> Iterator[ReplicaKey]:
+    """Return the replica keys of (topic, partition) for the topics that exist."""
+    topics = ctx.image.topics_by_name
+    return ((topics[name].topic_id, partition) for name, partition in named if name in topics)
 
 
 def current_leader(ctx: RequestContext, topic_id: bytes, name: str, partition: int) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 _IN_ORDER = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
 
-async def handle(request: ListConfigResourcesRequest, ctx: RequestContext) -> ListConfigResourcesResponse:
+def handle(request: ListConfigResourcesRequest, ctx: RequestContext) -> ListConfigResourcesResponse:
     """Return the resources of the requested types; of all types when none is named."""
     supported = {CLIENT_METRICS} if ctx.api_version == 0 else set(_IN_ORDER)
     wanted = set(request.resource_types) or supported

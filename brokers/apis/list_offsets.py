@@ -6,8 +6,11 @@ the largest timestamp; -5 and -6 request tiered offsets, of which there are none
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mockraft.brokers.apis.api import Api, RequestContext
-from mockraft.brokers.apis.leaders import replicas_of, topic_by_name
+from mockraft.brokers.apis.leaders import keys_by_name, topic_by_name
+from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.wire import error_codes
@@ -25,9 +28,8 @@ UNKNOWN = -1
 LEADER_EPOCHS_FROM = 4
 
 
-async def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
+def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
     """Return each partition's offset for the requested time."""
-    replicas = replicas_of(ctx)
     topics = []
     for topic in request.topics:
         answered = []
@@ -35,9 +37,7 @@ async def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffset
             answer = ListOffsetsPartitionResponse(partition_index=partition.partition_index)
             try:
                 key = (topic_by_name(ctx, topic.name).topic_id, partition.partition_index)
-                replicas.find(key)
-                await replicas.disk_ready(key)
-                _find(replicas.find(key), partition, request.replica_id, answer)
+                _find(ctx.broker.replicas.find(key), partition, request.replica_id, answer)
             except LogError as refused:
                 answer.error_code = refused.error_code
                 if answer.error_code == error_codes.OFFSET_NOT_AVAILABLE and ctx.api_version < 5:
@@ -63,6 +63,10 @@ def error(request: ListOffsetsRequest, error_code: int, _message: str | None) ->
             for topic in request.topics
         ]
     )
+
+
+def _replicas(request: ListOffsetsRequest, ctx: RequestContext) -> Iterator[ReplicaKey]:
+    return keys_by_name(ctx, ((t.name, p.partition_index) for t in request.topics for p in t.partitions))
 
 
 def _find(
@@ -101,4 +105,4 @@ def _find(
         answer.offset, answer.timestamp = found
 
 
-API = Api(ListOffsetsRequest, ListOffsetsResponse, handle, error)
+API = Api(ListOffsetsRequest, ListOffsetsResponse, handle, error, replicas=_replicas)

@@ -8,7 +8,6 @@ forward (KRaftMetadataCache). Without an authorizer every operation is allowed.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 
 from mockraft.brokers.apis import operations, topic_names
@@ -27,18 +26,17 @@ from mockraft.wire.messages.metadata_response import (
 AUTO_CREATE_TOPICS_ENABLE = "auto.create.topics.enable"
 TOPIC_IDS_FROM = 12
 NO_CONTROLLER = -1
-PARTITIONS_A_TURN = 1_000
 _NO_ID = bytes(16)
 _NO_TOPIC = Topic("", _NO_ID, {})
 
 
-async def handle(request: MetadataRequest, ctx: RequestContext) -> MetadataResponse:
+def handle(request: MetadataRequest, ctx: RequestContext) -> MetadataResponse:
     """Return brokers, topics and partitions as this broker knows them."""
     _check(request, ctx)
     if request.topics is None or (not request.topics and ctx.api_version == 0):
-        topics = await _known(ctx.image.topics_by_name.values(), ctx)
+        topics = _known(ctx.image.topics_by_name.values(), ctx)
     else:
-        topics = await _requested(request.topics, request, ctx)
+        topics = _requested(request.topics, request, ctx)
     if request.include_topic_authorized_operations and ctx.api_version >= 8:
         for topic in topics:
             if topic.error_code != error_codes.UNKNOWN_TOPIC_ID:
@@ -51,7 +49,7 @@ async def handle(request: MetadataRequest, ctx: RequestContext) -> MetadataRespo
             if (endpoint := broker.endpoints.get(ctx.listener_name)) is not None
         ],
         cluster_id=ctx.broker.config.cluster_id,
-        controller_id=ctx.chance.choice(alive).broker_id if alive else NO_CONTROLLER,
+        controller_id=ctx.broker.chance.choice(alive).broker_id if alive else NO_CONTROLLER,
         topics=topics,
     )
     if request.include_cluster_authorized_operations and 8 <= ctx.api_version <= 10:
@@ -78,7 +76,7 @@ def _check(request: MetadataRequest, ctx: RequestContext) -> None:
             raise ApiError(error_codes.INVALID_REQUEST)
 
 
-async def _requested(
+def _requested(
     topics: Sequence[MetadataRequestTopic], request: MetadataRequest, ctx: RequestContext
 ) -> list[MetadataResponseTopic]:
     """Return the topics given by name or, if any is given by id, those given by id."""
@@ -90,16 +88,16 @@ async def _requested(
             for topic_id in ids
             if topic_id not in image.topics
         ]
-        return unknown + await _known([image.topics[topic_id] for topic_id in ids if topic_id in image.topics], ctx)
+        return unknown + _known([image.topics[topic_id] for topic_id in ids if topic_id in image.topics], ctx)
     names = [name for name in dict.fromkeys(each.name for each in topics) if name is not None]
     if any(each.name is None for each in topics):
         # Neither a name nor an id: Kafka's own broker fails on it.
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
-    known = await _known([image.topics_by_name[name] for name in names if name in image.topics_by_name], ctx)
+    known = _known([image.topics_by_name[name] for name in names if name in image.topics_by_name], ctx)
     found = {topic.name for topic in known}
     missing = [name for name in names if name not in found]
     if missing and request.allow_auto_topic_creation and _creates_topics(ctx):
-        ctx.forwarding.creation.create([name for name in missing if topic_names.is_valid(name)], ctx)
+        ctx.broker.create_topics([name for name in missing if topic_names.is_valid(name)], ctx)
         return known + [_unknown(name, _NO_ID) for name in missing]
     return known + [_unknown(name, image.topics_by_name.get(name, _NO_TOPIC).topic_id) for name in missing]
 
@@ -114,27 +112,19 @@ def _unknown(name: str, topic_id: bytes) -> MetadataResponseTopic:
     return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, is_internal=internal)
 
 
-async def _known(topics: Iterable[Topic], ctx: RequestContext) -> list[MetadataResponseTopic]:
-    """Return the topics with their partitions, and yield to the event loop between topics."""
+def _known(topics: Iterable[Topic], ctx: RequestContext) -> list[MetadataResponseTopic]:
+    """Return the topics with their partitions."""
     states = ReplicaStates(ctx.image, ctx.listener_name)
-    found = []
-    until_turn = PARTITIONS_A_TURN
-    for topic in list(topics):
-        if not topic.partitions:
-            continue
-        found.append(
-            MetadataResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                is_internal=topic.name in topic_names.INTERNAL,
-                partitions=_partitions(topic, states, ctx.api_version),
-            )
+    return [
+        MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.name in topic_names.INTERNAL,
+            partitions=_partitions(topic, states, ctx.api_version),
         )
-        until_turn -= len(topic.partitions)
-        if until_turn <= 0:
-            until_turn = PARTITIONS_A_TURN
-            await asyncio.sleep(0)
-    return found
+        for topic in topics
+        if topic.partitions
+    ]
 
 
 def _partitions(topic: Topic, states: ReplicaStates, version: int) -> list[MetadataResponsePartition]:

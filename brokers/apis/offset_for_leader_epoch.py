@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mockraft.brokers.apis.api import Api, RequestContext
-from mockraft.brokers.apis.leaders import replicas_of, topic_by_name
+from mockraft.brokers.apis.leaders import topic_by_name
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
 from mockraft.wire.messages.offset_for_leader_epoch_response import (
@@ -13,9 +13,9 @@ from mockraft.wire.messages.offset_for_leader_epoch_response import (
 )
 
 
-async def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetForLeaderEpochResponse:
+def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetForLeaderEpochResponse:
     """Return the largest epoch up to the requested one, and its end offset."""
-    replicas = replicas_of(ctx)
+    replicas = ctx.broker.replicas
     topics = []
     for topic in request.topics:
         answered = []

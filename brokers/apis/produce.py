@@ -7,16 +7,16 @@ refused.
 
 from __future__ import annotations
 
-import asyncio
-import time
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from mockraft.brokers.apis.api import Api, ConnectionClosedError, RequestContext
-from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader_endpoints, replicas_of
+from mockraft.brokers.apis.api import NO_RESPONSE, Api, ConnectionClosedError, Parked, Replicas, RequestContext
+from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader_endpoints
 from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.image import Topic
 from mockraft.brokers.log_dirs.batch_headers import COMPRESSION
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.produced_batches import read_produced
-from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.wire import error_codes
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from mockraft.wire.messages.produce_response import (
@@ -45,35 +45,33 @@ WITHOUT_LOG_START = frozenset(
 ZSTD = 4
 
 
-async def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | None:
+class _Wait(NamedTuple):
+    """A partition whose in-sync replicas must have everything below this offset."""
+
+    key: ReplicaKey
+    end_offset: int
+    answer: PartitionProduceResponse
+
+
+def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | bytes | Parked[ProduceResponse | bytes]:
     """Append the batches of each partition, and wait for the replicas with acks=all."""
     if request.acks not in (-1, 0, 1):
-        return _all_refused(request, ctx, error_codes.INVALID_REQUIRED_ACKS)
+        return _all_refused(request, error_codes.INVALID_REQUIRED_ACKS)
     topics = [TopicProduceResponse(name=topic.name, topic_id=topic.topic_id) for topic in request.topic_data]
-    waits = []
+    waits: list[_Wait] = []
     for topic, answer in zip(request.topic_data, topics, strict=True):
         for partition in topic.partition_data:
-            answered, wait = await _append(ctx, topic, partition, request)
+            answered, wait = _append(ctx, topic, partition, request)
             answer.partition_responses.append(answered)
             if wait is not None:
                 waits.append(wait)
-    if waits:
-        deadline_s = asyncio.get_running_loop().time() + request.timeout_ms / 1000
-        for key, end_offset, answered in waits:
-            answered.error_code = await _replicated(replicas_of(ctx), key, end_offset, deadline_s)
-            if answered.error_code != error_codes.NONE:
-                answered.base_offset = -1
-                answered.error_message = error_codes.message(answered.error_code)
-    response = ProduceResponse(responses=topics)
-    failed = [(t, p) for t in topics for p in t.partition_responses if p.error_code != error_codes.NONE]
-    if request.acks == 0:
-        if failed:
-            # The client reads no responses: closing the connection is the only signal.
-            raise ConnectionClosedError(f"Produce with acks=0 failed: {error_codes.name(failed[0][1].error_code)}")
-        return None
-    if failed and ctx.api_version >= LEADERS_FROM:
-        _add_leaders(response, ctx, failed)
-    return response
+
+    def retry(_now_ms: int, expired: bool) -> ProduceResponse | bytes | None:
+        waits[:] = [wait for wait in waits if not _is_done(ctx.broker.replicas, wait, expired)]
+        return None if waits else _finish(request, ctx, topics)
+
+    result = retry(ctx.now_ms, False)
+    return Parked(ctx.now_ms + request.timeout_ms, retry) if result is None else result
 
 
 def error(request: ProduceRequest, error_code: int, message: str | None) -> ProduceResponse:
@@ -95,30 +93,19 @@ def error(request: ProduceRequest, error_code: int, message: str | None) -> Prod
     )
 
 
-async def _append(
+def _append(
     ctx: RequestContext, topic: TopicProduceData, partition: PartitionProduceData, request: ProduceRequest
-) -> tuple[PartitionProduceResponse, tuple[ReplicaKey, int, PartitionProduceResponse] | None]:
-    """Return the partition's response so far, and (key, required offset, response) when replicas have to be
-    waited for.
-    """
-    replicas = replicas_of(ctx)
+) -> tuple[PartitionProduceResponse, _Wait | None]:
+    """Return the partition's response so far, and what to wait for, if anything."""
     log_start_offset = UNKNOWN_OFFSET
     try:
-        known = ctx.image.topics.get(topic.topic_id) if ctx.api_version >= TOPIC_IDS_FROM else None
-        if ctx.api_version >= TOPIC_IDS_FROM and known is None:
-            raise LogError(error_codes.UNKNOWN_TOPIC_ID, "no topic has this id")
-        known = known or ctx.image.topics_by_name.get(topic.name)
-        if known is None:
-            raise LogError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, "no topic has this name")
+        known = _topic(ctx, topic)
         key = (known.topic_id, partition.index)
         records = bytes(partition.records or b"")
         _check(records, ctx.api_version)
-        replicas.find(key)
-        await replicas.disk_ready(key)
-        wall_clock_ms = time.time_ns() // 1_000_000
-        hosted = replicas.find(key)
+        hosted = ctx.broker.replicas.find(key)
         log_start_offset = hosted.log.start_offset
-        appended = hosted.append(records, request.acks, replicas.now_ms(), wall_clock_ms)
+        appended = hosted.append(records, request.acks, ctx.now_ms, ctx.broker.wall_clock_ms())
     except LogError as refused:
         code = refused.error_code
         return PartitionProduceResponse(
@@ -134,7 +121,27 @@ async def _append(
         log_append_time_ms=appended.log_append_time_ms,
         log_start_offset=appended.log_start_offset,
     )
-    return answered, (key, appended.end_offset, answered) if request.acks == -1 else None
+    return answered, _Wait(key, appended.end_offset, answered) if request.acks == -1 else None
+
+
+def _topic(ctx: RequestContext, topic: TopicProduceData) -> Topic:
+    if ctx.api_version >= TOPIC_IDS_FROM:
+        known, code, message = ctx.image.topics.get(topic.topic_id), error_codes.UNKNOWN_TOPIC_ID, "id"
+    else:
+        known, code = ctx.image.topics_by_name.get(topic.name), error_codes.UNKNOWN_TOPIC_OR_PARTITION
+        message = "name"
+    if known is None:
+        raise LogError(code, f"no topic has this {message}")
+    return known
+
+
+def _replicas(request: ProduceRequest, ctx: RequestContext) -> Iterator[ReplicaKey]:
+    for topic in request.topic_data:
+        try:
+            topic_id = _topic(ctx, topic).topic_id
+        except LogError:
+            continue
+        yield from ((topic_id, partition.index) for partition in topic.partition_data)
 
 
 def _check(records: bytes, version: int) -> None:
@@ -155,28 +162,37 @@ def _check(records: bytes, version: int) -> None:
         raise LogError(error_codes.INVALID_TXN_STATE, "simulated brokers do not support transactions")
 
 
-async def _replicated(replicas: Replicas, key: ReplicaKey, end_offset: int, deadline_s: float) -> int:
-    """Wait until the in-sync replicas have everything below this offset; return the resulting error code."""
-    event = asyncio.Event()
-    while True:
-        try:
-            hosted = replicas.find(key)
-            done, code = hosted.state.reached(end_offset)
-            if not done:
-                _ = hosted.log
-        except LogError as refused:
-            return refused.error_code
-        if done:
-            return code
-        hosted.waiting.add(event)
-        try:
-            async with asyncio.timeout_at(deadline_s):
-                await event.wait()
-        except TimeoutError:
-            return error_codes.REQUEST_TIMED_OUT
-        finally:
-            hosted.waiting.discard(event)
-        event.clear()
+def _is_done(replicas: Replicas, wait: _Wait, expired: bool) -> bool:
+    """Return True once the in-sync replicas have the records, or put the error into the answer."""
+    try:
+        hosted = replicas.find(wait.key)
+        done, code = hosted.state.reached(wait.end_offset)
+        if not done:
+            _ = hosted.log
+    except LogError as refused:
+        done, code = True, refused.error_code
+    if expired and not done:
+        done, code = True, error_codes.REQUEST_TIMED_OUT
+    if done and code != error_codes.NONE:
+        wait.answer.error_code = code
+        wait.answer.base_offset = -1
+        wait.answer.error_message = error_codes.message(code)
+    return done
+
+
+def _finish(
+    request: ProduceRequest, ctx: RequestContext, topics: list[TopicProduceResponse]
+) -> ProduceResponse | bytes:
+    response = ProduceResponse(responses=topics)
+    failed = [(t, p) for t in topics for p in t.partition_responses if p.error_code != error_codes.NONE]
+    if request.acks == 0:
+        if failed:
+            # The client reads no responses: closing the connection is the only signal.
+            raise ConnectionClosedError(f"Produce with acks=0 failed: {error_codes.name(failed[0][1].error_code)}")
+        return NO_RESPONSE
+    if failed and ctx.api_version >= LEADERS_FROM:
+        _add_leaders(response, ctx, failed)
+    return response
 
 
 def _add_leaders(
@@ -197,10 +213,10 @@ def _add_leaders(
     ]
 
 
-def _all_refused(request: ProduceRequest, ctx: RequestContext, error_code: int) -> ProduceResponse:
+def _all_refused(request: ProduceRequest, error_code: int) -> ProduceResponse:
     if request.acks == 0:
         raise ConnectionClosedError(f"Produce: {error_codes.name(error_code)}")
     return error(request, error_code, error_codes.message(error_code))
 
 
-API = Api(ProduceRequest, ProduceResponse, handle, error, min_version=0)
+API = Api(ProduceRequest, ProduceResponse, handle, error, min_version=0, replicas=_replicas)

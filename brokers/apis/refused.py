@@ -64,7 +64,7 @@ def _refused(
 ) -> AnyApi:
     response = messages.by_name(f"{name}Response")
 
-    async def handle(request: Any, ctx: RequestContext) -> Any:
+    def handle(request: Any, ctx: RequestContext) -> Any:
         return response(**error_fields(code, message), **of(request, ctx))
 
     def error(_request: Any, error_code: int, message: str | None) -> Any:

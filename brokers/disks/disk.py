@@ -16,13 +16,11 @@ class Space(NamedTuple):
 class Disk(Protocol):
     """The files below one root. Names are relative to it, with `/`. Every method may raise OSError.
 
-    `root` is the absolute path for display in tools.
+    `root` is the absolute path for display in tools, `delay_ms` the time for which clients wait before an operation.
     """
 
     root: str
-
-    async def ready(self) -> None:
-        """Wait until the disk takes the next operation; a slow disk yields to other tasks meanwhile."""
+    delay_ms: float
 
     def names(self, under: str = "") -> list[str]:
         """Return the names directly under a directory, sorted."""

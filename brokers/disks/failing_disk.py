@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import random
@@ -16,12 +15,12 @@ class FailingDisk:
     Its behaviour depends only on the calls made and on the seed, never on the clock.
     """
 
-    __slots__ = ("_bad", "_chance", "_disk", "_error", "_is_full", "_probability", "root", "slow_ms")
+    __slots__ = ("_bad", "_chance", "_disk", "_error", "_is_full", "_probability", "delay_ms", "root")
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self.root = disk.root
-        self.slow_ms = 0.0
+        self.delay_ms = 0.0
         self._error = 0
         self._bad: dict[str, int] = {}
         self._is_full = False
@@ -46,8 +45,8 @@ class FailingDisk:
         self._is_full = True
 
     def slow(self, ms: float) -> None:
-        """Let `ready` take this long."""
-        self.slow_ms = ms
+        """Let clients wait this long before each operation."""
+        self.delay_ms = ms
 
     def flaky(self, probability: float, seed: int = 0) -> None:
         """Let each operation fail with EIO with this probability, the same ones for the same seed."""
@@ -74,14 +73,8 @@ class FailingDisk:
         self._error = 0
         self._bad.clear()
         self._is_full = False
-        self._probability = self.slow_ms = 0.0
+        self._probability = self.delay_ms = 0.0
         self._chance = None
-
-    async def ready(self) -> None:
-        """Wait until the disk takes the next operation; other tasks run meanwhile."""
-        if self.slow_ms:
-            await asyncio.sleep(self.slow_ms / 1000)
-        await self._disk.ready()
 
     def names(self, under: str = "") -> list[str]:
         """Return the names directly under a directory, sorted."""

@@ -17,18 +17,16 @@ class MemoryDisk:
     `root` is for display only. The files live as long as the object: a broker that restarts gets the same object again.
     """
 
-    __slots__ = ("_bytes_max", "_children", "_locked", "_used_bytes", "root")
+    __slots__ = ("_bytes_max", "_children", "_locked", "_used_bytes", "delay_ms", "root")
 
     def __init__(self, root: str, bytes_max: int = BYTES_MAX) -> None:
         self.root = root
+        self.delay_ms = 0.0
         self._bytes_max = bytes_max
         self._used_bytes = 0
         self._locked = False
         # The entries of each directory by name: the bytes of a file, None for a directory.
         self._children: dict[str, dict[str, bytearray | None]] = {"": {}}
-
-    async def ready(self) -> None:
-        """Return at once: memory is always ready."""
 
     def names(self, under: str = "") -> list[str]:
         """Return the names directly under a directory, sorted."""

@@ -23,14 +23,12 @@ class RealDisk:
     link below the root is refused (ELOOP), and never followed by `remove`.
     """
 
-    __slots__ = ("_lock", "root")
+    __slots__ = ("_lock", "delay_ms", "root")
 
     def __init__(self, root: str) -> None:
         self.root = os.path.abspath(root)
+        self.delay_ms = 0.0
         self._lock = -1
-
-    async def ready(self) -> None:
-        """Return at once: the operating system queues operations."""
 
     def names(self, under: str = "") -> list[str]:
         """Return the names directly under a directory, sorted."""

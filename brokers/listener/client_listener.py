@@ -1,4 +1,4 @@
-"""The component that accepts clients (Kafka's SocketServer, PLAINTEXT only).
+"""The component that accepts clients (Kafka's SocketServer, PLAINTEXT only): the asyncio side of `Clients`.
 
 The ports are bound before the broker registers, so that it advertises the real ones; port 0 means any. Clients are
 accepted once the broker has caught up with the metadata, which is when Kafka enables request processing.
@@ -9,49 +9,57 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-import logging
-import random
+import itertools
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol
 
+from mockraft.brokers.apis.api import BrokerView
+from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.lifecycle import BrokerState
+from mockraft.brokers.listener.clients import Clients
+from mockraft.brokers.listener.connection import Effect
 from mockraft.brokers.listener.limits import Limits
-from mockraft.brokers.listener.tcp import ClientConnection
-
-if TYPE_CHECKING:
-    from mockraft.brokers.broker import SimulatedBroker
+from mockraft.brokers.listener.tcp import ClientSocket
+from mockraft.serving.parked import NEVER_MS
 
 BACKLOG = 50
 """Kafka's default of socket.listen.backlog.size."""
 PLAINTEXT = 0
-CLOSINGS_KEPT = 63
 ACCEPT_ITERATIONS = 4
-IDLE_SWEEPS = 4
-"""Number of searches for idle connections within `connections_max_idle_ms`."""
-
-_log = logging.getLogger(__name__)
 
 
 class ListenerError(Exception):
     """A listener is not available; the text names it and the reason."""
 
 
+class ListeningBroker(Protocol):
+    """The broker as its listener sees it; the bound ports are put into `config`."""
+
+    config: BrokerConfig
+
+    def start_task(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run a task of this broker until it finishes or the broker stops."""
+
+
 class ClientListener:
-    """Accepts clients on every listener of the config. `connections` are the open ones, `closings` the last close
-    reasons.
+    """Accepts clients on every listener of the config. `connections` are the open ones by id.
+
+    `view` is called when clients are first accepted.
     """
 
     loop: asyncio.AbstractEventLoop
 
-    def __init__(self, broker: SimulatedBroker) -> None:
+    def __init__(self, broker: ListeningBroker, view: Callable[[], BrokerView]) -> None:
         self.broker = broker
-        self.limits = Limits.of(broker.config.properties)
-        self.chance = random.Random(broker.config.incarnation_id)
-        self.connections: set[ClientConnection] = set()
-        self.closings: list[str] = []
+        self._view = view
+        self.connections: dict[int, ClientSocket] = {}
+        self._limits = Limits.of(broker.config.properties)
+        self._clients: Clients | None = None
+        self._connection_ids = itertools.count(1)
         self._bound: list[tuple[str, socket.socket]] = []
         self._servers: list[asyncio.Server] = []
-        self._idle_sweep: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._is_open = False
         self._ending: asyncio.Task[None] | None = None
 
@@ -60,6 +68,12 @@ class ClientListener:
         """The address for clients, host:port of the first listener; the port is 0 until it is bound."""
         first = self.broker.config.listeners[0]
         return f"{first.host}:{first.port}"
+
+    @property
+    def clients(self) -> Clients:
+        """The sans-IO part; there is one since clients were first accepted."""
+        assert self._clients is not None
+        return self._clients
 
     def start(self) -> None:
         """Bind every listener and put the bound ports into the config. Raises ListenerError."""
@@ -83,8 +97,14 @@ class ClientListener:
             self._ending = self.loop.create_task(self._end())
         if state in (BrokerState.RECOVERY, BrokerState.RUNNING) and not self._is_open:
             self._is_open = True
+            self._clients = Clients(self._view(), self._limits, self._arm)
             self.broker.start_task(self._listen)
-            self._sweep_idle()
+            self._arm()
+
+    def changed(self) -> None:
+        """Let parked requests be retried soon."""
+        if self._clients is not None:
+            self._clients.changed()
 
     async def close(self) -> None:
         """Stop listening and close every connection; all are gone on return."""
@@ -94,8 +114,8 @@ class ClientListener:
 
     async def _end(self) -> None:
         self._is_open = False
-        if self._idle_sweep is not None:
-            self._idle_sweep.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._servers:
             # asyncio leaks a socket that it is accepting while its server is closed: let it become a connection first.
             for server in self._servers:
@@ -107,43 +127,65 @@ class ClientListener:
             server.close()
         for _, bound in self._bound:
             bound.close()
-        connections = list(self.connections)
+        connections = list(self.connections.values())
         for connection in connections:
             connection.transport.abort()
         for connection in connections:
             await connection.wait_gone()
 
-    def connected(self, connection: ClientConnection) -> None:
-        """Add a connection, or abort it when there are too many."""
-        self.connections.add(connection)
+    def connected(self, connection: ClientSocket) -> None:
+        """Add a connection, or abort it when no clients are accepted any more."""
+        self.connections[connection.connection_id] = connection
         if not self._is_open:
             connection.transport.abort()
-        elif len(self.connections) > self.limits.max_connections:
-            connection.close(f"more than max.connections={self.limits.max_connections} connections")
+            return
+        name, address = connection.listener_name, connection.client_address
+        self._carry_out(self.clients.connected(connection.connection_id, name, address, self._now_ms()))
 
-    def disconnected(self, connection: ClientConnection) -> None:
+    def received(self, connection: ClientSocket, data: bytes) -> None:
+        """Process bytes that a connection received."""
+        self._carry_out(self.clients.received(connection.connection_id, data, self._now_ms()))
+
+    def sent(self, connection: ClientSocket) -> None:
+        """Go on with a connection whose client has read."""
+        self._carry_out(self.clients.sent(connection.connection_id, self._now_ms()))
+
+    def disconnected(self, connection: ClientSocket) -> None:
         """Remove a closed connection."""
-        self.connections.discard(connection)
+        del self.connections[connection.connection_id]
+        self.clients.disconnected(connection.connection_id)
 
-    def closed(self, connection: ClientConnection, reason: str) -> None:
-        """Record that this side closes a connection."""
-        _log.info("broker %d: closed %s: %s", self.broker.config.broker_id, connection.client_address, reason)
-        self.closings = [*self.closings[-CLOSINGS_KEPT:], reason]
+    def _now_ms(self) -> int:
+        return int(self.loop.time() * 1000)
+
+    def _carry_out(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            if (connection := self.connections.get(effect.connection_id)) is not None:
+                connection.carry_out(effect)
+        self._arm()
+
+    def _arm(self) -> None:
+        """Set the timer for the next tick, unless an earlier one is set."""
+        next_ms = self.clients.next_tick_ms()
+        if not self._is_open or next_ms >= NEVER_MS:
+            return
+        if self._timer is not None and not self._timer.cancelled():
+            if self._timer.when() <= next_ms / 1000:
+                return
+            self._timer.cancel()
+        self._timer = self.loop.call_at(next_ms / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._carry_out(self.clients.tick(self._now_ms()))
 
     async def _listen(self) -> None:
         for name, bound in self._bound:
-            make = functools.partial(ClientConnection, self, name)
+            make = functools.partial(self._accept, name)
             self._servers.append(await self.loop.create_server(make, sock=bound, backlog=BACKLOG))
 
-    def _sweep_idle(self) -> None:
-        idle_ms = self.limits.connections_max_idle_ms
-        if idle_ms < 0:
-            return
-        idle_since = self.loop.time() - idle_ms / 1000
-        for connection in list(self.connections):
-            if connection.active_at < idle_since:
-                connection.close(f"idle for connections.max.idle.ms={idle_ms}")
-        self._idle_sweep = self.loop.call_later(idle_ms / 1000 / IDLE_SWEEPS, self._sweep_idle)
+    def _accept(self, listener_name: str) -> ClientSocket:
+        return ClientSocket(self, listener_name, next(self._connection_ids))
 
 
 def _bind(name: str, host: str, port: int) -> socket.socket:

@@ -9,8 +9,6 @@ from mockraft.wire.connection import FRAME_BYTES_MAX
 
 UNREAD_BYTES_HIGH = 65_536
 """The next request waits while the client has more unread bytes of responses than this."""
-PENDING_REQUESTS_MAX = 8
-"""Reading pauses while this many complete requests wait on one connection."""
 INT_MAX = 2**31 - 1
 
 

@@ -286,8 +286,8 @@ class Movers:
     async def _copy(self, move: Move) -> float:
         """Copy a piece; return the wait before the next in ms."""
         logs = self.broker.logs
-        for directory_id in (move.source, move.target):
-            await logs.log_dir(directory_id).disk.ready()
+        if delay_ms := sum(logs.log_dir(each).disk.delay_ms for each in (move.source, move.target)):
+            await asyncio.sleep(delay_ms / 1000)
         current, future = logs.log(move.key), logs.future(move.key)
         if self._moves.get(move.key) is not move:
             return 0

@@ -1,11 +1,10 @@
 """A replica on this broker: its state, its log, and the requests that wait for either (Kafka's purgatories).
 
-Methods are synchronous; callers wait for what takes time (a slow disk, other brokers).
+Methods return at once; callers wait for what takes time (a slow disk, other brokers).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -55,10 +54,10 @@ class Read(NamedTuple):
 class HostedPartition:
     """One replica. `settings` are the topic's current ones.
 
-    `find_log` returns its log, None while its directory is offline; never keep the log over an await.
+    `find_log` returns its log, None while its directory is offline; never keep the log.
 
-    `propose` is called with each ISR change that is to be sent. `waiting` are the events of the requests that wait for
-    a change of this partition.
+    `propose` is called with each ISR change that is to be sent, `changed` with each change that a parked request may
+    wait for; `changes` counts the latter.
     """
 
     def __init__(
@@ -69,15 +68,17 @@ class HostedPartition:
         settings: Callable[[], TopicSettings],
         find_log: Callable[[ReplicaKey], ReplicaLog | None],
         propose: Callable[[HostedPartition, IsrChange], None],
+        changed: Callable[[], None],
     ) -> None:
         self.key = key
         self.topic = topic
         self.state = state
         self.producers = Producers()
-        self.waiting: set[asyncio.Event] = set()
+        self.changes = 0
         self._settings = settings
         self._find_log = find_log
         self._propose = propose
+        self._changed = changed
         self._proposed: IsrChange | None = None
         self._is_replayed = False
 
@@ -95,9 +96,9 @@ class HostedPartition:
         return log
 
     def wake(self) -> None:
-        """Wake every waiting request to check its condition again."""
-        for event in self.waiting:
-            event.set()
+        """Let every parked request check its condition again."""
+        self.changes += 1
+        self._changed()
 
     # Changes of the metadata log.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mockraft.brokers.assignments import ReplicaKey
@@ -25,7 +26,6 @@ from mockraft.brokers.partitions.partition import (
     Partition,
     Registered,
 )
-from mockraft.brokers.partitions.producer_ids import ProducerIds
 from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings, topic_settings
 from mockraft.brokers.time_slice import TimeSlice
 from mockraft.wire import client, error_codes
@@ -69,8 +69,10 @@ class Replicas:
         self._fetched_from: dict[ReplicaKey, tuple[int, int]] = {}
         self._topic_settings: dict[str, TopicSettings] = {}
         self._settings_version = image.version
-        self._channel = self._controller_channel()
-        self.producer_ids = ProducerIds(self._controller_channel(), self.broker_id, self.broker_epoch)
+        find = broker.controller
+        self._channel = ControllerChannel(
+            str(config.broker_id), find, RETRY_TIMEOUT_MS, config.security, config.messages
+        )
         broker.view.touched = set()
 
     # Component of the broker.
@@ -92,16 +94,7 @@ class Replicas:
 
     async def close(self) -> None:
         """Close the connection for ISR changes; fetchers ended with the broker's tasks."""
-        self._wake_all()
-        if self._broker.groups is not None:
-            self._broker.groups.close()
         await self._channel.close()
-        await self.producer_ids.close()
-
-    def _controller_channel(self) -> ControllerChannel:
-        config = self._broker.config
-        find = self._broker.controller
-        return ControllerChannel(str(config.broker_id), find, RETRY_TIMEOUT_MS, config.security, config.messages)
 
     # Queries.
 
@@ -118,12 +111,16 @@ class Replicas:
             raise LogError(error_codes.NOT_LEADER_OR_FOLLOWER, "this broker has no replica of the partition")
         raise LogError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 
-    async def disk_ready(self, key: ReplicaKey) -> None:
-        """Wait until the disk of a replica takes the next operation: a slow disk delays only the requests for it."""
+    def disk_delay_ms(self, keys: Iterable[ReplicaKey]) -> float:
+        """Return the time until the disks of these replicas, one after the other, take the next operation.
+
+        A slow disk delays only the requests for it.
+        """
         logs = self._broker.logs
-        directory_id = logs.directory_of(key)
-        if directory_id is not None:
-            await logs.log_dir(directory_id).disk.ready()
+        if not any(log_dir.disk.delay_ms for log_dir in logs.log_dirs):
+            return 0
+        directories = (logs.directory_of(key) for key in set(keys))
+        return sum(logs.log_dir(each).disk.delay_ms for each in directories if each is not None)
 
     def stick(self, stuck: bool = True) -> None:
         """Pause this broker's followers, like those of a hanging broker, or resume them."""
@@ -223,7 +220,9 @@ class Replicas:
             lambda: settings().min_insync_replicas,
             lag_time_max_ms=self.settings.replica_lag_time_max_ms,
         )
-        return HostedPartition(key, topic, state, settings, self._broker.logs.log, self._propose)
+        return HostedPartition(
+            key, topic, state, settings, self._broker.logs.log, self._propose, self._broker.clients_changed
+        )
 
     def _open(self, hosted: HostedPartition) -> None:
         """Create the replica's log in its directory. Raises LogError."""
@@ -318,7 +317,3 @@ class Replicas:
             for hosted in list(self.partitions.values()):
                 if hosted.state.is_leader:
                     hosted.shrink(self.now_ms())
-
-    def _wake_all(self) -> None:
-        for hosted in self.partitions.values():
-            hosted.wake()

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-
 import pytest
 from mockraft.brokers import consumer_groups
-from mockraft.brokers.consumer_groups import Group, GroupError, Groups, GroupState, Joining
+from mockraft.brokers.consumer_groups import Group, GroupError, Groups, GroupState, Joined, Joining
 from mockraft.wire import error_codes
 
 
 @pytest.fixture
-def group() -> Iterator[Group]:
-    made = Group()
-    yield made
-    made.close()
+def group() -> Group:
+    return Group()
 
 
 def says(member_id: str, *protocols: str, session_timeout_ms: int = 6_000, rebalance_timeout_ms: int = 200) -> Joining:
@@ -23,81 +18,94 @@ def says(member_id: str, *protocols: str, session_timeout_ms: int = 6_000, rebal
     return Joining(member_id, None, session_timeout_ms, rebalance_timeout_ms, "consumer", named)
 
 
-async def settle() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
+def joined(group: Group, joining: Joining) -> Joined:
+    """The next generation, which is there at once."""
+    result = group.join(joining, 0).result()
+    assert result is not None
+    return result
 
 
-async def two(group: Group) -> None:
+def two(group: Group) -> None:
     """Members a, which leads, and b, in generation 2."""
-    await group.join(says("a"))
-    b = asyncio.ensure_future(group.join(says("b")))
-    await settle()
-    await group.join(says("a"))
-    await b
+    joined(group, says("a"))
+    b = group.join(says("b"), 0)
+    joined(group, says("a"))
+    assert b.result()
 
 
-async def test_the_first_member_leads_and_is_told_everybody(group: Group) -> None:
-    joined = await group.join(says("a"))
-    assert (joined.generation, joined.protocol, joined.leader) == (1, "range", "a")
-    assert joined.members == [("a", None, b"a")]
+def test_the_first_member_leads_and_is_told_everybody(group: Group) -> None:
+    first = joined(group, says("a"))
+    assert (first.generation, first.protocol, first.leader) == (1, "range", "a")
+    assert first.members == [("a", None, b"a")]
 
 
-async def test_a_second_member_waits_until_the_first_joins_again(group: Group) -> None:
-    await group.join(says("a"))
-    second = asyncio.ensure_future(group.join(says("b")))
-    await settle()
-    assert group.state is GroupState.PREPARING_REBALANCE
+def test_a_second_member_waits_until_the_first_joins_again(group: Group) -> None:
+    joined(group, says("a"))
+    second = group.join(says("b"), 0)
+    assert (second.result(), group.state) == (None, GroupState.PREPARING_REBALANCE)
     with pytest.raises(GroupError) as told:
-        group.heartbeat("a", 1)
+        group.heartbeat("a", 1, 0)
     assert told.value.error_code == error_codes.REBALANCE_IN_PROGRESS
-    first = await group.join(says("a"))
+    first = joined(group, says("a"))
     assert {member_id for member_id, _, _ in first.members} == {"a", "b"}
-    follower = await second
+    follower = second.result()
+    assert follower
     assert (follower.generation, follower.leader, follower.members) == (2, "a", [])
 
 
-async def test_who_does_not_join_again_in_time_is_out(group: Group) -> None:
-    await group.join(says("a"))
-    joined = await group.join(says("b"))
-    assert (joined.leader, list(group.members)) == ("b", ["b"])
+def test_who_does_not_join_again_in_time_is_out(group: Group) -> None:
+    joined(group, says("a"))
+    second = group.join(says("b"), 1_000)
+    assert group.next_tick_ms() == 1_200
+    group.tick(1_199)
+    assert second.result() is None
+    group.tick(1_200)
+    leader = second.result()
+    assert leader
+    assert (leader.leader, list(group.members)) == ("b", ["b"])
 
 
-async def test_everybody_gets_what_the_leader_assigns(group: Group) -> None:
-    await two(group)
-    follower = asyncio.ensure_future(group.sync("b", 2, {}))
-    await settle()
-    assert await group.sync("a", 2, {"a": b"0", "b": b"1"}) == b"0"
-    assert await follower == b"1"
+def test_the_first_member_of_an_empty_group_waits_for_others() -> None:
+    group = Groups({"group.initial.rebalance.delay.ms": "3000"}).find("g")
+    requests = [group.join(says(name), 0) for name in ("a", "b")]
+    group.tick(2_999)
+    assert [request.result() for request in requests] == [None, None]
+    group.tick(3_000)
+    assert all(request.result() for request in requests)
+
+
+def test_everybody_gets_what_the_leader_assigns(group: Group) -> None:
+    two(group)
+    follower = group.sync("b", 2, {}, 0)
+    assert follower.result() is None
+    assert group.sync("a", 2, {"a": b"0", "b": b"1"}, 0).result() == b"0"
+    assert follower.result() == b"1"
     assert group.state is GroupState.STABLE
-    assert await group.sync("b", 2, {}) == b"1"
+    assert group.sync("b", 2, {}, 0).result() == b"1"
 
 
-async def test_a_rebalance_ends_the_wait_for_an_assignment(group: Group) -> None:
-    await two(group)
-    follower = asyncio.ensure_future(group.sync("b", 2, {}))
-    await settle()
-    group.leave("a")
+def test_a_rebalance_ends_the_wait_for_an_assignment(group: Group) -> None:
+    two(group)
+    follower = group.sync("b", 2, {}, 0)
+    group.leave("a", None, 0)
     with pytest.raises(GroupError) as told:
-        await follower
+        follower.result()
     assert told.value.error_code == error_codes.REBALANCE_IN_PROGRESS
 
 
-async def test_the_last_one_out_leaves_an_empty_group_with_its_offsets(group: Group) -> None:
-    await group.join(says("a"))
+def test_the_last_one_out_leaves_an_empty_group_with_its_offsets(group: Group) -> None:
+    joined(group, says("a"))
     group.offsets["orders", 0] = consumer_groups.Offset(5, 0, None)
-    group.leave("a")
+    group.leave("a", None, 0)
     assert (group.state, group.generation, group.is_idle) == (GroupState.EMPTY, 2, False)
-    group.check_commit("", -1)
+    group.check_commit("", -1, 0)
 
 
-async def test_the_assignor_that_all_have_and_most_prefer_is_taken(group: Group) -> None:
-    await group.join(says("a", "range", "sticky"))
-    second = asyncio.ensure_future(group.join(says("b", "sticky", "range")))
-    third = asyncio.ensure_future(group.join(says("c", "sticky", "range")))
-    await settle()
-    assert (await group.join(says("a", "range", "sticky"))).protocol == "sticky"
-    await asyncio.gather(second, third)
+def test_the_assignor_that_all_have_and_most_prefer_is_taken(group: Group) -> None:
+    joined(group, says("a", "range", "sticky"))
+    for name in ("b", "c"):
+        group.join(says(name, "sticky", "range"), 0)
+    assert joined(group, says("a", "range", "sticky")).protocol == "sticky"
 
 
 @pytest.mark.parametrize(
@@ -109,10 +117,10 @@ async def test_the_assignor_that_all_have_and_most_prefer_is_taken(group: Group)
         (says("b")._replace(protocols={}), error_codes.INCONSISTENT_GROUP_PROTOCOL),
     ],
 )
-async def test_who_does_not_fit_is_refused(group: Group, joining: Joining, error_code: int) -> None:
-    await group.join(says("a"))
+def test_who_does_not_fit_is_refused(group: Group, joining: Joining, error_code: int) -> None:
+    joined(group, says("a"))
     with pytest.raises(GroupError) as told:
-        await group.join(joining)
+        group.join(joining, 0)
     assert told.value.error_code == error_code
     assert list(group.members) == ["a"]
 
@@ -121,34 +129,34 @@ async def test_who_does_not_fit_is_refused(group: Group, joining: Joining, error
     ("member_id", "generation", "error_code"),
     [("x", 1, error_codes.UNKNOWN_MEMBER_ID), ("a", 0, error_codes.ILLEGAL_GENERATION), ("", -1, 25)],
 )
-async def test_only_members_of_the_generation_are_heard(
+def test_only_members_of_the_generation_are_heard(
     group: Group, member_id: str, generation: int, error_code: int
 ) -> None:
-    await group.join(says("a"))
+    joined(group, says("a"))
     for ask in (group.heartbeat, group.check_commit):
         with pytest.raises(GroupError) as told:
-            ask(member_id, generation)
+            ask(member_id, generation, 0)
         assert told.value.error_code == error_code
 
 
-async def test_a_member_that_is_silent_for_its_session_is_out(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumer_groups, "SESSION_TIMEOUT_MIN_MS", 0)
-    await group.join(says("a", session_timeout_ms=20))
-    async with asyncio.timeout(5):
-        while group.members:
-            await asyncio.sleep(0.005)
-    assert group.state is GroupState.EMPTY
+def test_a_member_that_is_silent_for_its_session_is_out(group: Group) -> None:
+    joined(group, says("a"))
+    group.heartbeat("a", 1, 1_000)
+    group.tick(6_999)
+    assert list(group.members) == ["a"]
+    group.tick(group.next_tick_ms())
+    assert (list(group.members), group.state) == ([], GroupState.EMPTY)
 
 
-async def test_a_static_member_takes_its_own_place(group: Group) -> None:
-    await group.join(says("a")._replace(instance_id="i"))
-    await group.join(says("b")._replace(instance_id="i"))
+def test_a_static_member_takes_its_own_place(group: Group) -> None:
+    joined(group, says("a")._replace(instance_id="i"))
+    joined(group, says("b")._replace(instance_id="i"))
     assert list(group.members) == ["b"]
-    group.leave("", "i")
+    group.leave("", "i", 0)
     assert not group.members
 
 
-async def test_only_so_many_groups_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_groups_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consumer_groups, "GROUPS_MAX", 2)
     groups = Groups({})
     for name in ("a", "b"):

@@ -159,7 +159,7 @@ async def test_version_unsupported_by_the_controller_closes_the_client_connectio
     asking.forwarding.channel = Scripted(EnvelopeResponse(error_code=error_codes.UNSUPPORTED_VERSION))
     with pytest.raises(client.DisconnectedError):
         await asking.send(create("a"))
-    assert "does not know this version" in asking.broker.listener.closings[-1]  # type: ignore[union-attr]
+    assert "does not know this version" in asking.broker.listener.clients.closings[-1]  # type: ignore[union-attr]
 
 
 async def test_metadata_request_creates_the_topic(asking: Asking) -> None:

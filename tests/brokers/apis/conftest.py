@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from mockraft.brokers.apis.api import RequestContext
+from mockraft.brokers.apis.api import BrokerView, Parked, RequestContext
 from mockraft.brokers.apis.registry import APIS
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.image import ClusterImage
@@ -35,6 +35,8 @@ class Cluster:
             image=self.image,
             observer=SimpleNamespace(applied_offset=41, voters={3000: {}}),
             forwarding=SimpleNamespace(api_versions=None),
+            chance=random.Random(1),
+            replicas=SimpleNamespace(disk_delay_ms=lambda keys: 0),
         )
         self.apply(FeatureLevelRecord(name="metadata.version", feature_level=30))
 
@@ -57,14 +59,14 @@ class Cluster:
             self.apply(PartitionRecord(partition_id=index, topic_id=topic_id(name), **{**usual, **fields}))
         return topic_id(name)
 
-    async def ask(self, request: Any, version: int | None = None, listener_name: str = "PLAINTEXT") -> Any:
+    def ask(self, request: Any, version: int | None = None, listener_name: str = "PLAINTEXT") -> Any:
         """The answer to one request, in the newest version unless told, by way of the bytes of both."""
         api = APIS[request.api_key]
         version = api.versions[1] if version is None else version
         frame = write_request(request, version, 7, "test")[4:]
         read = requests.read(frame, APIS)
         ctx = RequestContext(
-            broker=self.broker,  # type: ignore[arg-type]
+            broker=cast(BrokerView, self.broker),
             api_key=api.api_key,
             api_version=version,
             correlation_id=7,
@@ -73,10 +75,12 @@ class Cluster:
             listener_name=listener_name,
             client_address="127.0.0.1",
             frame=frame,
-            chance=random.Random(1),
+            now_ms=1_000,
         )
-        data = await requests.answer(read, ctx)
-        assert data is not None
+        data = requests.answer(read, ctx)
+        if isinstance(data, Parked):
+            data = data.retry(1_000, False)
+        assert isinstance(data, bytes)
         offset = 8 + messages.response_header_version(api.api_key, version)
         return read_response_body(data, offset, api.api_key, version)
 

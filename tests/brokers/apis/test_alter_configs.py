@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from mockraft.brokers.apis.registry import APIS
+from mockraft.serving.parked import NEVER_MS, Parked
 from mockraft.wire import error_codes
 from mockraft.wire.connection import parse_request
 from mockraft.wire.errors import ApiError
@@ -30,7 +31,10 @@ class Controllers:
         self.asked: list[Any] = []
         self.is_there = True
 
-    async def forward(self, api: Any, request: Any, ctx: Any, frame: bytes) -> bytes:
+    def forward(self, api: Any, ctx: Any, frame: bytes) -> Parked[bytes]:
+        return Parked(NEVER_MS, lambda _now_ms, _expired: self.answer(api, ctx, frame))
+
+    def answer(self, api: Any, ctx: Any, frame: bytes) -> bytes:
         header = parse_request(frame)
         assert (header.correlation_id, header.client_id) == (ctx.correlation_id, ctx.client_id)
         if not self.is_there:
@@ -77,7 +81,7 @@ def replacing(*resources: Resource) -> Any:
     )
 
 
-async def test_what_is_refused_here_does_not_reach_the_controller_and_answers_keep_their_order(cluster: Any) -> None:
+def test_what_is_refused_here_does_not_reach_the_controller_and_answers_keep_their_order(cluster: Any) -> None:
     request = changing(
         (BROKER, "2", [("log.cleaner.threads", "2", SET)]),
         (TOPIC, "t", [("retention.ms", "1", SET)]),
@@ -85,7 +89,7 @@ async def test_what_is_refused_here_does_not_reach_the_controller_and_answers_ke
         (BROKER, "1", [("log.cleaner.threads", "2", SET)]),
         validate_only=True,
     )
-    response = await cluster.ask(request)
+    response = cluster.ask(request)
     assert [(each.resource_name, each.error_code, each.error_message) for each in response.responses] == [
         ("2", error_codes.INVALID_REQUEST, "Unexpected broker id, expected 1, but received 2"),
         ("t", error_codes.POLICY_VIOLATION, "not so"),
@@ -96,17 +100,17 @@ async def test_what_is_refused_here_does_not_reach_the_controller_and_answers_ke
     assert ([each.resource_name for each in asked.resources], asked.validate_only) == (["t", "1"], True)
 
 
-async def test_nothing_left_is_not_handed_on(cluster: Any) -> None:
-    response = await cluster.ask(changing((TOPIC, "t", []), (TOPIC, "t", [])))
+def test_nothing_left_is_not_handed_on(cluster: Any) -> None:
+    response = cluster.ask(changing((TOPIC, "t", []), (TOPIC, "t", [])))
     assert {each.error_message for each in response.responses} == {"Each resource must appear at most once."}
     assert len(response.responses) == 2
     assert cluster.broker.forwarding.asked == []
 
 
 @pytest.mark.parametrize("make", [changing, replacing])
-async def test_no_controller_is_an_error_of_what_would_have_been_handed_on(cluster: Any, make: Any) -> None:
+def test_no_controller_is_an_error_of_what_would_have_been_handed_on(cluster: Any, make: Any) -> None:
     cluster.broker.forwarding.is_there = False
-    response = await cluster.ask(make((TOPIC, "t", [("retention.ms", "1", SET)]), (99, "x", [])))
+    response = cluster.ask(make((TOPIC, "t", [("retention.ms", "1", SET)]), (99, "x", [])))
     assert [each.error_code for each in response.responses] == [
         error_codes.REQUEST_TIMED_OUT,
         error_codes.INVALID_REQUEST,
@@ -158,10 +162,10 @@ async def test_no_controller_is_an_error_of_what_would_have_been_handed_on(clust
         ),
     ],
 )
-async def test_a_change_that_a_broker_would_not_take_is_refused(
+def test_a_change_that_a_broker_would_not_take_is_refused(
     cluster: Any, kind: int, name: str, configs: Any, message: str
 ) -> None:
-    (result,) = (await cluster.ask(changing((kind, name, configs)))).responses
+    (result,) = (cluster.ask(changing((kind, name, configs)))).responses
     assert result.error_code == error_codes.INVALID_REQUEST
     assert message in result.error_message
     assert cluster.broker.forwarding.asked == []
@@ -176,10 +180,8 @@ async def test_a_change_that_a_broker_would_not_take_is_refused(
         (BROKER_LOGGER, "kafka", SET, "Logger kafka does not exist!"),
     ],
 )
-async def test_a_config_that_is_none_is_invalid(
-    cluster: Any, kind: int, key: str, operation: int, message: str
-) -> None:
-    (result,) = (await cluster.ask(changing((kind, "1", [(key, "1", operation)])))).responses
+def test_a_config_that_is_none_is_invalid(cluster: Any, kind: int, key: str, operation: int, message: str) -> None:
+    (result,) = (cluster.ask(changing((kind, "1", [(key, "1", operation)])))).responses
     assert (result.error_code, result.error_message) == (error_codes.INVALID_CONFIG, message)
 
 
@@ -187,20 +189,20 @@ async def test_a_config_that_is_none_is_invalid(
     ("value", "operation"),
     [(LOG_DIR, SET), ("*", SET), ("", SET), (LOG_DIR, APPEND), ("/gone", SUBTRACT), (None, DELETE)],
 )
-async def test_cordoning_ones_own_directories_is_handed_on(cluster: Any, value: str | None, operation: int) -> None:
-    (result,) = (await cluster.ask(changing((BROKER, "1", [("cordoned.log.dirs", value, operation)])))).responses
+def test_cordoning_ones_own_directories_is_handed_on(cluster: Any, value: str | None, operation: int) -> None:
+    (result,) = (cluster.ask(changing((BROKER, "1", [("cordoned.log.dirs", value, operation)])))).responses
     assert result.error_code == error_codes.POLICY_VIOLATION
 
 
-async def test_what_was_set_before_counts(cluster: Any) -> None:
+def test_what_was_set_before_counts(cluster: Any) -> None:
     cluster.apply(ConfigRecord(resource_type=BROKER, resource_name="1", name="cordoned.log.dirs", value="/gone"))
-    (result,) = (await cluster.ask(changing((BROKER, "1", [("log.cleaner.threads", "2", SET)])))).responses
+    (result,) = (cluster.ask(changing((BROKER, "1", [("log.cleaner.threads", "2", SET)])))).responses
     assert "Missing entries : /gone" in result.error_message
 
 
-async def test_legacy_requests_are_looked_at_alike(cluster: Any) -> None:
+def test_legacy_requests_are_looked_at_alike(cluster: Any) -> None:
     request = replacing((BROKER, "1", [("node.id", "2", 0)]), (BROKER_LOGGER, "1", []), (TOPIC, "t", [("k", None, 0)]))
-    response = await cluster.ask(request)
+    response = cluster.ask(request)
     assert [each.error_message for each in response.responses] == [
         "Cannot update these configs dynamically: [node.id]",
         "Unknown resource type 8",

@@ -25,17 +25,17 @@ def cluster(cluster: Any) -> Any:
         (2, True, [(1, False), (2, False), (3, True)]),
     ],
 )
-async def test_fenced_brokers_are_told_when_wanted(
+def test_fenced_brokers_are_told_when_wanted(
     cluster: Any, version: int, with_fenced: bool, told: list[tuple[int, bool]]
 ) -> None:
-    response = await cluster.ask(DescribeClusterRequest(include_fenced_brokers=with_fenced), version)
+    response = cluster.ask(DescribeClusterRequest(include_fenced_brokers=with_fenced), version)
     assert [(each.broker_id, each.is_fenced) for each in response.brokers] == told
     assert (response.cluster_id, response.endpoint_type) == ("a-cluster", 1)
     assert response.controller_id in (1, 2)
 
 
-async def test_only_brokers_with_the_listener_are_told(cluster: Any) -> None:
-    response = await cluster.ask(DescribeClusterRequest(), listener_name="INSIDE")
+def test_only_brokers_with_the_listener_are_told(cluster: Any) -> None:
+    response = cluster.ask(DescribeClusterRequest(), listener_name="INSIDE")
     assert [each.broker_id for each in response.brokers] == [2]
     assert response.controller_id in (-1, 2)
 
@@ -51,12 +51,12 @@ async def test_only_brokers_with_the_listener_are_told(cluster: Any) -> None:
         (9, "UNSUPPORTED_ENDPOINT_TYPE", "Unsupported endpoint type 9"),
     ],
 )
-async def test_controllers_are_not_told_by_a_broker(cluster: Any, endpoint_type: int, code: str, message: str) -> None:
-    response = await cluster.ask(DescribeClusterRequest(endpoint_type=endpoint_type))
+def test_controllers_are_not_told_by_a_broker(cluster: Any, endpoint_type: int, code: str, message: str) -> None:
+    response = cluster.ask(DescribeClusterRequest(endpoint_type=endpoint_type))
     assert response.error_code == getattr(error_codes, code)
     assert message in response.error_message
 
 
-async def test_operations_are_told_when_asked_for(cluster: Any) -> None:
-    response = await cluster.ask(DescribeClusterRequest(include_cluster_authorized_operations=True))
+def test_operations_are_told_when_asked_for(cluster: Any) -> None:
+    response = cluster.ask(DescribeClusterRequest(include_cluster_authorized_operations=True))
     assert response.cluster_authorized_operations == 8096

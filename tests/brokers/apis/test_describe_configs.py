@@ -13,10 +13,10 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 OF_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
 
 
-async def described(cluster: Any, kind: int, name: str, *keys: str, synonyms: bool = False) -> Any:
+def described(cluster: Any, kind: int, name: str, *keys: str, synonyms: bool = False) -> Any:
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys) or None)
     request = DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms)
-    (result,) = (await cluster.ask(request)).results
+    (result,) = (cluster.ask(request)).results
     return result
 
 
@@ -31,12 +31,12 @@ def cluster(cluster: Any) -> Any:
     return cluster
 
 
-async def test_a_topics_value_is_its_own_or_the_brokers_or_the_default(cluster: Any) -> None:
+def test_a_topics_value_is_its_own_or_the_brokers_or_the_default(cluster: Any) -> None:
     keys = ("retention.ms", "segment.bytes", "min.insync.replicas", "cleanup.policy")
     cluster.apply(ConfigRecord(resource_type=TOPIC, resource_name="t", name="retention.ms", value="1000"))
     cluster.apply(ConfigRecord(resource_type=BROKER, resource_name="", name="min.insync.replicas", value="2"))
     cluster.broker.config.properties["log.segment.bytes"] = "2000000"
-    assert told(await described(cluster, TOPIC, "t", *keys)) == {
+    assert told(described(cluster, TOPIC, "t", *keys)) == {
         "retention.ms": ("1000", OF_TOPIC),
         "segment.bytes": ("2000000", STATIC),
         "min.insync.replicas": ("2", DYNAMIC_DEFAULT),
@@ -44,19 +44,19 @@ async def test_a_topics_value_is_its_own_or_the_brokers_or_the_default(cluster: 
     }
 
 
-async def test_synonyms_are_told_when_wanted(cluster: Any) -> None:
+def test_synonyms_are_told_when_wanted(cluster: Any) -> None:
     cluster.apply(ConfigRecord(resource_type=BROKER, resource_name="1", name="log.retention.ms", value="7"))
-    (config,) = (await described(cluster, TOPIC, "t", "retention.ms", synonyms=True)).configs
+    (config,) = (described(cluster, TOPIC, "t", "retention.ms", synonyms=True)).configs
     assert [(each.name, each.value, each.source) for each in config.synonyms] == [
         ("log.retention.ms", "7", DYNAMIC_BROKER),
         ("log.retention.hours", "168", DEFAULT),
     ]
-    (config,) = (await described(cluster, TOPIC, "t", "retention.ms")).configs
+    (config,) = (described(cluster, TOPIC, "t", "retention.ms")).configs
     assert config.synonyms == []
 
 
-async def test_a_broker_tells_what_a_real_ones_properties_would_say(cluster: Any) -> None:
-    found = told(await described(cluster, BROKER, "1"))
+def test_a_broker_tells_what_a_real_ones_properties_would_say(cluster: Any) -> None:
+    found = told(described(cluster, BROKER, "1"))
     assert found["node.id"] == ("1", STATIC)
     assert found["log.dirs"] == ("/simulated/broker-1/d0", STATIC)
     assert found["listeners"] == ("PLAINTEXT://127.0.0.1:9093", STATIC)
@@ -64,16 +64,16 @@ async def test_a_broker_tells_what_a_real_ones_properties_would_say(cluster: Any
     assert found["num.partitions"] == ("1", DEFAULT)
 
 
-async def test_what_is_set_for_all_brokers_is_told_by_the_empty_name(cluster: Any) -> None:
-    assert told(await described(cluster, BROKER, "")) == {}
+def test_what_is_set_for_all_brokers_is_told_by_the_empty_name(cluster: Any) -> None:
+    assert told(described(cluster, BROKER, "")) == {}
     cluster.apply(ConfigRecord(resource_type=BROKER, resource_name="", name="log.cleaner.threads", value="2"))
-    assert told(await described(cluster, BROKER, "")) == {"log.cleaner.threads": ("2", DYNAMIC_DEFAULT)}
+    assert told(described(cluster, BROKER, "")) == {"log.cleaner.threads": ("2", DYNAMIC_DEFAULT)}
 
 
-async def test_groups_and_client_metrics_are_told_whether_they_are_known_or_not(cluster: Any) -> None:
+def test_groups_and_client_metrics_are_told_whether_they_are_known_or_not(cluster: Any) -> None:
     cluster.apply(ConfigRecord(resource_type=CLIENT_METRICS, resource_name="m", name="interval.ms", value="100"))
-    assert told(await described(cluster, CLIENT_METRICS, "m"))["interval.ms"] == ("100", 7)
-    assert told(await described(cluster, GROUP, "g"))["consumer.session.timeout.ms"] == ("45000", DEFAULT)
+    assert told(described(cluster, CLIENT_METRICS, "m"))["interval.ms"] == ("100", 7)
+    assert told(described(cluster, GROUP, "g"))["consumer.session.timeout.ms"] == ("45000", DEFAULT)
 
 
 @pytest.mark.parametrize(
@@ -90,16 +90,16 @@ async def test_groups_and_client_metrics_are_told_whether_they_are_known_or_not(
         (GROUP, "", "INVALID_REQUEST", "Group name must not be empty"),
     ],
 )
-async def test_what_is_no_resource_is_refused(cluster: Any, kind: int, name: str, code: str, message: str) -> None:
-    result = await described(cluster, kind, name)
+def test_what_is_no_resource_is_refused(cluster: Any, kind: int, name: str, code: str, message: str) -> None:
+    result = described(cluster, kind, name)
     assert (result.error_code, result.configs) == (getattr(error_codes, code), [])
     assert message in (result.error_message or "")
 
 
-async def test_an_unknown_type_is_refused_for_all(cluster: Any) -> None:
-    assert (await described(cluster, 99, "x")).error_code == error_codes.INVALID_REQUEST
+def test_an_unknown_type_is_refused_for_all(cluster: Any) -> None:
+    assert (described(cluster, 99, "x")).error_code == error_codes.INVALID_REQUEST
 
 
-async def test_loggers_are_none(cluster: Any) -> None:
-    result = await described(cluster, BROKER_LOGGER, "1")
+def test_loggers_are_none(cluster: Any) -> None:
+    result = described(cluster, BROKER_LOGGER, "1")
     assert (result.error_code, result.configs) == (0, [])

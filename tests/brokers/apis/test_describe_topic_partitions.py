@@ -33,17 +33,17 @@ def cluster(cluster: Any) -> Any:
     return cluster
 
 
-async def test_all_topics_are_told_in_order(cluster: Any) -> None:
-    response = await cluster.ask(asked())
+def test_all_topics_are_told_in_order(cluster: Any) -> None:
+    response = cluster.ask(asked())
     assert told(response) == [("a", [0, 1]), ("b", [0, 1, 2]), ("c", [0])]
     assert response.next_cursor is None
     assert {topic.topic_authorized_operations for topic in response.topics} == {3576}
 
 
-async def test_pages_add_up_to_the_whole(cluster: Any) -> None:
+def test_pages_add_up_to_the_whole(cluster: Any) -> None:
     pages, cursor = [], None
     while True:
-        response = await cluster.ask(asked("a", "b", "c", limit=2, cursor=cursor))
+        response = cluster.ask(asked("a", "b", "c", limit=2, cursor=cursor))
         pages.append(told(response))
         if response.next_cursor is None:
             break
@@ -51,22 +51,20 @@ async def test_pages_add_up_to_the_whole(cluster: Any) -> None:
     assert pages == [[("a", [0, 1])], [("b", [0, 1])], [("b", [2]), ("c", [0])]]
 
 
-async def test_the_brokers_limit_counts_too(cluster: Any) -> None:
+def test_the_brokers_limit_counts_too(cluster: Any) -> None:
     cluster.broker.config.properties["max.request.partition.size.limit"] = "1"
-    response = await cluster.ask(asked("c", "b"))
+    response = cluster.ask(asked("c", "b"))
     assert (told(response), response.next_cursor.partition_index) == ([("b", [0])], 1)
 
 
 @pytest.mark.parametrize(("names", "cursor"), [(("a",), ("b", 0)), (("a", "b"), ("b", -1))])
-async def test_a_cursor_that_leads_nowhere_is_refused(
-    cluster: Any, names: tuple[str, ...], cursor: tuple[str, int]
-) -> None:
-    response = await cluster.ask(asked(*names, cursor=cursor))
+def test_a_cursor_that_leads_nowhere_is_refused(cluster: Any, names: tuple[str, ...], cursor: tuple[str, int]) -> None:
+    response = cluster.ask(asked(*names, cursor=cursor))
     assert {topic.error_code for topic in response.topics} == {error_codes.INVALID_REQUEST}
 
 
-async def test_unknown_topics_are_errors_of_their_own(cluster: Any) -> None:
-    response = await cluster.ask(asked("none", "a", "no/name"))
+def test_unknown_topics_are_errors_of_their_own(cluster: Any) -> None:
+    response = cluster.ask(asked("none", "a", "no/name"))
     assert [(topic.name, topic.error_code) for topic in response.topics] == [
         ("a", 0),
         ("no/name", error_codes.INVALID_TOPIC_EXCEPTION),
@@ -74,9 +72,9 @@ async def test_unknown_topics_are_errors_of_their_own(cluster: Any) -> None:
     ]
 
 
-async def test_eligible_leaders_are_told(cluster: Any) -> None:
+def test_eligible_leaders_are_told(cluster: Any) -> None:
     cluster.create(
         "d", {"replicas": [1, 2], "isr": [], "leader": -1, "eligible_leader_replicas": [2], "last_known_elr": [1]}
     )
-    (partition,) = (await cluster.ask(asked("d"))).topics[0].partitions
+    (partition,) = (cluster.ask(asked("d"))).topics[0].partitions
     assert (partition.leader_id, partition.eligible_leader_replicas, partition.last_known_elr) == (-1, [2], [1])

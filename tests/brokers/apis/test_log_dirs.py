@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from mockraft.brokers import SimulatedBroker
+from mockraft.brokers.client_view import view_of
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.wire import error_codes, record_batch
@@ -40,7 +41,7 @@ async def broker(cluster: Any) -> AsyncIterator[SimulatedBroker]:
     )
     broker = SimulatedBroker(config)
     assert broker.image is not None
-    cluster.broker, cluster.image = broker, broker.image
+    cluster.simulated, cluster.broker, cluster.image = broker, view_of(broker), broker.image
     broker.image.apply(RecordAt(FeatureLevelRecord(name="metadata.version", feature_level=30), 0))
     yield broker
     await broker.kill()
@@ -48,7 +49,7 @@ async def broker(cluster: Any) -> AsyncIterator[SimulatedBroker]:
 
 def create(cluster: Any, topic: str, path: str, *, partition: int = 0, batches: int = 0) -> Any:
     """The log of a partition that the cluster knows, with that many batches."""
-    broker = cluster.broker
+    broker = cluster.simulated
     topic_id = cluster.create(topic, *({"replicas": [1]} for _ in range(partition + 1)))
     broker.view.topics[topic_id] = topic
     directory_id = broker.directories.find(path).directory_id
@@ -96,7 +97,7 @@ def described(response: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("version", [1, 2])
 async def test_each_partition_has_its_answer(cluster: Any, broker: SimulatedBroker, version: int) -> None:
     create(cluster, "t", A, partition=1)
-    response = await cluster.ask(alter(a={"t": [1, 9]}, nowhere={"u": [0]}, c={"v": [0]}), version)
+    response = cluster.ask(alter(a={"t": [1, 9]}, nowhere={"u": [0]}, c={"v": [0]}), version)
     assert answered(response) == {
         ("t", 1): "NONE",
         ("t", 9): "UNKNOWN_TOPIC_OR_PARTITION",
@@ -109,15 +110,15 @@ async def test_each_partition_has_its_answer(cluster: Any, broker: SimulatedBrok
 
 async def test_a_partition_named_twice_goes_where_it_was_named_last(cluster: Any, broker: SimulatedBroker) -> None:
     create(cluster, "t", A)
-    response = await cluster.ask(alter(nowhere={"t": [0]}, a={"t": [0]}))
+    response = cluster.ask(alter(nowhere={"t": [0]}, a={"t": [0]}))
     assert answered(response) == {("t", 0): "NONE"}
-    response = await cluster.ask(alter(a={"t": [0]}, nowhere={"t": [0]}))
+    response = cluster.ask(alter(a={"t": [0]}, nowhere={"t": [0]}))
     assert answered(response) == {("t", 0): "LOG_DIR_NOT_FOUND"}
     assert broker.moves == ()
 
 
 async def test_nothing_asked_is_nothing_answered(cluster: Any, broker: SimulatedBroker) -> None:
-    assert (await cluster.ask(alter())).results == []
+    assert cluster.ask(alter()).results == []
     assert broker.moves == ()
 
 
@@ -125,7 +126,7 @@ async def test_nothing_asked_is_nothing_answered(cluster: Any, broker: Simulated
 async def test_every_directory_is_described(cluster: Any, broker: SimulatedBroker, version: int) -> None:
     log = create(cluster, "t", A, batches=2)
     broker.directories.cordoned = frozenset({broker.directories.find(B).directory_id})
-    response = await cluster.ask(DescribeLogDirsRequest(topics=None), version)
+    response = cluster.ask(DescribeLogDirsRequest(topics=None), version)
     assert described(response) == {A: [("t", 0, log.size_bytes, 0, False)], B: 0, C: 56}
     assert response.error_code == 0
     usable = [TOTAL_BYTES - used for used in (log.size_bytes, 0)]
@@ -137,7 +138,7 @@ async def test_every_directory_is_described(cluster: Any, broker: SimulatedBroke
 async def test_below_metadata_version_30_nothing_is_cordoned(cluster: Any, broker: SimulatedBroker) -> None:
     broker.directories.cordoned = frozenset({broker.directories.find(B).directory_id})
     cluster.apply(FeatureLevelRecord(name="metadata.version", feature_level=29))
-    response = await cluster.ask(DescribeLogDirsRequest(topics=None))
+    response = cluster.ask(DescribeLogDirsRequest(topics=None))
     assert [result.is_cordoned for result in response.results] == [False, False, False]
 
 
@@ -146,18 +147,18 @@ async def test_topics_and_partitions_narrow_it_down(cluster: Any, broker: Simula
         create(cluster, "t", A, partition=partition)
     create(cluster, "u", B)
     asked = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic="t", partitions=[1, 7])])
-    assert described(await cluster.ask(asked)) == {A: [("t", 1, 0, 0, False)], B: 0, C: 56}
-    assert described(await cluster.ask(DescribeLogDirsRequest(topics=[]))) == {A: 0, B: 0, C: 56}
+    assert described(cluster.ask(asked)) == {A: [("t", 1, 0, 0, False)], B: 0, C: 56}
+    assert described(cluster.ask(DescribeLogDirsRequest(topics=[]))) == {A: 0, B: 0, C: 56}
     assert len(broker.logs.held()) == 3
 
 
 async def test_a_log_behind_its_high_watermark_lags_behind(cluster: Any, broker: SimulatedBroker) -> None:
     log = create(cluster, "t", A, batches=3)
     log.high_watermark = 1
-    (told,) = described(await cluster.ask(DescribeLogDirsRequest(topics=None)))[A]
+    (told,) = described(cluster.ask(DescribeLogDirsRequest(topics=None)))[A]
     assert told[3] == 0
     broker.logs.create(broker.logs.held()[0].key, "t", broker.directories.find(B).directory_id, future=True)
-    (told,) = described(await cluster.ask(DescribeLogDirsRequest(topics=None)))[B]
+    (told,) = described(cluster.ask(DescribeLogDirsRequest(topics=None)))[B]
     assert told == ("t", 0, 0, 3, True)
 
 
@@ -166,7 +167,7 @@ async def test_a_future_log_without_a_current_one_has_no_lag(cluster: Any, broke
     key = broker.logs.held()[0].key
     broker.logs.create(key, "t", broker.directories.find(B).directory_id, future=True)
     broker.logs.take_offline(broker.directories.find(A).directory_id, "broken")
-    answer = described(await cluster.ask(DescribeLogDirsRequest(topics=None)))
+    answer = described(cluster.ask(DescribeLogDirsRequest(topics=None)))
     assert answer == {A: 56, B: [("t", 0, 0, -1, True)], C: 56}
 
 
@@ -177,5 +178,5 @@ async def test_a_disk_that_does_not_tell_its_size_is_an_unknown_error(
         raise OSError(errno.EIO, "broken")
 
     monkeypatch.setattr(MemoryDisk, "space", refuse)
-    assert described(await cluster.ask(DescribeLogDirsRequest(topics=None))) == {A: -1, B: -1, C: 56}
+    assert described(cluster.ask(DescribeLogDirsRequest(topics=None))) == {A: -1, B: -1, C: 56}
     assert broker.directories.offline == {}

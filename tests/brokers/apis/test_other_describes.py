@@ -57,10 +57,8 @@ def quotas(cluster: Any) -> Any:
         ([part("ip", 2)], False, {4}),
     ],
 )
-async def test_quotas_match_as_kafka_matches(
-    quotas: Any, components: list[Any], strict: bool, values: set[float]
-) -> None:
-    response = await quotas.ask(DescribeClientQuotasRequest(components=components, strict=strict))
+def test_quotas_match_as_kafka_matches(quotas: Any, components: list[Any], strict: bool, values: set[float]) -> None:
+    response = quotas.ask(DescribeClientQuotasRequest(components=components, strict=strict))
     assert {each.values[0].value for each in response.entries} == values
 
 
@@ -77,23 +75,21 @@ async def test_quotas_match_as_kafka_matches(
         ([part("ip", 2), part("user", 2)], "INVALID_REQUEST", "IP filter component should not be used"),
     ],
 )
-async def test_a_filter_that_makes_no_sense_is_refused(
-    quotas: Any, components: list[Any], code: str, message: str
-) -> None:
-    response = await quotas.ask(DescribeClientQuotasRequest(components=components))
+def test_a_filter_that_makes_no_sense_is_refused(quotas: Any, components: list[Any], code: str, message: str) -> None:
+    response = quotas.ask(DescribeClientQuotasRequest(components=components))
     assert (response.error_code, response.entries) == (getattr(error_codes, code), None)
     assert message in response.error_message
 
 
-async def test_scram_credentials_are_told_without_their_secrets(cluster: Any) -> None:
+def test_scram_credentials_are_told_without_their_secrets(cluster: Any) -> None:
     for mechanism in (2, 1):
         cluster.apply(UserScramCredentialRecord(name="u", mechanism=mechanism, iterations=4096 * mechanism))
     cluster.apply(UserScramCredentialRecord(name="v", mechanism=1, iterations=4096))
     cluster.apply(RemoveUserScramCredentialRecord(name="v", mechanism=1))
-    (result,) = (await cluster.ask(DescribeUserScramCredentialsRequest(users=None))).results
+    (result,) = (cluster.ask(DescribeUserScramCredentialsRequest(users=None))).results
     assert [(each.mechanism, each.iterations) for each in result.credential_infos] == [(1, 4096), (2, 8192)]
     users = [UserName(name=name) for name in ("u", "v", "w", "w")]
-    response = await cluster.ask(DescribeUserScramCredentialsRequest(users=users))
+    response = cluster.ask(DescribeUserScramCredentialsRequest(users=users))
     assert [(each.user, each.error_code) for each in response.results] == [
         ("u", 0),
         ("v", error_codes.RESOURCE_NOT_FOUND),
@@ -101,20 +97,20 @@ async def test_scram_credentials_are_told_without_their_secrets(cluster: Any) ->
     ]
 
 
-async def test_config_resources_are_listed_by_type(cluster: Any) -> None:
+def test_config_resources_are_listed_by_type(cluster: Any) -> None:
     cluster.register(1)
     cluster.create("t", {"replicas": [1]})
     cluster.apply(ConfigRecord(resource_type=16, resource_name="m", name="interval.ms", value="100"))
     cluster.apply(ConfigRecord(resource_type=32, resource_name="g", name="consumer.session.timeout.ms", value="45000"))
 
-    async def listed(version: int, *types: int) -> list[tuple[int, str]]:
-        response = await cluster.ask(ListConfigResourcesRequest(resource_types=list(types)), version)
+    def listed(version: int, *types: int) -> list[tuple[int, str]]:
+        response = cluster.ask(ListConfigResourcesRequest(resource_types=list(types)), version)
         return [(each.resource_type, each.resource_name) for each in response.config_resources]
 
-    assert await listed(0) == [(16, "m")]
-    assert await listed(1) == [(32, "g"), (16, "m"), (8, "1"), (4, "1"), (2, "t")]
-    assert await listed(1, 2, 4) == [(4, "1"), (2, "t")]
-    response = await cluster.ask(ListConfigResourcesRequest(resource_types=[99]))
+    assert listed(0) == [(16, "m")]
+    assert listed(1) == [(32, "g"), (16, "m"), (8, "1"), (4, "1"), (2, "t")]
+    assert listed(1, 2, 4) == [(4, "1"), (2, "t")]
+    response = cluster.ask(ListConfigResourcesRequest(resource_types=[99]))
     assert response.error_code == error_codes.UNSUPPORTED_VERSION
 
 
@@ -129,14 +125,14 @@ async def test_config_resources_are_listed_by_type(cluster: Any) -> None:
         (DescribeDelegationTokenRequest(owners=None), error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED),
     ],
 )
-async def test_what_needs_a_log_in_or_an_authorizer_is_refused(cluster: Any, request_: Any, code: int) -> None:
-    assert (await cluster.ask(request_)).error_code == code
+def test_what_needs_a_log_in_or_an_authorizer_is_refused(cluster: Any, request_: Any, code: int) -> None:
+    assert (cluster.ask(request_)).error_code == code
 
 
 @pytest.mark.parametrize(("owner", "told"), [("", "ANONYMOUS"), ("somebody", "somebody")])
-async def test_a_token_is_refused_with_its_owner_and_requester(cluster: Any, owner: str, told: str) -> None:
+def test_a_token_is_refused_with_its_owner_and_requester(cluster: Any, owner: str, told: str) -> None:
     request = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name=owner, max_lifetime_ms=-1)
-    response = await cluster.ask(request)
+    response = cluster.ask(request)
     assert response.error_code == error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     assert (response.principal_name, response.token_requester_principal_name) == (told, "ANONYMOUS")
     assert response.expiry_timestamp_ms == -1

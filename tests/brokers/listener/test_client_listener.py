@@ -141,7 +141,7 @@ async def test_bad_bytes_close_the_connection_and_no_other(start: Serving, what:
     good = await client.connect(*address(broker))
     data, why = BAD[what]
     assert await answered(broker, data) == b""
-    assert why in broker.listener.closings[-1]
+    assert why in broker.listener.clients.closings[-1]
     assert (await good.send(MetadataRequest(topics=[]))).brokers
     await good.close()
 
@@ -179,7 +179,7 @@ async def test_a_client_that_does_not_read_is_not_read_from(start: Serving) -> N
             except BlockingIOError:
                 stuck += 1
                 await asyncio.sleep(0.01)
-        (connection,) = broker.listener.connections
+        (connection,) = broker.listener.connections.values()
         assert connection.transport.get_write_buffer_size() < 1 << 18
         other = await client.connect(*address(broker))
         assert (await other.send(MetadataRequest(topics=[]))).brokers
@@ -191,7 +191,7 @@ async def test_one_connection_too_many_is_turned_away(start: Serving) -> None:
     broker = await start(properties={"max.connections": "1"})
     first = await client.connect(*address(broker))
     assert await answered(broker, metadata(1)) == b""
-    assert "max.connections=1" in broker.listener.closings[-1]
+    assert "max.connections=1" in broker.listener.clients.closings[-1]
     await first.close()
     await until(lambda: not broker.listener.connections)
     second = await client.connect(*address(broker))
@@ -202,7 +202,7 @@ async def test_one_connection_too_many_is_turned_away(start: Serving) -> None:
 async def test_an_idle_connection_is_closed(start: Serving) -> None:
     broker = await start(properties={"connections.max.idle.ms": "40"})
     assert await answered(broker, b"\0") == b""
-    assert broker.listener.closings == ["idle for connections.max.idle.ms=40"]
+    assert broker.listener.clients.closings == ["idle for connections.max.idle.ms=40"]
 
 
 async def test_a_request_as_large_as_the_limit_is_taken_and_one_byte_more_is_not(start: Serving) -> None:
@@ -237,7 +237,7 @@ async def test_nothing_is_left_after_close(start: Serving) -> None:
     broker = await start()
     connection = await client.connect(*address(broker))
     await broker.kill()
-    assert broker.listener.connections == set()
+    assert broker.listener.connections == {}
     with pytest.raises(client.DisconnectedError):
         await connection.send(MetadataRequest(topics=[]))
     with pytest.raises(client.DisconnectedError):
@@ -251,12 +251,12 @@ async def test_an_answer_that_cannot_be_said_closes_the_connection(
 ) -> None:
     broker = await start()
 
-    async def handle(request: Any, ctx: Any) -> MetadataResponse:
+    def handle(request: Any, ctx: Any) -> MetadataResponse:
         return MetadataResponse(topics=[MetadataResponseTopic(name=None)])
 
     monkeypatch.setitem(APIS, 3, dataclasses.replace(APIS[3], handle=handle))
     assert await answered(broker, metadata(1, version=9)) == b""
-    assert "cannot be written in version 9" in broker.listener.closings[-1]
+    assert "cannot be written in version 9" in broker.listener.clients.closings[-1]
 
 
 async def test_a_handler_that_breaks_is_an_unknown_error_and_nothing_else(
@@ -264,7 +264,7 @@ async def test_a_handler_that_breaks_is_an_unknown_error_and_nothing_else(
 ) -> None:
     broker = await start()
 
-    async def handle(request: Any, ctx: Any) -> MetadataResponse:
+    def handle(request: Any, ctx: Any) -> MetadataResponse:
         raise ZeroDivisionError
 
     connection = await client.connect(*address(broker))
@@ -297,7 +297,7 @@ async def test_a_port_that_is_taken_is_said_with_what_to_do() -> None:
         ):
             await broker.__aenter__()
     assert broker.listener is not None
-    assert broker.listener.connections == set()
+    assert broker.listener.connections == {}
 
 
 @pytest.mark.parametrize("name", ["socket.request.max.bytes", "max.connections", "connections.max.idle.ms"])

@@ -144,8 +144,8 @@ def test_space_is_reported(disk: Disk) -> None:
     assert 0 < space.usable_bytes <= space.total_bytes
 
 
-async def test_a_healthy_disk_is_ready(disk: Disk) -> None:
-    assert await disk.ready() is None  # type: ignore[func-returns-value]
+def test_a_healthy_disk_delays_nobody(disk: Disk) -> None:
+    assert disk.delay_ms == 0
 
 
 def test_an_error_names_the_whole_path(disk: Disk) -> None:

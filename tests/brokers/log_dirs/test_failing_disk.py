@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 from collections.abc import Callable
@@ -102,15 +101,8 @@ def test_a_flaky_one_fails_at_the_same_calls_for_the_same_seed() -> None:
         FailingDisk(MemoryDisk("/d")).flaky(1.5)
 
 
-async def test_a_slow_one_is_ready_later_while_others_go_on(disk: FailingDisk) -> None:
-    order = []
+def test_a_slow_one_delays_clients_until_it_is_healed(disk: FailingDisk) -> None:
     disk.slow(30)
-
-    async def wait(other: FailingDisk, name: str) -> None:
-        await other.ready()
-        order.append(name)
-
-    await asyncio.gather(wait(disk, "slow"), wait(FailingDisk(MemoryDisk("/d1")), "other"))
+    assert (disk.delay_ms, FailingDisk(MemoryDisk("/d1")).delay_ms) == (30, 0)
     disk.heal()
-    await wait(disk, "healed")
-    assert order == ["other", "slow", "healed"]
+    assert disk.delay_ms == 0

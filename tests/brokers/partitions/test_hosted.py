@@ -31,6 +31,7 @@ def test_leader_has_the_producer_state_of_earlier_epochs() -> None:
         lambda: TopicSettings(1, LogConfig()),
         lambda _key: log,
         lambda _hosted, _change: None,
+        lambda: None,
     )
     hosted.append_fetched(batch(8, base_offset=1))
     hosted.lead(Assignment(leader=1, leader_epoch=1, isr=(1,), replicas=(1,), partition_epoch=1), 0)

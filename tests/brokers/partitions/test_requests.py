@@ -153,7 +153,7 @@ async def test_acks_that_do_not_exist_are_refused(ask: Ask, topic_id: bytes) -> 
 async def test_a_failure_with_acks_0_closes_the_connection(brokers: Any, ask: Ask, topic_id: bytes) -> None:
     with pytest.raises(client.DisconnectedError):
         await ask(produced(topic_id, b"", acks=0))
-    assert "acks=0" in brokers.running[1].listener.closings[-1]
+    assert "acks=0" in brokers.running[1].listener.clients.closings[-1]
 
 
 async def test_acks_all_times_out_while_a_follower_is_stuck(brokers: Any, ask: Ask, topic_id: bytes) -> None:
