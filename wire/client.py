@@ -179,8 +179,6 @@ class KafkaConnection(asyncio.Protocol):
         async with self._logging_in:
             if self._login and self._session_over_s and asyncio.get_running_loop().time() >= self._session_over_s:
                 await self._log_in(self._login)
-            if self.lost is not None:
-                raise DisconnectedError(f"the connection is closed: {self.lost}") from self.lost
             pending = self._write(request, version, correlation_id=correlation_id, wants_frame=True)
         return cast(bytes, await self._answer(pending, timeout_ms))
 
@@ -196,11 +194,13 @@ class KafkaConnection(asyncio.Protocol):
             request = self._recast(request)
         call = _Call(answered)
         self._write(request, self.version_for(request), call)
-        call.timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self._late, request, timeout_ms)
+        call.timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self._late, request.api_key, timeout_ms)
         return True
 
-    def _late(self, request: Message, timeout_ms: int) -> None:
-        self._fail(RequestTimedOutError(f"no answer to {api_keys.name(request.api_key)} within {timeout_ms} ms"))
+    def _late(self, api_key: int, timeout_ms: int) -> RequestTimedOutError:
+        late = RequestTimedOutError(f"no answer to {api_keys.name(api_key)} within {timeout_ms} ms")
+        self._fail(late)
+        return late
 
     async def authenticate(self, login: sasl.SaslLogin) -> None:
         """Authenticate, first thing on a connection to a SASL listener; later sessions are renewed automatically.
@@ -243,8 +243,6 @@ class KafkaConnection(asyncio.Protocol):
         return await self._answer(self._sent(request, version), timeout_ms)
 
     def _sent(self, request: Message, version: int | None) -> _Pending:
-        if self.lost is not None:
-            raise DisconnectedError(f"the connection is closed: {self.lost}") from self.lost
         if self.messages is not messages:
             request = self._recast(request)
         return self._write(request, self.version_for(request) if version is None else version)
@@ -262,9 +260,7 @@ class KafkaConnection(asyncio.Protocol):
             async with asyncio.timeout(timeout_ms / 1000):
                 return await cast(asyncio.Future[Any], pending.answer)
         except TimeoutError:
-            late = RequestTimedOutError(f"no answer to {api_keys.name(pending.api_key)} within {timeout_ms} ms")
-            self._fail(late)
-            raise late from None
+            raise self._late(pending.api_key, timeout_ms) from None
 
     async def handshake(self) -> None:
         """Exchange ApiVersions, first thing on the connection.
@@ -302,6 +298,8 @@ class KafkaConnection(asyncio.Protocol):
         correlation_id: int | None = None,
         wants_frame: bool = False,
     ) -> _Pending:
+        if self.lost is not None:
+            raise DisconnectedError(f"the connection is closed: {self.lost}") from self.lost
         if correlation_id is None:
             correlation_id = self._next_id(request.api_key)
         data = write_request(request, version, correlation_id, self.client_id)
@@ -323,9 +321,8 @@ class KafkaConnection(asyncio.Protocol):
             raise WireError("an answer came that nothing asked for")
         pending = self._pending.popleft()
         try:
+            _verify_correlation(frame, pending)
             response = frame if pending.wants_frame else _read_response(frame, pending, self.messages)
-            if pending.wants_frame:
-                _verify_correlation(frame, pending)
         except WireError as error:
             if not pending.answer.done():
                 pending.answer.set_exception(error)
@@ -338,16 +335,14 @@ class KafkaConnection(asyncio.Protocol):
             return
         self.lost = reason
         # A request that nobody has read yet would keep a close waiting for ever.
-        end = self._transport.abort if self._transport and self._pending else None
+        transport, was_idle = self._transport, not self._pending
         while self._pending:
             answer = self._pending.popleft().answer
             if not answer.done():
                 answer.set_exception(reason)
                 answer.exception()  # a caller that gave up must not leave "exception was never retrieved" behind
-        if end is not None:
-            end()
-        elif self._transport is not None:
-            self._transport.close()
+        if transport is not None:
+            transport.close() if was_idle else transport.abort()
 
 
 def _verify_correlation(frame: bytes, pending: _Pending) -> None:
@@ -359,7 +354,6 @@ def _verify_correlation(frame: bytes, pending: _Pending) -> None:
 
 
 def _read_response(frame: bytes, pending: _Pending, messages: MessageLookup) -> Any:
-    _verify_correlation(frame, pending)
     offset = 4
     if messages.response_header_version(pending.api_key, pending.api_version) >= 1:
         _, offset = ResponseHeader.read_from(frame, 1, 0)
@@ -387,8 +381,7 @@ async def connect(
     AuthenticationFailedError, and the errors of :meth:`KafkaConnection.handshake`.
     """
     loop = asyncio.get_running_loop()
-    tls = security.tls if security is not None else None
-    login = security.login if security is not None else None
+    tls, login = (None, None) if security is None else (security.tls, security.login)
     try:
         async with asyncio.timeout(connect_timeout_ms / 1000):
             _, connection = await loop.create_connection(

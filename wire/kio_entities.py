@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import io
 import re
-from typing import Any
+from typing import Any, Protocol
 
 from mockraft.wire import messages, records
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 
 _KINDS = {"Request": "request", "Response": "response"}
+
+
+class KioEntity(Protocol):
+    """An entity of kio."""
+
+    @property
+    def __version__(self) -> int:
+        """Version of its message."""
 
 
 def is_kio(entity: object) -> bool:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     class RequestClass(Protocol[RequestT_co, ResponseT_co]):
         """A class of requests."""
 
-        __name__: str
-
         @property
         def response_class(self) -> type[ResponseT_co]:
             """Class of the response."""
@@ -33,7 +31,12 @@ if TYPE_CHECKING:
             """Read a request."""
 
     class MessageLookup(Protocol):
-        """Lookup of message classes by API key: the module `wire.messages`, or an Overlay."""
+        """Lookup of message classes by name and API key: the module `wire.messages`, or an Overlay."""
+
+        def __hash__(self) -> int: ...
+
+        def by_name(self, name: str) -> type[Message]:
+            """Return the class of a message. Raises WireError for an unknown one."""
 
         def request(self, api_key: int) -> type[Message]:
             """Return the request class of an API key. Raises WireError for an unknown one."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from mockraft.server.double import Double
 from mockraft.wire import kio_entities
 from mockraft.wire.client import connect
+from mockraft.wire.message import Message
+
+if TYPE_CHECKING:
+    from mockraft.server.journal.exchange import ResponseT as A
+    from mockraft.wire.message import RequestMessage
 
 
 async def ask(
     double: Double,
-    request: Any,
+    request: RequestMessage[A] | kio_entities.KioEntity,
     version: int | None = None,
     client_id: str | None = None,
     node: int | None = None,
     timeout_s: float = 30,
-) -> Any:
+) -> A:
     """Send a request on a connection of its own, without a handshake, and return the response.
 
     It goes to the active controller, or to the `node` with this id, in `version` or its newest stable version. A kio
@@ -26,7 +31,7 @@ async def ask(
     """
     is_kio = kio_entities.is_kio(request)
     message, entity_version = kio_entities.from_kio(request) if is_kio else (request, None)
-    if not hasattr(message, "max_version"):
+    if not isinstance(message, Message):
         raise TypeError(f"ask takes a request message, such as BrokerHeartbeatRequest(…), not {message!r}")
     newest = message.max_version - (1 if message.latest_version_unstable else 0)
     version = next(each for each in (version, entity_version, newest) if each is not None)
@@ -45,4 +50,4 @@ async def ask(
         response = await connection.send(message, version=version, timeout_ms=round(timeout_s * 1000))
     finally:
         await connection.close()
-    return kio_entities.to_kio(response, version) if is_kio else response
+    return cast("A", kio_entities.to_kio(response, version) if is_kio else response)

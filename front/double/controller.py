@@ -29,6 +29,7 @@ from mockraft.wire.names import did_you_mean
 
 if TYPE_CHECKING:
     from mockraft.double.broker import SimulatedBroker, SyncSimulatedBroker
+    from mockraft.wire.message import MessageLookup
 
 
 def configured(
@@ -225,9 +226,10 @@ class Controller(AsyncDoubleApi, ControllerApi):
         return self.running.node.journal
 
     @property
-    def messages(self) -> Any:
+    def messages(self) -> MessageLookup:
         """The message classes in use, by name and key: `mockraft.wire.messages`, or those of an Overlay."""
-        return self.running.node.messages
+        messages: MessageLookup = self.running.node.messages
+        return messages
 
 
 class ThreadedController(InLoopThread, ControllerApi):

@@ -7,7 +7,7 @@ import json
 import textwrap
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from mockraft.double.blocking import InLoopThread, T, blocking
 from mockraft.double.client import ask
@@ -24,14 +24,20 @@ from mockraft.server.stubs.script import Script
 from mockraft.server.stubs.stub import Stub, stub
 from mockraft.server.stubs.stub_file import read_stub_file
 
+if TYPE_CHECKING:
+    from mockraft.server.journal.exchange import RequestT as Q
+    from mockraft.server.journal.exchange import ResponseT as A
+    from mockraft.wire.kio_entities import KioEntity
+    from mockraft.wire.message import RequestMessage
+
 
 class DoubleApi:
     """Members shared by controllers and quorums; all of them may be called from the test's own thread.
 
     Requests are named as for `stub`: by API, and by keywords, which are scopes (`version`, `broker_id`, `client_id`,
     `connection`, `listener`, `node`, `principal`) and fields of the request, with `__` before an operator:
-    `verify(2, "BrokerHeartbeat", broker_id=1, current_metadata_offset__gte=5)`. `since` is a mark; earlier requests are
-    left out.
+    `verify(2, "BrokerHeartbeat", broker_id=1, current_metadata_offset__gte=5)`. With a request class in place of the
+    name, type checkers know the requests and responses. `since` is a mark; earlier requests are left out.
     """
 
     double: Double
@@ -113,7 +119,7 @@ class DoubleApi:
         """Return the current position in the journals, for `since`."""
         return self.call(lambda: max((journal.mark() for journal in self.double.journals.values()), default=0))
 
-    def requests(self, match: Requests = None, *, since: int = 0, **fields: Any) -> list[Exchange]:
+    def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: Any) -> list[Exchange[Q, A]]:
         """Return the requests in the journals with their responses, oldest first."""
         wanted = match_of(match, fields)
         return self.call(
@@ -127,13 +133,13 @@ class DoubleApi:
     def verify(
         self,
         n: int | None = None,
-        match: Requests = None,
+        match: Requests[Q, A] = None,
         *,
         at_least: int | None = None,
         at_most: int | None = None,
         since: int = 0,
         **fields: Any,
-    ) -> list[Exchange]:
+    ) -> list[Exchange[Q, A]]:
         """Return the requests if there are `n` of them (without any number: at least one).
 
         The VerificationError, an AssertionError, lists the requests found, near misses, and the journal.
@@ -239,8 +245,15 @@ class AsyncDoubleApi(DoubleApi):
     """Coroutine methods of a double in the test's own event loop."""
 
     async def wait_for(
-        self, /, match: Requests = None, n: int = 1, timeout_s: float = PATIENCE_S, *, since: int = 0, **fields: Any
-    ) -> list[Exchange]:
+        self,
+        /,
+        match: Requests[Q, A] = None,
+        n: int = 1,
+        timeout_s: float = PATIENCE_S,
+        *,
+        since: int = 0,
+        **fields: Any,
+    ) -> list[Exchange[Q, A]]:
         """Wait until there are `n` requests since the mark and return them. WaitTimeoutError."""
         __tracebackhide__ = True
         try:
@@ -248,8 +261,31 @@ class AsyncDoubleApi(DoubleApi):
         except WaitTimeoutError as error:
             raise error.with_traceback(None) from None
 
+    @overload
     async def ask(
         self,
+        /,
+        request: RequestMessage[A],
+        version: int | None = None,
+        *,
+        client_id: str | None = None,
+        node: int | None = None,
+        timeout_s: float = PATIENCE_S,
+    ) -> A: ...
+    @overload
+    async def ask(
+        self,
+        /,
+        request: KioEntity,
+        version: int | None = None,
+        *,
+        client_id: str | None = None,
+        node: int | None = None,
+        timeout_s: float = PATIENCE_S,
+    ) -> Any: ...
+    async def ask(
+        self,
+        /,
         request: Any,
         version: int | None = None,
         *,

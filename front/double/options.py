@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
     from mockraft.brokers.disks.disk import Disk
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mockraft.server.rules import Rule
     from mockraft.server.stubs.stub import Stub
     from mockraft.wire.client_security import ClientSecurity
+    from mockraft.wire.message import MessageLookup
     from mockraft.wire.overlay import Overlay
     from mockraft.wire.scram import ScramUser
 
@@ -40,7 +41,7 @@ class ConfigOptions(TypedDict, total=False):
     metadata_version: int | str
     kraft_version: int
     as_version: str | None
-    api_versions: Mapping[Any, Any]
+    api_versions: Mapping[str, str]
     controller_quorum_voters: str | None
     initial_controllers: str | None
     controller_quorum_bootstrap_servers: str | None
@@ -128,7 +129,7 @@ class BrokerConfigOptions(TypedDict, total=False):
     features: Mapping[str, tuple[int, int]]
     controller_listener_name: str
     security: ClientSecurity | None
-    messages: Any
+    messages: MessageLookup
     heartbeat_interval_ms: int
     session_timeout_ms: int
     registration_timeout_ms: int

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from mockraft.server.double import Double
 from mockraft.server.journal import Exchange, VerificationError, merged, verify, when
 from mockraft.server.journal.lines import began_ms
 from mockraft.server.stubs.match import Match
 from mockraft.server.stubs.stub import Stub, stub
+from mockraft.wire.message import Message
+
+if TYPE_CHECKING:
+    from mockraft.server.journal.exchange import RequestT as Q
+    from mockraft.server.journal.exchange import ResponseT as A
+    from mockraft.wire.message import RequestClass
 
 _SHOWN_MAX = 10
 
@@ -19,8 +25,11 @@ T = TypeVar("T")
 PATIENCE_S = 10.0
 """Default time to wait for requests."""
 
-Requests = Stub | Match | str | int | Callable[[Exchange], bool] | None
-"""Requests to select: those of a stub or match, an API by name or number, a function of an exchange; None is all."""
+Requests: TypeAlias = "RequestClass[Q, A] | Stub | Match | str | int | Callable[[Exchange], bool] | None"
+"""Requests to select: those of a stub or match, an API by name or number, a function of an exchange; None is all.
+
+A request class selects the requests of its API, and lets type checkers know the exchanges' requests and responses.
+"""
 
 
 class WaitTimeoutError(VerificationError, TimeoutError):
@@ -35,18 +44,20 @@ def complain(about: Sequence[T], describe: Callable[[T], str]) -> None:
         raise AssertionError("\n\n".join([*map(describe, about[:_SHOWN_MAX]), *more]))
 
 
-def match_of(match: Requests, fields: Mapping[str, Any]) -> Callable[[Exchange], bool] | None:
+def match_of(match: Requests[Q, A], fields: Mapping[str, Any]) -> Callable[[Exchange], bool] | None:
     """Return the test for requests, None for all of them. StubError, a ValueError, names the field."""
-    wanted: Any = getattr(match, "match", match)
-    if isinstance(wanted, Match):
-        return wanted.and_where(**fields) if fields else wanted
-    if wanted is None or isinstance(wanted, str | int):
-        api = () if wanted is None else (wanted,)
+    if isinstance(match, Stub):
+        match = match.match
+    if isinstance(match, Match):
+        return match.and_where(**fields) if fields else match
+    if isinstance(match, type) and issubclass(match, Message):
+        match = match.__name__.removesuffix("Request")
+    if match is None or isinstance(match, str | int):
+        api = () if match is None else (match,)
         return stub(*api, **fields).match if api or fields else None
     if fields:
         raise ValueError(f"a function selects the requests, so {', '.join(fields)} cannot be given too")
-    selects: Callable[[Exchange], bool] = wanted
-    return selects
+    return cast(Callable[[Exchange], bool], match)
 
 
 def verified(
@@ -69,8 +80,8 @@ def verified(
 
 
 async def wait_for(
-    double: Double, match: Requests, n: int, timeout_s: float, since: int, fields: Mapping[str, Any]
-) -> list[Exchange]:
+    double: Double, match: Requests[Q, A], n: int, timeout_s: float, since: int, fields: Mapping[str, Any]
+) -> list[Exchange[Q, A]]:
     """The requests, once there are `n`; in the event loop's thread. WaitTimeoutError."""
     wanted = match_of(match, fields)
     met: asyncio.Future[list[Exchange]] = asyncio.get_running_loop().create_future()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import Request, parse_request, read_response_body
@@ -11,12 +11,23 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.message import Struct, field_names
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 
+if TYPE_CHECKING:
+    from mockraft.wire.message import Message, MessageLookup
+    from typing_extensions import TypeVar
+
+    RequestT = TypeVar("RequestT", bound=Message, default=Any, covariant=True)
+    ResponseT = TypeVar("ResponseT", bound=Message, default=Any, covariant=True)
+else:  # Python has defaults of type variables since 3.13
+    from typing import TypeVar
+
+    RequestT, ResponseT = TypeVar("RequestT"), TypeVar("ResponseT")
+
 SMALL_BODY_BYTES = 256
 """Error codes of answers up to this size are cached by their bytes."""
 
 
-class Exchange:
-    """One request and its answer.
+class Exchange(Generic[RequestT, ResponseT]):
+    """One request and its answer; type checkers know their classes where a request class selected it.
 
     Times are milliseconds of the controller's clock. The journal sets `id`, which numbers all nodes' entries from 1,
     and `node_id`. `broker_id` is the sender, -1 if unknown; `principal` its name. `served_by` is "controller" or
@@ -59,7 +70,7 @@ class Exchange:
         response_version: int,
         served_by: str,
         failure: str | None,
-        messages: Any = messages,
+        messages: MessageLookup = messages,
         principal: str = "User:ANONYMOUS",
         broker_id: int = -1,
         matched: str | None = None,
@@ -112,20 +123,21 @@ class Exchange:
         return str(self.messages.request(self.api_key).__name__.removesuffix("Request"))
 
     @property
-    def request(self) -> Any:
+    def request(self) -> RequestT:
         """The request, decoded."""
         frame, messages = self.request_frame, self.messages
         request = parse_request(frame, messages)
         message_class = messages.request(request.api_key)
         try:
-            return message_class.read_from(frame, request.api_version, request.body_offset)[0]
+            message, _ = message_class.read_from(frame, request.api_version, request.body_offset)
         except WireError:
             if request.api_key != api_keys.API_VERSIONS:
                 raise
-            return message_class()
+            message = message_class()
+        return cast("RequestT", message)
 
     @property
-    def response(self) -> Any:
+    def response(self) -> ResponseT | Any:
         """The response, decoded; None without one. WireError for one that was damaged on purpose."""
         frame = self.response_frame
         if not frame:
@@ -206,7 +218,9 @@ class Exchange:
 
 
 @lru_cache(maxsize=1024)
-def _error_code(api_key: int, api_version: int, response_version: int, body: bytes, messages: Any) -> int | None:
+def _error_code(
+    api_key: int, api_version: int, response_version: int, body: bytes, messages: MessageLookup
+) -> int | None:
     if not body:
         return None
     try:
@@ -216,7 +230,7 @@ def _error_code(api_key: int, api_version: int, response_version: int, body: byt
         return None
 
 
-def first_error(message: Any) -> int:
+def first_error(message: object) -> int:
     """Return the first nonzero error code in a response, at any depth; 0 if there is none."""
     if isinstance(message, list):
         return next((code for code in map(first_error, message) if code != error_codes.NONE), error_codes.NONE)

@@ -20,6 +20,8 @@ from mockraft.server.stubs.stub import Stub
 
 SNIPPET = """
 from mockraft import Controller, Quorum
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
 with Controller.sync(session_timeout_ms=3, brokers=1) as controller:
     broker = controller.start_broker(1, rack="a")
@@ -28,6 +30,10 @@ with Controller.sync(session_timeout_ms=3, brokers=1) as controller:
     controller.faults.latency(latency_ms=3, client_id="a")
     controller.state.fence(1)
     controller.stub("Fetch").once().drop()
+    broker_id: int = controller.verify(1, BrokerHeartbeatRequest)[0].request.broker_id
+    is_fenced: bool = controller.wait_for(BrokerHeartbeatRequest, want_fence=True)[0].response.is_fenced
+    anything: str = controller.requests("BrokerHeartbeat")[0].request.broker_id
+    answer: BrokerHeartbeatResponse = controller.ask(BrokerHeartbeatRequest())
     Controller.sync(sesion_timeout_ms=3)  # error
     Controller.sync(session_timeout_ms="3")  # error
     controller.start_broker(1, rak="a")  # error
@@ -36,6 +42,12 @@ with Controller.sync(session_timeout_ms=3, brokers=1) as controller:
     controller.state.fense(1)  # error
     controller.stub("Fetch").onse()  # error
     broker.wait_until("running")  # error
+    controller.verify(1, BrokerHeartbeatRequest)[0].request.brokerid  # error
+    controller.wait_for(BrokerHeartbeatRequest)[0].response.isfenced  # error
+    epoch: str = controller.requests(BrokerHeartbeatRequest)[0].request.broker_epoch  # error
+    controller.verify(1, BrokerHeartbeatResponse)  # error
+    controller.ask(BrokerHeartbeatRequest()).isfenced  # error
+    controller.ask("BrokerHeartbeat")  # error
 with Quorum.sync(3, strict=True) as quorum:
     leader: int = quorum.wait_for_leader()
     name: str = quorum.resign()  # error

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller, VerificationError
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 
 
 def test_journal_has_every_request() -> None:
     with Controller.sync(brokers=2) as controller:
-        (first,) = controller.requests("BrokerRegistration", broker_id=1)
+        (first,) = controller.requests(BrokerRegistrationRequest, broker_id=1)
         assert first.request.features[0].name
         assert first.response.broker_epoch > 0
         assert (first.client_id, first.served_by, first.error_code) == ("1", "controller", 0)

@@ -44,7 +44,7 @@ def test_faults_apply_to_connections() -> None:
 
 def test_verifies_and_waits_for_requests() -> None:
     with Controller.sync(brokers=1) as controller:
-        (registration,) = controller.verify(1, "BrokerRegistration", broker_id=1)
+        (registration,) = controller.verify(1, BrokerRegistrationRequest, broker_id=1)
         assert registration.response.error_code == 0
 
         controller.verify(at_least=2, match="BrokerHeartbeat")
