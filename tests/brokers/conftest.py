@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +30,8 @@ from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerReq
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.records.voters_record import Endpoint, Voter, VotersRecord
+
+from ..waiting import until
 
 LEADER_ID = 3000
 ENDPOINT = ("127.0.0.1", 9093)
@@ -120,13 +121,6 @@ def following(led: Observer) -> Observer:
 
 PATHS = ("/simulated/d0", "/simulated/d1", "/simulated/d2")
 HURRIED = {"heartbeat_interval_ms": 50}
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = 20) -> Any:
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.005)
-    return found
 
 
 class Cluster:

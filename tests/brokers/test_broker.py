@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, De
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 
+from ..waiting import until
+
 # (client id, API, version) of a real 4.3.1 broker against Kafka's own controller, off the wire; heartbeats before
 # it has caught up vary in number.
 REAL_START = [
@@ -32,14 +33,6 @@ REAL_START = [
     ("1", "BrokerHeartbeat", 2),
 ]
 PATHS = ("/simulated/broker-1/d0", "/simulated/broker-1/d1")
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = 10) -> Any:
-    """Wait until `condition` returns a true value, and return it."""
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.005)
-    return found
 
 
 def joining(controller: Controller, broker_id: int = 1, **options: Any) -> SimulatedBroker:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,15 +12,10 @@ from mockraft.wire import api_keys
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 
+from ..waiting import until
+
 Cluster = Any
 D0, D1, D2 = ("/simulated/d0", "/simulated/d1", "/simulated/d2")
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = 20) -> Any:
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.005)
-    return found
 
 
 def configure(controller: Controller, value: str | None, broker: str = "1") -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,15 +16,10 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import (
 )
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
+from ..waiting import until
+
 Cluster = Any
 PATHS = ("/simulated/d0", "/simulated/d1", "/simulated/d2")
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = 20) -> Any:
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.005)
-    return found
 
 
 def ids(broker: SimulatedBroker) -> list[bytes]:

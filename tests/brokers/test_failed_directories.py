@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,15 +13,10 @@ from mockraft.brokers.lifecycle import End
 from mockraft.serving.directory_ids import UNASSIGNED
 from mockraft.wire import api_keys
 
+from ..waiting import until
+
 Cluster = Any
 PATHS = ("/simulated/d0", "/simulated/d1", "/simulated/d2")
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = 20) -> Any:
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.005)
-    return found
 
 
 def ids(broker: SimulatedBroker) -> list[bytes]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -22,12 +21,7 @@ from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
-
-async def until(condition: Callable[[], Any], timeout_s: float = 10) -> Any:
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.005)
-    return found
+from ..waiting import until
 
 
 class Asking:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.lifecycle import End
 from mockraft.wire import api_keys
 
-
-async def until(condition: Callable[[], Any], timeout_s: float = 15) -> Any:
-    """Wait until `condition` returns a true value, and return it."""
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.005)
-    return found
+from ..waiting import until
 
 
 def joining(controller: Controller, **options: Any) -> SimulatedBroker:

@@ -1,6 +1,5 @@
 """A simulated broker of a proposal: what it does all day, in the proposal's words, on a controller that speaks them."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -9,13 +8,9 @@ from mockraft.wire import api_keys
 from mockraft.wire.client import connect
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 
+from ..waiting import until
+
 DEADLINE_S = 60.0
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def partitions_of(image: Any, name: str) -> list[Any]:

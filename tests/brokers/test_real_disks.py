@@ -15,6 +15,8 @@ from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.log_dirs.errors import StorageError
 from mockraft.wire import record_batch
 
+from ..waiting import until
+
 SEGMENT = "00000000000000000000.log"
 
 
@@ -69,12 +71,6 @@ def append(broker: SimulatedBroker, key: tuple[bytes, int]) -> None:
     log = broker.logs.log(key)
     assert log is not None
     log.append_as_leader(record_batch.encode([b"one more"], base_offset=0, leader_epoch=0, timestamp_ms=1), 0, 1)
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def with_a_replica(pair: Any, **options: Any) -> tuple[SimulatedBroker, SimulatedBroker, Any, tuple[bytes, int]]:

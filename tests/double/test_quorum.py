@@ -1,7 +1,5 @@
 """Several controllers in a test's own process, over real sockets."""
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,8 @@ from mockraft.server.running_quorum import QuorumError, directory_id
 from mockraft.wire import api_keys, client, error_codes
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+
+from ..waiting import until
 
 ALL = [3000, 3001, 3002]
 WAIT_S = 20
@@ -38,12 +38,6 @@ async def create(quorum: Quorum, name: str, node_id: int | None = None) -> int:
 
 def topics(quorum: Quorum, node_id: int) -> set[str]:
     return set(quorum.node(node_id).controller.image.topics.by_name)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_three_nodes_one_leader_and_one_history() -> None:

@@ -1,6 +1,5 @@
 """The double as a whole: time, restarts and resets in place."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,8 @@ from mockraft.server.clock import VirtualClock
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+
+from ..waiting import until
 
 
 async def test_advancing_the_clock_ends_sessions_and_runs_periodic_work_without_a_sleep() -> None:
@@ -43,9 +44,7 @@ async def test_a_restart_keeps_port_log_and_journal_and_begins_the_next_epoch() 
         assert double.state.quorum().epoch == 2
         assert double.state.broker(1).epoch == broker.epoch
         assert controller.journal is journal
-        async with asyncio.timeout(10):
-            while double.state.broker(1).metadata_offset is None:
-                await asyncio.sleep(0.01)
+        await until(lambda: double.state.broker(1).metadata_offset is not None)
 
 
 async def test_a_restart_recovers_the_log_of_a_data_directory(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -21,13 +21,9 @@ from mockraft.wire.messages.allocate_producer_ids_response import AllocateProduc
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
+from ..waiting import until
+
 DEADLINE_S = 20.0
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 def filler(size: int) -> AnyApi:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import dataclasses
 import ssl
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ from mockraft.wire import api_keys
 from mockraft.wire.connection import FrameReader, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+
+from ..waiting import until
 
 DEADLINE_S = 20.0
 VERSIONS = write_request(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, 1, "test")
@@ -149,12 +150,6 @@ async def ask(host: str, port: int, context: ssl.SSLContext) -> bytes:
         writer.close()
         await writer.wait_closed()
     return frames[0]
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def test_answers_over_tls_and_ends_cleanly(party: Party) -> None:

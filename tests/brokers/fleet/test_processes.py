@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,15 +12,9 @@ from mockraft.brokers.fleet.plan import plan
 from mockraft.brokers.fleet.processes import WorkerProcesses
 from mockraft.brokers.fleet.shard import split_shards
 
+from ...waiting import until
+
 COUNT = 8
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = 30) -> Any:
-    """Wait until `condition` returns a true value, and return it."""
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.02)
-    return found
 
 
 def started(bootstrap: tuple[str, int], cluster_id: str, **options: Any) -> WorkerProcesses:

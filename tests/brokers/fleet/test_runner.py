@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,16 +19,10 @@ from mockraft.wire import api_keys
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 
+from ...waiting import until
+
 COUNT = 12
 SESSION_MS = 1500
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = 15) -> Any:
-    """Wait until `condition` returns a true value, and return it."""
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.01)
-    return found
 
 
 def shard(controller: Controller, *actions: Action, count: int = COUNT, **options: Any) -> Shard:

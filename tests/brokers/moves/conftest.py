@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
@@ -112,12 +111,6 @@ class Bench:
         name = "replica.alter.log.dirs.io.max.bytes.per.second"
         self.apply(ConfigRecord(resource_type=4, resource_name=broker, name=name, value=value))
         self.broker.movers.metadata_advanced()
-
-    async def until(self, condition: Callable[[], Any]) -> None:
-        """Let the movers run until it is so."""
-        async with asyncio.timeout(20):
-            while not condition():
-                await asyncio.sleep(0.001)
 
     def _assign(
         self, key: ReplicaKey, directory_id: bytes, _reason: str, on_accepted: Callable[[], None] | None = None

@@ -6,9 +6,7 @@ import asyncio
 import runpy
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
@@ -19,6 +17,8 @@ from mockraft.wire.messages.create_topics_request import (
     CreatableTopic,
     CreateTopicsRequest,
 )
+
+from ...waiting import until
 
 SCRIPT = Path(__file__).with_name("dying_broker.py")
 _DYING = runpy.run_path(str(SCRIPT))
@@ -35,13 +35,6 @@ LEFT = {
 """Files left by the kill in d0, where the replica was, and in d1."""
 TOLD = ("assignment sent", "assignment acknowledged", "between the renames", "old log not removed")
 """The steps at which the controller has the new directory already."""
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = 20) -> Any:
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.01)
-    return found
 
 
 async def create_topic(controller: Controller) -> None:

@@ -15,6 +15,8 @@ from mockraft.brokers.moves.scheduling import mover_of
 from mockraft.wire import record_batch
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
+from ...waiting import until
+
 
 def batch(value: str) -> bytes:
     return record_batch.encode([value.encode()], base_offset=0, leader_epoch=0, timestamp_ms=1000)
@@ -30,11 +32,11 @@ async def test_a_replica_is_moved_once_the_controller_agrees(bench: Any) -> None
     key = bench.create("a", "/d0", 0, "x", "y", "z")
     move = begin(bench, "a", "/d1")
     assert bench.names() == {"/d0": ["a-0"], "/d1": ["a-0-future"], "/d2": []}
-    await bench.until(lambda: bench.told)
+    await until(lambda: bench.told)
     assert bench.told == [(key, bench.directory("/d1"))]
     assert (move.stage, bench.path_of(key), bench.path_of(key, future=True)) == (Stage.QUEUED, "/d0", "/d1")
     bench.acknowledge()
-    await bench.until(move.ended.is_set)
+    await until(move.ended.is_set)
     assert move.stage is Stage.DONE
     assert bench.names() == {"/d0": [], "/d1": ["a-0"], "/d2": []}
     assert bench.path_of(key) == "/d1"
@@ -49,15 +51,15 @@ async def test_a_replica_is_moved_once_the_controller_agrees(bench: Any) -> None
 async def test_records_appended_while_the_assignment_is_pending_are_copied(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
     move = begin(bench, "a", "/d1")
-    await bench.until(lambda: bench.told)
+    await until(lambda: bench.told)
     for value in ("y", "z"):
         bench.log(key).append_as_leader(batch(value), 0, 1000)
-        await bench.until(lambda: bench.future(key).end_offset == bench.log(key).end_offset)
+        await until(lambda: bench.future(key).end_offset == bench.log(key).end_offset)
         assert move.stage is Stage.QUEUED
     bench.log(key).append_as_leader(batch("last"), 0, 1000)
     bench.acknowledge()
     assert (move.stage, bench.path_of(key)) == (Stage.ACCEPTED, "/d0")
-    await bench.until(move.ended.is_set)
+    await until(move.ended.is_set)
     assert (bench.path_of(key), bench.log(key).end_offset) == ("/d1", 4)
     assert b"last" in bench.log(key).read(3, 10_000)
 
@@ -67,9 +69,9 @@ async def test_high_watermark_and_start_of_the_log_move_with_it(bench: Any) -> N
     bench.log(key).high_watermark = 2
     bench.log(key).advance_start_offset(1)
     begin(bench, "a", "/d1")
-    await bench.until(lambda: bench.told)
+    await until(lambda: bench.told)
     bench.acknowledge()
-    await bench.until(lambda: bench.path_of(key) == "/d1")
+    await until(lambda: bench.path_of(key) == "/d1")
     log = bench.log(key)
     assert (log.start_offset, log.high_watermark, log.end_offset) == (1, 2, 3)
 
@@ -77,7 +79,7 @@ async def test_high_watermark_and_start_of_the_log_move_with_it(bench: Any) -> N
 async def test_the_awaited_form_returns_when_the_replica_serves_from_there(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
     waiting = asyncio.create_task(bench.broker.move_replica("a", 0, "/d1"))
-    await bench.until(lambda: bench.told)
+    await until(lambda: bench.told)
     assert not waiting.done()
     bench.acknowledge()
     await waiting
@@ -103,25 +105,25 @@ async def test_repeated_move_request_is_ignored(bench: Any) -> None:
 async def test_a_leader_change_does_not_disturb_a_move(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
     move = begin(bench, "a", "/d1")
-    await bench.until(lambda: bench.told)
+    await until(lambda: bench.told)
     bench.apply(PartitionChangeRecord(topic_id=key[0], partition_id=0, leader=2, isr=[1, 2], replicas=[1, 2]))
     bench.broker.movers.metadata_advanced()
     bench.log(key).append_as_follower(
         record_batch.encode([b"from the new leader"], base_offset=1, leader_epoch=7, timestamp_ms=1)
     )
     bench.acknowledge()
-    await bench.until(move.ended.is_set)
+    await until(move.ended.is_set)
     assert (move.stage, bench.log(key).end_offset, bench.log(key).latest_epoch) == (Stage.DONE, 2, 7)
 
 
 async def test_a_follower_that_is_cut_back_cuts_its_copy_back(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x", "y", "z")
     move = begin(bench, "a", "/d1")
-    await bench.until(lambda: bench.told)
+    await until(lambda: bench.told)
     bench.log(key).truncate_to(1)
     bench.log(key).append_as_follower(record_batch.encode([b"other"], base_offset=1, leader_epoch=3, timestamp_ms=1))
     bench.acknowledge()
-    await bench.until(move.ended.is_set)
+    await until(move.ended.is_set)
     assert move.stage is Stage.DONE
     assert bench.log(key).leader_epochs == ((0, 0), (3, 1))
     assert b"other" in bench.log(key).read(1, 10_000)
@@ -136,7 +138,7 @@ async def test_progress_reports_the_remaining_bytes(bench: Any) -> None:
     assert progress[:6] == ("a", 0, "/d0", "/d1", Stage.COPYING, 3)
     assert (progress.bytes_left, progress.eta_ms) == (bench.log(key).size_bytes, None)
     bench.throttle(None)
-    await bench.until(lambda: bench.told)
+    await until(lambda: bench.told)
     (progress,) = bench.broker.moves
     assert progress[4:] == (Stage.QUEUED, 0, 0, 0.0)
 
@@ -157,14 +159,14 @@ async def test_throttled_move_waits_and_resumes_with_quota(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, *("x" * 700_000 for _ in range(6)))
     bench.throttle("1")
     begin(bench, "a", "/d1")
-    await bench.until(lambda: bench.future(key).end_offset)
+    await until(lambda: bench.future(key).end_offset)
     copied = bench.future(key).end_offset
     for _ in range(50):
         await asyncio.sleep(0)
     assert bench.future(key).end_offset == copied < 6
     assert bench.told == []
     bench.throttle("100000000000")
-    await bench.until(lambda: bench.told)
+    await until(lambda: bench.told)
     assert bench.future(key).end_offset == 6
 
 
@@ -174,10 +176,10 @@ async def test_one_mover_takes_one_replica_after_the_other(make_bench: Callable[
     for topic in ("c", "b", "a"):
         begin(bench, topic, "/d1")
     for topic in ("a", "b", "c"):
-        await bench.until(lambda: bench.accepted)
+        await until(lambda: bench.accepted)
         assert bench.told[-1][0][0].endswith(topic.encode())
         bench.acknowledge()
-    await bench.until(lambda: not bench.broker.moves)
+    await until(lambda: not bench.broker.moves)
     assert {bench.path_of(key) for key in keys} == {"/d1"}
 
 
@@ -195,7 +197,7 @@ async def test_many_moves_do_not_cost_a_look_at_all_of_them_for_each_piece(
     for partition in range(30):
         bench.create("a", "/d0", partition, "x")
         begin(bench, "a", "/d1", partition)
-    await bench.until(lambda: not bench.broker.moves)
+    await until(lambda: not bench.broker.moves)
     assert len(asked) <= 4 * 30
 
 
@@ -204,14 +206,14 @@ async def test_several_movers_share_the_work(make_bench: Callable[..., Any]) -> 
     keys = [bench.create("a", "/d0", partition, "x") for partition in range(2)]
     for partition in range(2):
         begin(bench, "a", "/d1", partition)
-    await bench.until(lambda: len(bench.told) == 2)
+    await until(lambda: len(bench.told) == 2)
     assert {key for key, _ in bench.told} == set(keys)
 
 
 async def test_killed_broker_notifies_waiters(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
     waiting = asyncio.create_task(bench.broker.move_replica("a", 0, "/d1"))
-    await bench.until(lambda: bench.told)
+    await until(lambda: bench.told)
     await bench.broker.kill()
     with pytest.raises(MoveEndedError, match="a-0 was not moved to /d1: the broker stopped"):
         await waiting

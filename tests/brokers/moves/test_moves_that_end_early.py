@@ -17,6 +17,8 @@ from mockraft.wire import error_codes, record_batch
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 
+from ...waiting import until
+
 BATCH = record_batch.encode([b"more"], base_offset=0, leader_epoch=0, timestamp_ms=1000)
 
 
@@ -39,7 +41,7 @@ async def moved_to(bench: Any, stage: Stage) -> tuple[Any, Move]:
         hold(bench)
     move = begin(bench, "a", "/d1")
     if stage is not Stage.COPYING:
-        await bench.until(lambda: bench.accepted)
+        await until(lambda: bench.accepted)
     if stage is Stage.ACCEPTED:
         hold(bench)
         bench.acknowledge()
@@ -69,9 +71,9 @@ async def test_request_for_another_directory_replaces_the_move(bench: Any, stage
     assert (move.stage, move.why) == (Stage.OVER, "replaced by a move to /d2")
     assert bench.names() == {"/d0": ["a-0"], "/d1": [], "/d2": ["a-0-future"]}
     bench.throttle(None)
-    await bench.until(lambda: bench.told and bench.told[-1] == (key, bench.directory("/d2")))
+    await until(lambda: bench.told and bench.told[-1] == (key, bench.directory("/d2")))
     bench.acknowledge()
-    await bench.until(instead.ended.is_set)
+    await until(instead.ended.is_set)
     assert bench.names() == {"/d0": [], "/d1": [], "/d2": ["a-0"]}
 
 
@@ -92,7 +94,7 @@ async def test_a_target_that_fails_ends_the_move(bench: Any, stage: Stage) -> No
     bench.disks["/d1"].fail()
     bench.throttle(None)
     bench.log(key).append_as_leader(BATCH, 0, 1000)
-    await bench.until(move.ended.is_set)
+    await until(move.ended.is_set)
     assert move.stage is Stage.OVER
     assert move.why == "/d1 is offline"
     assert (bench.path_of(key), bench.log(key).end_offset) == ("/d0", 3)
@@ -106,7 +108,7 @@ async def test_a_source_that_fails_ends_the_move(bench: Any, stage: Stage) -> No
     told = len(bench.told)
     bench.disks["/d0"].fail()
     bench.broker.logs.on_error(bench.broker.logs.log_dir(bench.directory("/d0")), OSError(errno.EIO, "broken"), None)
-    await bench.until(move.ended.is_set)
+    await until(move.ended.is_set)
     assert (move.stage, move.why) == (Stage.OVER, "/d0 is offline")
     # Told of its directory, which is offline: the controller takes this broker out of the ISR.
     assert bench.told[told:] == ([(key, bench.directory("/d0"))] if stage is not Stage.COPYING else [])
@@ -133,9 +135,9 @@ async def test_remains_of_a_lost_replica_do_not_block_the_next_move(bench: Any) 
     bench.broker.directories.lost.clear()
     move = begin(bench, "a", "/d1")
     assert bench.names()["/d1"] == ["a-0-future"]
-    await bench.until(lambda: bench.accepted)
+    await until(lambda: bench.accepted)
     bench.acknowledge()
-    await bench.until(move.ended.is_set)
+    await until(move.ended.is_set)
     assert (move.stage, bench.path_of(key), bench.names()["/d1"]) == (Stage.DONE, "/d1", ["a-0"])
 
 
@@ -143,7 +145,7 @@ async def test_a_source_that_cannot_be_read_is_lost(bench: Any) -> None:
     _, move = await moved_to(bench, Stage.COPYING)
     bench.disks["/d0"].fail()
     bench.throttle(None)
-    await bench.until(move.ended.is_set)
+    await until(move.ended.is_set)
     assert (move.stage, move.why) == (Stage.OVER, "/d0 is offline")
     assert "/d0" not in [each.path for each in bench.broker.logs.live()]
 
@@ -152,7 +154,7 @@ async def test_a_target_that_is_full_midway_ends_the_move(bench: Any) -> None:
     key, move = await moved_to(bench, Stage.COPYING)
     bench.disks["/d1"].fill()
     bench.throttle(None)
-    await bench.until(move.ended.is_set)
+    await until(move.ended.is_set)
     assert (move.stage, move.why, bench.path_of(key)) == (Stage.OVER, "/d1 is offline", "/d0")
 
 
@@ -204,7 +206,7 @@ async def test_a_log_that_cannot_be_copied_stays_whole_where_it_is(bench: Any) -
     key, move = await moved_to(bench, Stage.COPYING)
     bench.disks["/d0"].corrupt("a-0/00000000000000000000.log", 10)
     bench.throttle(None)
-    await bench.until(move.ended.is_set)
+    await until(move.ended.is_set)
     assert (move.stage, bench.path_of(key)) == (Stage.OVER, "/d0")
     assert bench.names()["/d1"] == []
 
@@ -213,7 +215,7 @@ async def test_waiter_is_notified_of_the_outcome(bench: Any) -> None:
     bench.create("a", "/d0", 0, "x")
     hold(bench)
     waiting = asyncio.create_task(bench.broker.move_replica("a", 0, "/d1"))
-    await bench.until(lambda: bench.broker.moves)
+    await until(lambda: bench.broker.moves)
     start_move(bench.broker.movers, "a", 0, "/d0")
     with pytest.raises(MoveEndedError, match="a-0 was not moved to /d1: its current directory was requested"):
         await waiting
@@ -226,9 +228,9 @@ async def test_a_failed_disk_ends_its_moves_and_no_others(bench: Any) -> None:
     bench.broker.movers.directory_offline(bench.directory("/d1"))
     assert (lost.stage, other.stage) == (Stage.OVER, Stage.COPYING)
     bench.throttle(None)
-    await bench.until(lambda: bench.accepted)
+    await until(lambda: bench.accepted)
     bench.acknowledge()
-    await bench.until(other.ended.is_set)
+    await until(other.ended.is_set)
     assert bench.path_of(kept) == "/d2"
 
 
@@ -238,7 +240,7 @@ async def test_one_bad_file_of_the_old_log_does_not_cost_the_new_one(make_bench:
     key, move = await moved_to(bench, Stage.QUEUED)
     bench.disks["/d0"].fail_file("a-0")
     bench.acknowledge()
-    await bench.until(move.ended.is_set)
+    await until(move.ended.is_set)
     assert (move.stage, bench.path_of(key), bench.log(key).end_offset) == (Stage.DONE, "/d1", 2)
     assert bench.broker.directories.lost == set()
     assert bench.broker.directories.offline == {}
@@ -248,5 +250,5 @@ async def test_a_swap_that_cannot_remove_the_old_log_has_happened_all_the_same(b
     key, move = await moved_to(bench, Stage.QUEUED)
     bench.disks["/d0"].fail()
     bench.acknowledge()
-    await bench.until(move.ended.is_set)
+    await until(move.ended.is_set)
     assert (move.stage, bench.path_of(key)) == (Stage.DONE, "/d1")

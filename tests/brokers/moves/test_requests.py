@@ -12,6 +12,8 @@ from mockraft.wire import error_codes
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
+from ...waiting import until
+
 LONG = "t" * 249
 
 
@@ -95,7 +97,7 @@ async def test_a_target_that_was_cordoned_meanwhile_is_not_left(bench: Any) -> N
     assert move is not None
     bench.broker.directories.cordoned = frozenset({bench.directory("/d1")})
     assert refusal(bench, "a", "/d1") == ("INVALID_REPLICA_ASSIGNMENT", "Log directory /d1 is cordoned")
-    await bench.until(lambda: bench.accepted)
+    await until(lambda: bench.accepted)
     bench.acknowledge()
-    await bench.until(move.ended.is_set)
+    await until(move.ended.is_set)
     assert bench.names()["/d1"] == ["a-0"]

@@ -14,6 +14,8 @@ from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.moves.starting import settle
 from mockraft.wire import record_batch
 
+from ...waiting import until
+
 MakeBench = Callable[..., Any]
 BATCH = record_batch.encode([b"more"], base_offset=0, leader_epoch=0, timestamp_ms=1000)
 
@@ -22,7 +24,7 @@ async def left_by_a_move(bench: Any) -> ReplicaKey:
     """A replica in /d0 and its copy in /d1, which has caught up."""
     key: ReplicaKey = bench.create("a", "/d0", 0, "x", "y")
     start_move(bench.broker.movers, "a", 0, "/d1")
-    await bench.until(lambda: bench.told)
+    await until(lambda: bench.told)
     await bench.broker.kill()
     bench.broker.logs.close()
     return key
@@ -44,10 +46,10 @@ async def test_both_logs_go_on_being_one_move(bench: Any, make_bench: MakeBench)
     key = await left_by_a_move(bench)
     again = started(make_bench, bench, "/d0")
     assert again.broker.moves[0][:5] == ("a", 0, "/d0", "/d1", Stage.COPYING)
-    await again.until(lambda: again.told)
+    await until(lambda: again.told)
     assert again.told == [(key, again.directory("/d1"))]
     again.acknowledge()
-    await again.until(lambda: not again.broker.moves)
+    await until(lambda: not again.broker.moves)
     assert again.names() == {"/d0": [], "/d1": ["a-0"], "/d2": []}
 
 
@@ -60,7 +62,7 @@ async def test_agreed_move_is_swapped_in_with_later_records(bench: Any, make_ben
     settle(again.broker, found.duplicates)
     assert again.broker.moves[0][:5] == ("a", 0, "/d0", "/d1", Stage.ACCEPTED)
     assert again.broker.directories.moving == {key: again.directory("/d1")}
-    await again.until(lambda: not again.broker.moves)
+    await until(lambda: not again.broker.moves)
     assert again.names() == {"/d0": [], "/d1": ["a-0"], "/d2": []}
     assert (again.log(key).end_offset, again.told) == (3, [])
     assert again.broker.directories.moving == {}

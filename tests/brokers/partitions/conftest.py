@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -23,20 +23,14 @@ from mockraft.wire.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 
+from ...waiting import until
+
 LAG_TIME_MAX_MS = 600
 PROPERTIES = {
     "replica.lag.time.max.ms": str(LAG_TIME_MAX_MS),
     "replica.fetch.backoff.ms": "50",
     "replica.fetch.wait.max.ms": "100",
 }
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = 15) -> Any:
-    """Wait until `condition` returns a true value, and return it."""
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.005)
-    return found
 
 
 class Brokers:
@@ -135,12 +129,6 @@ class Brokers:
         return self._disks.setdefault(path, MemoryDisk(path))
 
 
-@pytest.fixture(name="until", scope="session")
-def fixture_until() -> Callable[..., Awaitable[Any]]:
-    """Wait for a condition."""
-    return until
-
-
 @pytest.fixture
 async def controller() -> AsyncIterator[Controller]:
     async with Controller(session_timeout_ms=1500) as running:
@@ -155,14 +143,9 @@ async def brokers(controller: Controller) -> AsyncIterator[Brokers]:
     await cluster.close()
 
 
-@pytest.fixture
-def produce() -> Callable[..., Awaitable[list[str]]]:
-    """Produce texts with confluent-kafka and give those that were acknowledged; an error only with `strict`."""
-
-    async def run(brokers: Brokers, topic: str, texts: list[str], *, strict: bool = True, **config: Any) -> list[str]:
-        return await asyncio.to_thread(_produce, brokers.bootstrap, topic, texts, strict, config)
-
-    return run
+async def produce(brokers: Brokers, topic: str, texts: list[str], *, strict: bool = True, **config: Any) -> list[str]:
+    """Produce texts with confluent-kafka and return those that were acknowledged; raise an error only if `strict`."""
+    return await asyncio.to_thread(_produce, brokers.bootstrap, topic, texts, strict, config)
 
 
 def _produce(bootstrap: str, topic: str, texts: list[str], strict: bool, config: dict[str, Any]) -> list[str]:
@@ -186,14 +169,9 @@ def _produce(bootstrap: str, topic: str, texts: list[str], strict: bool, config:
     return acknowledged
 
 
-@pytest.fixture
-def consume() -> Callable[..., Awaitable[list[str]]]:
-    """The first `count` texts of a topic, partition by partition, with confluent-kafka and without a group."""
-
-    async def run(brokers: Brokers, topic: str, count: int, partitions: int = 1) -> list[str]:
-        return await asyncio.to_thread(_consume, brokers.bootstrap, topic, count, partitions)
-
-    return run
+async def consume(brokers: Brokers, topic: str, count: int, partitions: int = 1) -> list[str]:
+    """Return the first `count` texts of a topic, by partition, read with confluent-kafka and without a group."""
+    return await asyncio.to_thread(_consume, brokers.bootstrap, topic, count, partitions)
 
 
 def _consume(bootstrap: str, topic: str, count: int, partitions: int) -> list[str]:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from .conftest import consume, produce
+
 TEXTS = [f"record {number}" for number in range(100)]
 
 
@@ -42,7 +44,7 @@ async def test_kafka_python_produces_and_consumes(brokers: Any) -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-async def test_compressed_records_come_back_as_they_went(brokers: Any, produce: Any, consume: Any, codec: str) -> None:
+async def test_compressed_records_come_back_as_they_went(brokers: Any, codec: str) -> None:
     await brokers.start(1, 2)
     await brokers.create_topic("orders", replicas=2)
     await produce(brokers, "orders", TEXTS, compression_type=codec)
@@ -50,14 +52,14 @@ async def test_compressed_records_come_back_as_they_went(brokers: Any, produce: 
 
 
 @pytest.mark.parametrize("acks", ["0", "1"])
-async def test_records_need_not_be_waited_for(brokers: Any, produce: Any, consume: Any, acks: str) -> None:
+async def test_records_need_not_be_waited_for(brokers: Any, acks: str) -> None:
     await brokers.start(1)
     await brokers.create_topic("orders")
     await produce(brokers, "orders", TEXTS, acks=acks)
     assert await consume(brokers, "orders", len(TEXTS)) == TEXTS
 
 
-async def test_an_idempotent_producer_writes_each_record_once(brokers: Any, produce: Any, consume: Any) -> None:
+async def test_an_idempotent_producer_writes_each_record_once(brokers: Any) -> None:
     await brokers.start(1, 2, 3)
     await brokers.create_topic("orders", assigned=[1, 2, 3], min_insync_replicas=2)
 
@@ -73,7 +75,7 @@ async def test_an_idempotent_producer_writes_each_record_once(brokers: Any, prod
     assert await consume(brokers, "orders", len(texts)) == texts
 
 
-async def test_too_few_replicas_in_sync_refuse_acks_all_alone(brokers: Any, produce: Any) -> None:
+async def test_too_few_replicas_in_sync_refuse_acks_all_alone(brokers: Any) -> None:
     await brokers.start(1, 2)
     await brokers.create_topic("orders", assigned=[1, 2], min_insync_replicas=2)
     await brokers.kill(2)
@@ -90,7 +92,7 @@ async def test_too_few_replicas_in_sync_refuse_acks_all_alone(brokers: Any, prod
     assert await produce(brokers, "orders", ["with acks=1"], acks="1") == ["with acks=1"]
 
 
-async def test_isr_below_the_minimum_after_the_append_is_reported(brokers: Any, until: Any) -> None:
+async def test_isr_below_the_minimum_after_the_append_is_reported(brokers: Any) -> None:
     await brokers.start(1, 2)
     await brokers.create_topic("orders", assigned=[1, 2], min_insync_replicas=2)
     brokers.running[2].replicas.stick()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,10 +11,10 @@ from mockraft import BrokerState, Controller
 from mockraft.brokers.lifecycle import End
 from mockraft.serving.directory_ids import LOST
 
+from ...waiting import until
+from .conftest import consume, produce
+
 Brokers = Any
-Produce = Callable[..., Awaitable[list[str]]]
-Consume = Callable[..., Awaitable[list[str]]]
-Until = Callable[..., Awaitable[Any]]
 
 KIP_18 = {"io_errors": "kip-18"}
 TEXTS = [f"text {number}" for number in range(50)]
@@ -55,7 +55,7 @@ def place(broker: Any, key: tuple[bytes, int], topic: str) -> str:
 
 @pytest.mark.parametrize("dirs", [1, 2])
 async def test_corrupt_file_of_a_leader_moves_only_that_partitions_leadership(
-    controller: Controller, brokers: Brokers, produce: Produce, consume: Consume, until: Until, dirs: int
+    controller: Controller, brokers: Brokers, dirs: int
 ) -> None:
     broker = await two(brokers, dirs, **KIP_18)
     key = await brokers.create_topic("orders", assigned=[1, 2])
@@ -78,7 +78,7 @@ async def test_corrupt_file_of_a_leader_moves_only_that_partitions_leadership(
 
 
 async def test_a_followers_bad_file_takes_it_out_of_the_isr_and_the_leader_stays(
-    controller: Controller, brokers: Brokers, produce: Produce, until: Until
+    controller: Controller, brokers: Brokers
 ) -> None:
     broker = await two(brokers, **KIP_18)
     key = await brokers.create_topic("orders", assigned=[2, 1])
@@ -92,7 +92,7 @@ async def test_a_followers_bad_file_takes_it_out_of_the_isr_and_the_leader_stays
 
 
 async def test_sole_replica_of_a_failed_file_leaves_the_partition_without_a_leader(
-    controller: Controller, brokers: Brokers, produce: Produce, until: Until
+    controller: Controller, brokers: Brokers
 ) -> None:
     broker = await two(brokers, restart_partitions_elsewhere=True, **KIP_18)
     key = await brokers.create_topic("orders", assigned=[1])
@@ -104,7 +104,7 @@ async def test_sole_replica_of_a_failed_file_leaves_the_partition_without_a_lead
 
 
 async def test_a_file_that_cannot_be_read_is_an_error_before_any_byte_is_sent(
-    controller: Controller, brokers: Brokers, produce: Produce, consume: Consume, until: Until
+    controller: Controller, brokers: Brokers
 ) -> None:
     broker = await two(brokers, **KIP_18)
     key = await brokers.create_topic("orders", assigned=[1, 2])
@@ -116,7 +116,7 @@ async def test_a_file_that_cannot_be_read_is_an_error_before_any_byte_is_sent(
 
 
 async def test_a_lost_replica_is_replicated_again_in_another_directory(
-    controller: Controller, brokers: Brokers, produce: Produce, consume: Consume, until: Until
+    controller: Controller, brokers: Brokers
 ) -> None:
     broker = await two(brokers, restart_partitions_elsewhere=True, **KIP_18)
     key = await brokers.create_topic("orders", assigned=[1, 2])
@@ -137,7 +137,7 @@ async def test_a_lost_replica_is_replicated_again_in_another_directory(
 
 @SHORT_SESSION
 async def test_remains_of_a_lost_replica_are_not_restored_beside_the_new_one(
-    controller: Controller, brokers: Brokers, produce: Produce, until: Until
+    controller: Controller, brokers: Brokers
 ) -> None:
     options = {"restart_partitions_elsewhere": True, **KIP_18}
     broker = await two(brokers, **options)
@@ -165,7 +165,7 @@ async def test_remains_of_a_lost_replica_are_not_restored_beside_the_new_one(
 
 
 async def test_the_same_bad_file_costs_the_whole_directory_by_kafkas_rule(
-    controller: Controller, brokers: Brokers, produce: Produce, until: Until
+    controller: Controller, brokers: Brokers
 ) -> None:
     broker = await two(brokers)
     key = await brokers.create_topic("orders", assigned=[1, 2])
@@ -179,9 +179,7 @@ async def test_the_same_bad_file_costs_the_whole_directory_by_kafkas_rule(
 
 
 @pytest.mark.parametrize("io_errors", ["kafka", "kip-18"])
-async def test_a_full_disk_is_everybodys(
-    controller: Controller, brokers: Brokers, produce: Produce, until: Until, io_errors: str
-) -> None:
+async def test_a_full_disk_is_everybodys(controller: Controller, brokers: Brokers, io_errors: str) -> None:
     broker = await two(brokers, io_errors=io_errors)
     key = await brokers.create_topic("orders", assigned=[1, 2])
     await brokers.isr("orders", 1, 2)
@@ -196,9 +194,7 @@ async def test_a_full_disk_is_everybodys(
 
 
 @pytest.mark.parametrize("io_errors", ["kafka", "kip-18"])
-async def test_a_checkpoint_that_cannot_be_written_costs_the_directory(
-    brokers: Brokers, until: Until, io_errors: str
-) -> None:
+async def test_a_checkpoint_that_cannot_be_written_costs_the_directory(brokers: Brokers, io_errors: str) -> None:
     quick = {"replica.high.watermark.checkpoint.interval.ms": "30"}
     broker = await two(brokers, io_errors=io_errors, properties=quick)
     key = await brokers.create_topic("orders", assigned=[1, 2])
@@ -210,7 +206,7 @@ async def test_a_checkpoint_that_cannot_be_written_costs_the_directory(
     assert set(broker.directories.offline) == {failed.directory_id}
 
 
-async def test_failed_disk_is_never_written_again(brokers: Brokers, produce: Produce, until: Until) -> None:
+async def test_failed_disk_is_never_written_again(brokers: Brokers) -> None:
     quick = {"replica.high.watermark.checkpoint.interval.ms": "20", "log.flush.offset.checkpoint.interval.ms": "20"}
     broker = await two(brokers, properties=quick)
     key = await brokers.create_topic("orders", assigned=[1, 2])
@@ -231,7 +227,7 @@ async def test_failed_disk_is_never_written_again(brokers: Brokers, produce: Pro
 
 
 async def test_the_replicas_of_a_failed_directory_are_replicated_again_in_another_one(
-    controller: Controller, brokers: Brokers, produce: Produce, consume: Consume, until: Until
+    controller: Controller, brokers: Brokers
 ) -> None:
     broker = await two(brokers, restart_partitions_elsewhere=True)
     key = await brokers.create_topic("orders", assigned=[1, 2])
@@ -245,9 +241,7 @@ async def test_the_replicas_of_a_failed_directory_are_replicated_again_in_anothe
     assert await consume(brokers, "orders", 50) == TEXTS
 
 
-async def test_a_flaky_disk_fails_the_same_way_for_the_same_seed(
-    brokers: Brokers, produce: Produce, until: Until
-) -> None:
+async def test_a_flaky_disk_fails_the_same_way_for_the_same_seed(brokers: Brokers) -> None:
     broker = await two(brokers)
     key = await brokers.create_topic("orders", assigned=[1, 2])
     await brokers.isr("orders", 1, 2)
@@ -258,7 +252,7 @@ async def test_a_flaky_disk_fails_the_same_way_for_the_same_seed(
     assert set(broker.directories.offline) == {failed}
 
 
-async def test_slow_disk_delays_only_its_own_partitions(brokers: Brokers, produce: Produce) -> None:
+async def test_slow_disk_delays_only_its_own_partitions(brokers: Brokers) -> None:
     broker = await two(brokers)
     await brokers.create_topic("orders", assigned=[1, 2])
     await brokers.create_topic("payments", assigned=[1, 2])
@@ -273,7 +267,7 @@ async def test_slow_disk_delays_only_its_own_partitions(brokers: Brokers, produc
 
 @SHORT_SESSION
 async def test_a_broker_without_a_directory_left_ends_and_the_others_go_on(
-    controller: Controller, brokers: Brokers, produce: Produce
+    controller: Controller, brokers: Brokers
 ) -> None:
     broker = await two(brokers, dirs=1)
     await brokers.create_topic("orders", assigned=[1, 2])

@@ -9,6 +9,9 @@ from mockraft.brokers.partitions.fetcher import fetch_version
 from mockraft.brokers.partitions.hosted import whole_batches
 from mockraft.wire import record_batch
 
+from ...waiting import until
+from .conftest import consume, produce
+
 TEXTS = [f"record {number}" for number in range(60)]
 
 
@@ -18,9 +21,7 @@ def same(one: Any, other: Any) -> bool:
     return len(ends) == 1 and one.log.read(0, 1 << 20, *ends) == other.log.read(0, 1 << 20, *ends)
 
 
-async def test_records_that_only_a_dead_leader_had_are_cut_when_it_returns(
-    brokers: Any, produce: Any, until: Any, consume: Any
-) -> None:
+async def test_records_that_only_a_dead_leader_had_are_cut_when_it_returns(brokers: Any) -> None:
     await brokers.start(1, 2)
     await brokers.create_topic("orders", assigned=[1, 2])
     await produce(brokers, "orders", TEXTS[:20])
@@ -36,9 +37,7 @@ async def test_records_that_only_a_dead_leader_had_are_cut_when_it_returns(
     assert await consume(brokers, "orders", 21) == TEXTS[:21]
 
 
-async def test_a_leader_of_an_epoch_without_records_is_followed_all_the_same(
-    brokers: Any, produce: Any, until: Any
-) -> None:
+async def test_a_leader_of_an_epoch_without_records_is_followed_all_the_same(brokers: Any) -> None:
     await brokers.start(1, 2)
     await brokers.create_topic("orders", assigned=[1, 2])
     await produce(brokers, "orders", TEXTS[:5])
@@ -55,9 +54,7 @@ async def test_a_leader_of_an_epoch_without_records_is_followed_all_the_same(
     assert same(brokers.hosted(1, "orders"), brokers.hosted(2, "orders"))
 
 
-async def test_a_follower_that_lost_its_records_begins_where_the_leader_does(
-    brokers: Any, produce: Any, until: Any
-) -> None:
+async def test_a_follower_that_lost_its_records_begins_where_the_leader_does(brokers: Any) -> None:
     await brokers.start(1, 2)
     await brokers.create_topic("orders", assigned=[1, 2])
     await produce(brokers, "orders", TEXTS[:20], linger_ms=0, batch_num_messages=1)
@@ -71,9 +68,7 @@ async def test_a_follower_that_lost_its_records_begins_where_the_leader_does(
     assert (follower.log.start_offset, follower.log.end_offset) == (30, 40)
 
 
-async def test_failed_directory_of_the_leader_moves_the_leader_without_loss(
-    brokers: Any, produce: Any, consume: Any, until: Any
-) -> None:
+async def test_failed_directory_of_the_leader_moves_the_leader_without_loss(brokers: Any) -> None:
     await brokers.start(1, log_dir_paths=("/d0", "/d1"))
     await brokers.start(2)
     key = await brokers.create_topic("orders", assigned=[1, 2])

@@ -21,6 +21,8 @@ from mockraft.wire.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 
+from .conftest import produce
+
 TEXTS = [f"record {number}" for number in range(40)]
 
 
@@ -29,7 +31,7 @@ def consumer(brokers: Any, group: str, **config: Any) -> Consumer:
     return Consumer({**usual, "session.timeout.ms": 6000, "heartbeat.interval.ms": 200, **config})
 
 
-async def test_group_resumes_at_its_committed_offsets(brokers: Any, produce: Any) -> None:
+async def test_group_resumes_at_its_committed_offsets(brokers: Any) -> None:
     await brokers.start(1, 2, 3)
     await brokers.create_topic("orders", partitions=2, replicas=3)
     await produce(brokers, "orders", TEXTS[:20])
@@ -48,7 +50,7 @@ async def test_group_resumes_at_its_committed_offsets(brokers: Any, produce: Any
     assert sorted(await asyncio.to_thread(run, 20)) == sorted(TEXTS[20:])
 
 
-async def test_two_members_share_the_partitions_and_one_takes_over(brokers: Any, produce: Any) -> None:
+async def test_two_members_share_the_partitions_and_one_takes_over(brokers: Any) -> None:
     await brokers.start(1)
     await brokers.create_topic("orders", partitions=4)
 
@@ -81,7 +83,7 @@ async def test_two_members_share_the_partitions_and_one_takes_over(brokers: Any,
 
 
 @pytest.mark.filterwarnings("ignore:.*_text is deprecated:DeprecationWarning")
-async def test_kafka_python_subscribes(brokers: Any, produce: Any) -> None:
+async def test_kafka_python_subscribes(brokers: Any) -> None:
     from kafka import KafkaConsumer
 
     await brokers.start(1, 2)

@@ -9,10 +9,13 @@ from mockraft import Controller
 from mockraft.wire import api_keys
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
+from ...waiting import until
+from .conftest import consume, produce
+
 TEXTS = [f"record {number}" for number in range(200)]
 
 
-async def test_acks_all_records_are_on_every_replica_and_consumed(brokers: Any, produce: Any, consume: Any) -> None:
+async def test_acks_all_records_are_on_every_replica_and_consumed(brokers: Any) -> None:
     await brokers.start(1, 2, 3)
     await brokers.create_topic("orders", partitions=2, replicas=3)
     assert sorted(await produce(brokers, "orders", TEXTS)) == sorted(TEXTS)
@@ -24,9 +27,7 @@ async def test_acks_all_records_are_on_every_replica_and_consumed(brokers: Any, 
         assert len({replica.log.read(0, 1 << 20, end_offset) for replica in replicas}) == 1
 
 
-async def test_a_dead_follower_leaves_the_isr_and_comes_back(
-    controller: Controller, brokers: Any, produce: Any, consume: Any
-) -> None:
+async def test_a_dead_follower_leaves_the_isr_and_comes_back(controller: Controller, brokers: Any) -> None:
     await brokers.start(1, 2, 3)
     await brokers.create_topic("orders", assigned=[1, 2, 3], min_insync_replicas=2)
     await produce(brokers, "orders", TEXTS[:50])
@@ -43,7 +44,7 @@ async def test_a_dead_follower_leaves_the_isr_and_comes_back(
 
 
 async def test_a_stuck_follower_is_put_out_through_alter_partition_and_taken_in_again(
-    controller: Controller, brokers: Any, produce: Any
+    controller: Controller, brokers: Any
 ) -> None:
     await brokers.start(1, 2)
     await brokers.create_topic("orders", assigned=[1, 2])
@@ -69,9 +70,7 @@ async def test_a_stuck_follower_is_put_out_through_alter_partition_and_taken_in_
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["shut down", "killed"])
-async def test_acknowledged_records_survive_loss_of_the_leader(
-    brokers: Any, produce: Any, consume: Any, clean: bool
-) -> None:
+async def test_acknowledged_records_survive_loss_of_the_leader(brokers: Any, clean: bool) -> None:
     await brokers.start(1, 2, 3)
     await brokers.create_topic("orders", assigned=[1, 2, 3], min_insync_replicas=2)
     acknowledged = await produce(brokers, "orders", TEXTS[:100])
@@ -89,7 +88,7 @@ async def test_acknowledged_records_survive_loss_of_the_leader(
     assert returned.read(0, 1 << 20, end_offset) == leader.log.read(0, 1 << 20, end_offset)
 
 
-async def test_deleted_topic_leaves_no_logs(brokers: Any, produce: Any, until: Any) -> None:
+async def test_deleted_topic_leaves_no_logs(brokers: Any) -> None:
     await brokers.start(1, 2)
     key = await brokers.create_topic("orders", replicas=2)
     await produce(brokers, "orders", TEXTS[:5])

@@ -27,6 +27,8 @@ from mockraft.wire.messages.offset_for_leader_epoch_request import (
 )
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
+from ...waiting import until
+
 Ask = Callable[..., Awaitable[Any]]
 BATCH = record_batch.encode([b"a", b"b"], base_offset=0, leader_epoch=-1, timestamp_ms=1_000)
 
@@ -129,9 +131,7 @@ async def test_non_leader_is_refused_with_the_current_leader(ask: Ask, topic_id:
     assert refused.error_code == error_codes.NOT_LEADER_OR_FOLLOWER
 
 
-async def test_follower_serves_consumers_up_to_its_high_watermark(
-    brokers: Any, ask: Ask, topic_id: bytes, until: Any
-) -> None:
+async def test_follower_serves_consumers_up_to_its_high_watermark(brokers: Any, ask: Ask, topic_id: bytes) -> None:
     await ask(produced(topic_id))
     await until(lambda: brokers.hosted(2, "orders").log.high_watermark == 2)
     assert answered(await ask(fetch(topic_id), 12, broker_id=2)).records
@@ -173,7 +173,7 @@ async def test_a_batch_that_is_sent_twice_is_written_once(brokers: Any, ask: Ask
     assert gap.error_code == error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-async def test_promoted_follower_has_the_producer_state(brokers: Any, ask: Ask, topic_id: bytes, until: Any) -> None:
+async def test_promoted_follower_has_the_producer_state(brokers: Any, ask: Ask, topic_id: bytes) -> None:
     await ask(produced(topic_id, with_producer(9, 0, 0)))
     await brokers.kill(1)
     await until(lambda: (leader := brokers.leader("orders")) and leader.state.broker_id == 2)

@@ -25,6 +25,8 @@ from mockraft.wire.messages.create_topics_request import (
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.uuids import read_text, text_of
 
+from ...waiting import until
+
 pytestmark = pytest.mark.real_kafka
 
 REAL, SIMULATED = 1, 2
@@ -37,13 +39,6 @@ QUICK = {
     "replica.high.watermark.checkpoint.interval.ms": "300",
     "auto.create.topics.enable": "false",
 }
-
-
-async def until(condition: Any, timeout_s: float = 40) -> Any:
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.02)
-    return found
 
 
 class Broker(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,11 @@ from mockraft.kafka.processes import KafkaController, random_uuid
 from mockraft.serving.directory_ids import LOST
 from mockraft.wire import record_batch
 
+from ...waiting import until
+
 pytestmark = pytest.mark.real_kafka
 
 PROPERTIES = {"replica.lag.time.max.ms": "1000", "replica.fetch.wait.max.ms": "100", "replica.fetch.backoff.ms": "50"}
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = 30) -> Any:
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.02)
-    return found
 
 
 @pytest.fixture(params=["mockraft", "kafka"])

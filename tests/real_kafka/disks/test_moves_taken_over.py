@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +28,12 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.uuids import read_text
 
+from ...waiting import until
+
 pytestmark = pytest.mark.real_kafka
 
 TOPIC = "moved"
 VALUES = [f"{number:05}" + "x" * 20_000 for number in range(200)]
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.05)
 
 
 class Disks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from mockraft.wire.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from mockraft.wire.uuids import text_of
+
+from ...waiting import until
 
 pytestmark = pytest.mark.real_kafka
 
@@ -39,13 +41,6 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaController]
         yield controller
     finally:
         controller.kill()
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = 20) -> Any:
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.01)
-    return found
 
 
 def joining(controller: Any, broker_id: int, dirs: int = 2, **options: Any) -> SimulatedBroker:

@@ -15,6 +15,8 @@ from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.kafka.processes import KafkaBroker, KafkaController, random_uuid
 from mockraft.kafka.tools import KafkaTool
 
+from ...waiting import until
+
 pytestmark = pytest.mark.real_kafka
 
 SESSION_TIMEOUT_MS = 4_000
@@ -70,9 +72,9 @@ class Mixed:
             partition = found.partitions[0] if found and found.partitions else None
             return partition and (partition.leader, sorted(partition.isr))
 
-        async with asyncio.timeout(40):
-            while [seen(each) for each in self.simulated.values()] != [(leader, sorted(isr))] * len(self.simulated):
-                await asyncio.sleep(0.05)
+        await until(
+            lambda: [seen(each) for each in self.simulated.values()] == [(leader, sorted(isr))] * len(self.simulated)
+        )
 
     def log(self, broker_id: int, topic: str) -> Any:
         broker = self.simulated[broker_id]

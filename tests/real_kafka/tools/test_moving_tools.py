@@ -16,6 +16,8 @@ from mockraft.brokers.moves.move import Stage
 from mockraft.kafka.tools import KafkaTool
 from mockraft.wire import uuids
 
+from ...waiting import until
+
 pytestmark = pytest.mark.real_kafka
 
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -88,11 +90,6 @@ class Cluster:
         paths = {each.directory_id: each.path for broker in self.brokers.values() for each in broker.config.log_dirs}
         pairs = zip(found.replicas, found.directories, strict=True)
         return {broker_id: paths.get(where, uuids.text_of(where)) for broker_id, where in pairs}
-
-    async def until(self, condition: Any) -> None:
-        async with asyncio.timeout(30):
-            while not condition():
-                await asyncio.sleep(0.02)
 
     async def until_told(self, plan: tuple[str, str], text: str) -> str:
         """Verify until the tool says so."""
@@ -182,13 +179,13 @@ async def test_a_throttled_move_is_seen_under_way_and_then_let_go(cluster: Clust
     await cluster.reassign(plan, "--execute", "--additional", "--replica-alter-log-dirs-throttle", "1000000000")
     await cluster.until_told(plan, "Reassignment of replica slow-0-1 completed successfully.")
     assert cluster.places("slow") == {1: target}
-    await cluster.until(lambda: THROTTLE not in {name for _, name in cluster.brokers[1].view.configs})
+    await until(lambda: THROTTLE not in {name for _, name in cluster.brokers[1].view.configs})
 
 
 async def test_a_move_under_way_is_cancelled(cluster: Cluster) -> None:
     await cluster.create("back", [1], size=40_000)
     source = cluster.places("back")[1]
-    await cluster.until(lambda: cluster.known("back") == {1: source})
+    await until(lambda: cluster.known("back") == {1: source})
     target = next(path_of(1, number) for number in range(3) if path_of(1, number) != source)
     plan = cluster.plan(("back", 0, [1], [target]))
     await cluster.reassign(plan, "--execute", "--replica-alter-log-dirs-throttle", "1000")
@@ -206,7 +203,7 @@ async def test_replica_moves_to_another_broker_and_directory_at_once(cluster: Cl
     assert "Successfully started partition reassignments for far-0,far-1" in told
     for replica in ("far-0-2", "far-1-1", "far-1-2"):
         await cluster.until_told(plan, f"Reassignment of replica {replica} completed successfully.")
-    await cluster.until(lambda: 1 not in cluster.places("far"))
+    await until(lambda: 1 not in cluster.places("far"))
     assert cluster.places("far") == cluster.known("far") == {2: path_of(2, 2)}
     assert cluster.places("far", 1) == cluster.known("far", 1) == {1: path_of(1, 2), 2: path_of(2, 1)}
     # Never anywhere else: broker 2 had been told before it had the replicas.

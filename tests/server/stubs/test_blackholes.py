@@ -10,13 +10,9 @@ from mockraft.wire import client
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
+from ...waiting import until
+
 DEADLINE_S = 20.0
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 @pytest.mark.parametrize("by", ["clientId", "connection"])
