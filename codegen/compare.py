@@ -5,10 +5,12 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from mockraft.codegen.parse import load_json
+from mockraft.wire.json_form import Json
 from mockraft.wire.schema_files import FOLDERS
+
+Spec = Mapping[str, Json]
 
 MESSAGE_KEYS = ("apiKey", "type", "listeners", "validVersions", "flexibleVersions", "latestVersionUnstable")
 FIELD_KEYS = ("type", "versions", "nullableVersions", "taggedVersions", "tag", "default", "ignorable", "mapKey")
@@ -51,7 +53,7 @@ def release_folder(name: str) -> Path:
     )
 
 
-def read_release(folder: Path) -> dict[str, Any]:
+def read_release(folder: Path) -> dict[str, dict[str, Json]]:
     """Read a release folder as {spec name: its JSON}, with its error codes under `errors.json`."""
     specs = {path.stem: load_json(path) for part in FOLDERS for path in folder.glob(f"{part}/*.json")}
     errors = folder / "errors.json"
@@ -60,7 +62,7 @@ def read_release(folder: Path) -> dict[str, Any]:
     return specs
 
 
-def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+def compare(old: Mapping[str, Spec], new: Mapping[str, Spec]) -> Iterator[dict[str, str]]:
     """Yield one {where, what} for each difference, in the order of the spec names."""
     old_errors, new_errors = old.get("errors.json", {}), new.get("errors.json", {})
     for name in sorted((old.keys() | new.keys()) - {"errors.json"}):
@@ -76,7 +78,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[dict[str
             yield {"where": f"error {code}", "what": f"{old_errors.get(code, 'none')} → {new_errors.get(code, 'none')}"}
 
 
-def _compare_fields(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+def _compare_fields(name: str, old: Mapping[str, Spec], new: Mapping[str, Spec]) -> Iterator[dict[str, str]]:
     for path in [*old, *(path for path in new if path not in old)]:
         where = f"{name}.{path}"
         if path not in new:
@@ -87,9 +89,7 @@ def _compare_fields(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -
             yield from _compare_keys(where, old[path], new[path], FIELD_KEYS)
 
 
-def _compare_keys(
-    where: str, old: Mapping[str, Any], new: Mapping[str, Any], keys: tuple[str, ...]
-) -> Iterator[dict[str, str]]:
+def _compare_keys(where: str, old: Spec, new: Spec, keys: tuple[str, ...]) -> Iterator[dict[str, str]]:
     for key in keys:
         if old.get(key) != new.get(key):
             yield {"where": where, "what": f"{key} {_shown(old.get(key))} → {_shown(new.get(key))}"}
@@ -99,15 +99,21 @@ def _shown(value: object) -> str:
     return "unset" if value is None else str(value)
 
 
-def _fields(spec: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _fields(spec: Spec) -> dict[str, Spec]:
+    """Return all fields by path, those of inner structs included."""
+    found: dict[str, Spec] = {}
 
-    def walk(fields: list[Any], prefix: str) -> None:
-        for field in fields:
-            found[prefix + field["name"]] = field
-            walk(field.get("fields", []), f"{prefix}{field['name']}.")
+    def walk(fields: Json, prefix: str) -> None:
+        for field in _objects(fields):
+            path = f"{prefix}{field['name']}"
+            found[path] = field
+            walk(field.get("fields"), f"{path}.")
 
-    walk(spec.get("fields", []), "")
-    for struct in spec.get("commonStructs", []):
+    walk(spec.get("fields"), "")
+    for struct in _objects(spec.get("commonStructs")):
         walk(struct["fields"], f"{struct['name']}.")
     return found
+
+
+def _objects(tree: Json) -> list[dict[str, Json]]:
+    return [each for each in tree if isinstance(each, dict)] if isinstance(tree, list) else []

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.codegen.spec import SpecError
+from mockraft.wire.json_form import Json
 
-Tree = dict[str, Any]
+Tree = dict[str, Json]
 
 _ONLY_WORDS = {"about"}
 
@@ -31,7 +30,7 @@ def merge(base: Tree, ours: Tree, theirs: Tree, who: str, where: str = "") -> Tr
         else:
             merged[key] = new
     if "fields" in ours or "fields" in theirs:
-        merged["fields"] = _merged_fields(base, ours, theirs, who, where)
+        merged["fields"] = [*_merged_fields(base, ours, theirs, who, where)]
     return merged
 
 
@@ -52,4 +51,5 @@ def _merged_fields(base: Tree, ours: Tree, theirs: Tree, who: str, where: str) -
 
 
 def _by_name(tree: Tree) -> dict[str, Tree]:
-    return {field["name"]: field for field in tree.get("fields", ())}
+    fields = tree.get("fields")
+    return {str(f["name"]): f for f in fields if isinstance(f, dict)} if isinstance(fields, list) else {}

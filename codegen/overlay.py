@@ -17,7 +17,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import MemberDescriptorType, ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mockraft.schemas_json
 from mockraft.codegen.check import check
@@ -28,6 +28,7 @@ from mockraft.codegen.parse import parse, parse_json
 from mockraft.codegen.spec import MessageSpec, SpecError
 from mockraft.codegen.versions import HIGHEST
 from mockraft.wire import schema_files
+from mockraft.wire.json_form import Json
 from mockraft.wire.message import Struct, field_names
 from mockraft.wire.overlay import SHIPPED, OverlaidMessage, Overlay
 
@@ -86,9 +87,9 @@ def _overlay(files: tuple[SpecFile, ...]) -> Overlay:
     return overlay
 
 
-def _trees(files: list[SpecFile]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+def _trees(files: list[SpecFile]) -> tuple[dict[str, dict[str, Json]], dict[str, str]]:
     """Return the merged specs by message, without those equal to Kafka's, and the source of each."""
-    trees: dict[str, dict[str, Any]] = {}
+    trees: dict[str, dict[str, Json]] = {}
     sources: dict[str, str] = {}
     seen: dict[tuple[str, str], str] = {}
     for file in files:
@@ -106,7 +107,7 @@ def _trees(files: list[SpecFile]) -> tuple[dict[str, dict[str, Any]], dict[str, 
 
 
 @cache
-def _shipped_trees() -> dict[str, dict[str, Any]]:
+def _shipped_trees() -> dict[str, dict[str, Json]]:
     release = resources.files(mockraft.schemas_json) / schema_files.RELEASE
     texts = [
         (file.name, file.read_text(encoding="utf-8"))
@@ -115,7 +116,7 @@ def _shipped_trees() -> dict[str, dict[str, Any]]:
         if file.name.endswith(".json")
     ]
     trees = [parse_json(text, name) for name, text in texts]
-    return {tree["name"]: tree for tree in trees}
+    return {str(tree["name"]): tree for tree in trees}
 
 
 def _check_numbers(specs: Mapping[str, MessageSpec]) -> None:
@@ -150,7 +151,7 @@ def _check_pairs(specs: Mapping[str, MessageSpec], overlay: Overlay) -> None:
             )
 
 
-def _made(spec: MessageSpec, tree: dict[str, Any], digest: str, renamed: Mapping[str, str]) -> OverlaidMessage:
+def _made(spec: MessageSpec, tree: dict[str, Json], digest: str, renamed: Mapping[str, str]) -> OverlaidMessage:
     """Compile the class of a spec into a module of its own, without a file."""
     name = f"mockraft.overlays.{digest}.{snake(spec.name)}"
     module = ModuleType(name)
@@ -165,11 +166,12 @@ def _made(spec: MessageSpec, tree: dict[str, Any], digest: str, renamed: Mapping
     return OverlaidMessage(getattr(module, spec.name), schema, _listeners(spec, tree))
 
 
-def _listeners(spec: MessageSpec, tree: dict[str, Any]) -> tuple[str, ...]:
+def _listeners(spec: MessageSpec, tree: dict[str, Json]) -> tuple[str, ...]:
     found = tree.get("listeners", [])
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+    names = tuple(name for name in found if isinstance(name, str)) if isinstance(found, list) else ()
+    if not isinstance(found, list) or len(names) < len(found):
         raise SpecError(f'{spec.source}: {spec.name}: listeners: want a list such as ["controller"], not {found!r}')
-    return tuple(found)
+    return names
 
 
 def _answer_to_shipped_names(module: ModuleType, message: str, struct: str, renamed: Mapping[str, str]) -> None:

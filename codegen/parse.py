@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 from mockraft.codegen.names import snake
 from mockraft.codegen.spec import BLOCKS, FIXED, Default, FieldSpec, MessageSpec, SpecError, StructSpec
 from mockraft.codegen.versions import ALL, NONE, Versions
+from mockraft.wire.json_form import Json
 
 _RANGES = {
     "int8": (-(1 << 7), 1 << 7),
@@ -57,12 +57,12 @@ def parse(text: str, source: str) -> MessageSpec:
     return _FileParser(source, hashlib.sha256(text.encode()).hexdigest()).message(tree)
 
 
-def load_json(path: Path) -> dict[str, Any]:
+def load_json(path: Path) -> dict[str, Json]:
     """Parse the JSON object in a schema file, without its `//` lines."""
     return parse_json(path.read_text(encoding="utf-8"), path.name)
 
 
-def parse_json(text: str, source: str) -> dict[str, Any]:
+def parse_json(text: str, source: str) -> dict[str, Json]:
     """Parse the JSON object in a schema file's text, without its `//` lines. Raises SpecError if there is none."""
     without_comments = "\n".join("" if line.lstrip().startswith("//") else line for line in text.splitlines())
     try:
@@ -82,7 +82,7 @@ class _FileParser:
         self._sha256 = sha256
         self._structs: dict[str, StructSpec] = {}
 
-    def message(self, tree: dict[str, Any]) -> MessageSpec:
+    def message(self, tree: dict[str, Json]) -> MessageSpec:
         self._only(tree, _MESSAGE_KEYS, "the message")
         name = self._text(tree, "name", "the message")
         valid = self._versions(tree, "validVersions", name)
@@ -104,7 +104,7 @@ class _FileParser:
             sha256=self._sha256,
         )
 
-    def _field(self, owner: str, tree: dict[str, Any]) -> FieldSpec:
+    def _field(self, owner: str, tree: dict[str, Json]) -> FieldSpec:
         name = self._text(tree, "name", owner)
         where = f"{owner}.{name}"
         self._only(tree, _FIELD_KEYS, where)
@@ -131,7 +131,7 @@ class _FileParser:
             about=about,
         )
 
-    def _struct(self, name: str, tree: dict[str, Any], versions: Versions, about: str = "") -> None:
+    def _struct(self, name: str, tree: dict[str, Json], versions: Versions, about: str = "") -> None:
         if name in self._structs:
             raise SpecError(f"{self._source}: the struct {name} is described twice")
         fields = tuple(self._field(name, child) for child in self._children(tree, "fields", name))
@@ -169,32 +169,33 @@ class _FileParser:
             raise ValueError("out of range")
         return number
 
-    def _only(self, tree: dict[str, Any], known: set[str], where: str) -> None:
+    def _only(self, tree: dict[str, Json], known: set[str], where: str) -> None:
         for key in tree:
             if key not in known:
                 raise SpecError(f"{self._source}: {where}: unknown key {key!r}")
 
-    def _children(self, tree: dict[str, Any], key: str, where: str) -> list[dict[str, Any]]:
+    def _children(self, tree: dict[str, Json], key: str, where: str) -> list[dict[str, Json]]:
         found = tree.get(key, [])
-        if not isinstance(found, list) or not all(isinstance(child, dict) for child in found):
-            raise SpecError(f"{self._source}: {where}: {key!r} is no list of objects")
-        return found
+        children = [child for child in found if isinstance(child, dict)] if isinstance(found, list) else []
+        if not isinstance(found, list) or len(children) < len(found):
+            raise SpecError(f"{self._source}: {where}: {key!r} is not a list of objects")
+        return children
 
-    def _integer(self, tree: dict[str, Any], key: str, where: str) -> int:
+    def _integer(self, tree: dict[str, Json], key: str, where: str) -> int:
         """Return a number, which may be a string in the JSON; -1 if it is missing."""
         value = tree.get(key, -1)
         try:
-            return int(value)
-        except (TypeError, ValueError):
-            raise SpecError(f"{self._source}: {where}: {key}: {value!r} is no number") from None
+            return int(str(value))
+        except ValueError:
+            raise SpecError(f"{self._source}: {where}: {key}: {value!r} is not a number") from None
 
-    def _text(self, tree: dict[str, Any], key: str, where: str) -> str:
+    def _text(self, tree: dict[str, Json], key: str, where: str) -> str:
         value = tree.get(key)
         if not isinstance(value, str):
             raise SpecError(f"{self._source}: {where}: {key!r} is missing or no string")
         return value
 
-    def _versions(self, tree: dict[str, Any], key: str, where: str, default: Versions | None = None) -> Versions:
+    def _versions(self, tree: dict[str, Json], key: str, where: str, default: Versions | None = None) -> Versions:
         if default is not None and key not in tree:
             return default
         try:

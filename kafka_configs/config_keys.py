@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict
 
 import mockraft.schemas_json
 
@@ -24,10 +24,21 @@ RESOURCE_TYPES: Final = frozenset((TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS,
 _TABLES: Final = {TOPIC: "topic", BROKER: "broker", CLIENT_METRICS: "client_metrics", GROUP: "group"}
 
 
+class Validator(TypedDict, total=False):
+    """A key's validator: the name of its class, and its own description if the other values do not describe it."""
+
+    kind: str
+    min: float | None
+    max: float | None
+    values: list[str]
+    null_allowed: bool
+    empty_allowed: bool
+    says: str
+
+
 class ConfigKey(NamedTuple):
     """One key: `type` is the name of a ConfigDef.Type; `default` is text as Kafka shows it, None if there is none.
 
-    `validator` is {"kind": name of its class, …} with "min"/"max", "values" or its own description ("says").
     `update_mode` is "cluster-wide" or "per-broker" for broker keys that may change in a running broker, else None.
     """
 
@@ -35,7 +46,7 @@ class ConfigKey(NamedTuple):
     type: str
     default: str | None
     internal: bool
-    validator: Mapping[str, Any] | None
+    validator: Validator | None
     update_mode: str | None = None
 
     @property

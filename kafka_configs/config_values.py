@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any, Final
 
-from mockraft.kafka_configs.config_keys import ConfigKey
+from mockraft.kafka_configs.config_keys import ConfigKey, Validator
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 from mockraft.wire.java_values import double_text, split_trimmed, trim
@@ -43,7 +43,7 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-def invalid_value(name: str, value: Any, why: str) -> ApiError:
+def invalid_value(name: str, value: object, why: str) -> ApiError:
     """Return the error INVALID_CONFIG with a ConfigException's message."""
     return invalid_config(f"Invalid value {shown(value)} for configuration {name}: {why}")
 
@@ -53,7 +53,7 @@ def invalid_config(message: str) -> ApiError:
     return ApiError(error_codes.INVALID_CONFIG, message)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a parsed value as Java prints it."""
     if isinstance(value, list):
         return f"[{', '.join(value)}]"
@@ -94,7 +94,7 @@ def converted(value: str, factor: int) -> str:
         return "0"
 
 
-def _parse_type(key: ConfigKey, text: str) -> Any:
+def _parse_type(key: ConfigKey, text: str) -> bool | float | str | list[str]:
     trimmed = trim(text)
     if key.type == "BOOLEAN":
         if trimmed.lower() not in ("true", "false"):
@@ -116,7 +116,7 @@ def _parse_type(key: ConfigKey, text: str) -> Any:
     return trimmed
 
 
-def _check_range(name: str, value: Any, validator: Mapping[str, Any]) -> None:
+def _check_range(name: str, value: float | None, validator: Validator) -> None:
     if value is None:
         raise invalid_value(name, "null", "Value must be non-null")
     if validator["min"] is not None and value < validator["min"]:
@@ -125,12 +125,12 @@ def _check_range(name: str, value: Any, validator: Mapping[str, Any]) -> None:
         raise invalid_value(name, value, f"Value must be no more than {validator['max']}")
 
 
-def _check_string(name: str, value: Any, validator: Mapping[str, Any]) -> None:
+def _check_string(name: str, value: str | None, validator: Validator) -> None:
     if value not in validator["values"]:
         raise invalid_value(name, value, f"String must be one of: {', '.join(validator['values'])}")
 
 
-def _check_list(name: str, value: Any, validator: Mapping[str, Any]) -> None:
+def _check_list(name: str, value: list[str] | None, validator: Validator) -> None:
     if value is None:
         if validator["null_allowed"]:
             return
@@ -145,7 +145,7 @@ def _check_list(name: str, value: Any, validator: Mapping[str, Any]) -> None:
             _check_string(name, each, validator)
 
 
-def _check_throttled_replicas(name: str, value: Any, _validator: Mapping[str, Any]) -> None:
+def _check_throttled_replicas(name: str, value: list[str], _validator: Validator) -> None:
     replicas = [trim(each) for each in value]
     if not all(map(_THROTTLED_REPLICA.fullmatch, replicas)) and "".join(replicas) != "*":
         why = (
@@ -155,7 +155,7 @@ def _check_throttled_replicas(name: str, value: Any, _validator: Mapping[str, An
         raise invalid_value(name, value, why)
 
 
-def _check_level(name: str, value: Any, validator: Mapping[str, Any]) -> None:
+def _check_level(name: str, value: int, validator: Validator) -> None:
     levels = _LEVELS_OR_DEFAULT.fullmatch(validator["says"])
     if levels is None:
         return
@@ -164,7 +164,7 @@ def _check_level(name: str, value: Any, validator: Mapping[str, Any]) -> None:
         raise invalid_value(name, value, f"Value must be between {low} and {high} or equal to {default}")
 
 
-def _check_offset_reset(name: str, value: Any, _validator: Mapping[str, Any]) -> None:
+def _check_offset_reset(name: str, value: str, _validator: Validator) -> None:
     kind, colon, duration = value.partition(":")
     if value in ("earliest", "latest") or (kind == "by_duration" and colon and _is_positive_duration(duration)):
         return
@@ -184,7 +184,7 @@ def _is_positive_duration(text: str) -> bool:
     return seconds == 0 or (seconds > 0) != text.startswith("-")
 
 
-_CHECKS: Final[dict[str, Callable[[str, Any, Mapping[str, Any]], None]]] = {
+_CHECKS: Final[dict[str, Callable[[str, Any, Validator], None]]] = {
     "Range": _check_range,
     "ValidString": _check_string,
     "ValidList": _check_list,

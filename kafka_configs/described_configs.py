@@ -6,7 +6,7 @@ cluster, of this node's options, the default. Not done: the documentation of key
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigKey
@@ -175,7 +175,7 @@ def _merged(layers: Layers) -> dict[str, str]:
 
 def _shown(key: ConfigKey, text: str | None) -> str | None:
     """Return the value as Kafka prints it after parsing (ConfigDef.convertToString)."""
-    value: Any = parse(key, text)
+    value = parse(key, text)
     if value is None:
         return None
     if isinstance(value, bool):

@@ -17,7 +17,6 @@ _ONLY_BY_LISTENER: Final = re.compile(
     r"|truststore\.(type|location|password|certificates))"
 )
 """SslConfigs.RECONFIGURABLE_CONFIGS."""
-"""SslConfigs.RECONFIGURABLE_CONFIGS."""
 
 
 def key_of(name: str) -> ConfigKey | None:

@@ -17,7 +17,7 @@ Captured bytes are untrusted: damage and bytes that are not Kafka become rows of
 `CaptureError` with file and offset. The package talks to controllers over TCP only and never imports the server.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.frames import read_frames
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["read_frames"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import public names on first use: a replay in memory needs neither numpy nor pyarrow."""
     if name == "read_frames":
         from mockraft.spark_replay.frames import read_frames

@@ -32,9 +32,9 @@ def texts(values: Sequence[str]) -> pa.StringArray:
     return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
-def of_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def of_values(values: Sequence[object], kind: pa.DataType) -> pa.Array:
     """Return a column of Python strings, numbers or booleans."""
-    return texts(values) if kind == pa.string() else as_arrow(np.array(values), kind)
+    return texts([str(each) for each in values]) if kind == pa.string() else as_arrow(np.array(values), kind)
 
 
 def repeated(text: str, count: int) -> pa.StringArray:
@@ -56,7 +56,7 @@ def gather(buffer: Array, at: Array, size: Array) -> pa.BinaryArray:
     return slices.take(as_arrow(np.arange(0, 2 * len(at), 2), pa.int64()))
 
 
-def in_order(columns: Mapping[str, Any], schema: pa.Schema) -> list[pa.Array]:
+def in_order(columns: Mapping[str, Array | pa.Array], schema: pa.Schema) -> list[pa.Array]:
     """Return the columns of a schema by name, with numpy columns converted to Arrow."""
     return [
         as_arrow(columns[field.name], field.type)

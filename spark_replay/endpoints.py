@@ -7,12 +7,13 @@ recording proxy replaces all of them, brokers bypass it. `Translate` maps an add
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
 
 from mockraft.wire import api_keys, messages, metadata_log_frame, record_batch
 from mockraft.wire.connection import write_response
 from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
 from mockraft.wire.record_batch import BatchHeader
 from mockraft.wire.records.register_controller_record import RegisterControllerRecord
 from mockraft.wire.records.voters_record import VotersRecord
@@ -26,6 +27,11 @@ class Endpoint(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class _Address(Protocol):
+    host: str
+    port: int
 
 
 Translate = Callable[[str, int], tuple[str, int]]
@@ -63,15 +69,15 @@ def translate_response(frame: bytes, api_key: int, api_version: int, translate: 
     return write_response(response.write(api_version), int.from_bytes(frame[:4], signed=True), header_version)
 
 
-def translate_message(response: Any, translate: Translate) -> bool:
+def translate_message(response: Message, translate: Translate) -> bool:
     """Translate the addresses in a decoded response, in place; return True if any changed."""
-    nodes = list(getattr(response, "node_endpoints", ()))
-    if response.api_key == api_keys.DESCRIBE_QUORUM:
+    nodes: list[_Address] = list(getattr(response, "node_endpoints", ()))
+    if isinstance(response, messages.DescribeQuorumResponse):
         nodes += [listener for node in response.nodes for listener in node.listeners]
-    elif response.api_key == api_keys.DESCRIBE_CLUSTER and response.endpoint_type == _CONTROLLERS:
+    elif isinstance(response, messages.DescribeClusterResponse) and response.endpoint_type == _CONTROLLERS:
         nodes += response.brokers
     changed = _translate_all(nodes, translate)
-    if response.api_key == api_keys.FETCH:
+    if isinstance(response, messages.FetchResponse):
         for partition in (partition for topic in response.responses for partition in topic.partitions):
             if partition.records:
                 records = translate_log(bytes(partition.records), translate)
@@ -123,10 +129,11 @@ def _translate_data(value: bytes, translate: Translate) -> bytes:
     if not value.startswith(_FRAME_OF_REGISTER_CONTROLLER):
         return value
     record, version = metadata_log_frame.decode(value)
+    assert isinstance(record, RegisterControllerRecord)
     return metadata_log_frame.encode(record, version) if _translate_all(record.end_points, translate) else value
 
 
-def _translate_all(endpoints: list[Any], translate: Translate) -> bool:
+def _translate_all(endpoints: Iterable[_Address], translate: Translate) -> bool:
     changed = False
     for each in endpoints:
         if not each.host or each.port <= 0:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from os import PathLike, fspath
-from typing import Any
 
 import pyarrow as pa
 from mockraft.spark_replay.formats import read_segments
-from mockraft.spark_replay.formats.file_events import OnError
+from mockraft.spark_replay.formats.file_events import FileEvent, OnError
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 
@@ -26,7 +25,7 @@ def read_frames(
     on_error: OnError = "fail",
     decompressed_bytes_max: int | None = None,
     conn_events: list[pa.RecordBatch] | None = None,
-    file_events: list[dict[str, Any]] | None = None,
+    file_events: list[FileEvent] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the frames of capture files, with the columns of `schemas.FRAMES`.
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.classes import NOT_SENT, is_volatile
 from mockraft.spark_replay.regression.send_order import read_exchange
 from mockraft.wire import api_keys
-from mockraft.wire.json_form import UNKNOWN_TAGS, to_json
+from mockraft.wire.json_form import UNKNOWN_TAGS, Json, to_json
 
 STARTED = "Started"
 SCOPES = ("version", "clientId")
@@ -34,7 +34,7 @@ NOT_RECORDED = {
 class RecordedStubs(NamedTuple):
     """The stubs, as JSON, in the order of their first requests; counts of what was left out by (API, reason)."""
 
-    stubs: list[dict[str, Any]]
+    stubs: list[dict[str, Json]]
     left_out: Counter[tuple[str, str]]
 
 
@@ -58,7 +58,7 @@ def stubs_of(
         repeats_as_scenarios: if False, keep only the last response to the same request.
     """
     left_out: Counter[tuple[str, str]] = Counter()
-    answers: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {}
+    answers: dict[str, tuple[str, dict[str, Json], list[Json]]] = {}
     for exchange in exchanges:
         read = NOT_RECORDED.get(exchange.api_key) or read_exchange(exchange, kept or Filter())
         name = api_keys.name(exchange.api_key)
@@ -66,7 +66,7 @@ def stubs_of(
             left_out[name, read] += 1
             continue
         header, body, response = read
-        match: dict[str, Any] = {"api": name}
+        match: dict[str, Json] = {"api": name}
         if "version" in scopes:
             match["version"] = header.api_version
         if "clientId" in scopes and header.client_id is not None:
@@ -76,47 +76,44 @@ def stubs_of(
             match["where"] = fields
         answer = _without_unknown_tags(to_json(response, header.api_version))
         answers.setdefault(json.dumps(match, sort_keys=True), (name, match, []))[2].append(answer)
-    stubs: list[dict[str, Any]] = []
+    stubs: list[dict[str, Json]] = []
     for name, match, given in answers.values():
         stubs += _stubs(f"recorded {name} {len(stubs) + 1}", match, given if repeats_as_scenarios else given[-1:])
     return RecordedStubs(stubs, left_out)
 
 
-def _stubs(name: str, match: dict[str, Any], answers: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _stubs(name: str, match: dict[str, Json], answers: list[Json]) -> Iterator[dict[str, Json]]:
     """Return one stub, or the steps of a scenario; equal responses at the end are one step."""
     while len(answers) > 1 and answers[-1] == answers[-2]:
         answers = answers[:-1]
     for number, answer in enumerate(answers, start=1):
-        stub: dict[str, Any] = {"name": name, "match": match}
+        stub: dict[str, Json] = {"name": name, "match": match}
         if len(answers) > 1:
-            stub["scenario"] = {"name": name, "requires": STARTED if number == 1 else f"answer {number}"}
-            if number < len(answers):
-                stub["scenario"]["then"] = f"answer {number + 1}"
+            following = {"then": f"answer {number + 1}"} if number < len(answers) else {}
+            stub["scenario"] = {"name": name, "requires": STARTED if number == 1 else f"answer {number}", **following}
         yield stub | {"actions": [{"answer": answer}]}
 
 
-def fields_to_match(tree: Any, only: Collection[str] = (), ignored: Collection[str] = ()) -> Iterator[tuple[str, Any]]:
-    """Return path and value of the request fields that stay the same in another run."""
-    return _fields(tree, "", only, ignored)
+def fields_to_match(
+    tree: Json, only: Collection[str] = (), ignored: Collection[str] = (), path: str = "", name: str = ""
+) -> Iterator[tuple[str, Json]]:
+    """Yield path and value of the request fields that stay the same in another run.
 
-
-def _fields(
-    tree: Any, path: str, only: Collection[str], ignored: Collection[str], name: str = ""
-) -> Iterator[tuple[str, Any]]:
-    """Return the values to match by path; null and empty values match too much and are left out."""
+    Null and empty values match too much and are left out.
+    """
     if isinstance(tree, dict):
         for field, value in tree.items():
             if field == UNKNOWN_TAGS or field in ignored or (is_volatile(field) and field not in only):
                 continue
-            yield from _fields(value, f"{path}.{field}" if path else field, only, ignored, field)
+            yield from fields_to_match(value, only, ignored, f"{path}.{field}" if path else field, field)
     elif isinstance(tree, list):
         for index, value in enumerate(tree):
-            yield from _fields(value, f"{path}[{index}]", only, ignored, name)
+            yield from fields_to_match(value, only, ignored, f"{path}[{index}]", name)
     elif tree not in (None, "") and (not only or name in only):
         yield path, tree
 
 
-def _without_unknown_tags(tree: Any) -> Any:
+def _without_unknown_tags(tree: Json) -> Json:
     if isinstance(tree, dict):
         return {field: _without_unknown_tags(value) for field, value in tree.items() if field != UNKNOWN_TAGS}
     return [_without_unknown_tags(each) for each in tree] if isinstance(tree, list) else tree

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
-from mockraft.spark_replay.decoding.layout import Group, Leaf
+from mockraft.spark_replay.decoding.layout import Group, Leaf, Node
 from mockraft.spark_replay.decoding.shape_json import INTEGERS
 from mockraft.spark_replay.decoding.shapes import KNOWN_SHAPES, Bytes, frames_at, layout_alone
 from mockraft.wire import uuids
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.overlay import in_use
-from mockraft.wire.schema_files import schema_of
+from mockraft.wire.schema_files import StructSpec, schema_of
 
 Rows = npt.NDArray[np.int64]
 Path = tuple[str | int, ...]
@@ -89,9 +88,9 @@ def _parsed(path: str) -> Path:
 
 
 def _type_of(cls: type[Message], path: str, steps: Path) -> pa.DataType:
-    spec: Any = None
-    struct = schema_of(cls).root
-    # True if `spec` is an array and no element has been selected yet.
+    struct: StructSpec | None = schema_of(cls).root
+    kind = ""
+    # True if the last field is an array and no element has been selected yet.
     is_open = False
     for step in steps:
         if isinstance(step, int):
@@ -104,14 +103,14 @@ def _type_of(cls: type[Message], path: str, steps: Path) -> pa.DataType:
             raise WireError(f"{cls.__name__} has no such field", field=path)
         if is_open:
             break
-        struct, is_open = spec.struct, spec.is_array
+        struct, is_open, kind = spec.struct, spec.is_array, spec.kind
     if struct is not None or is_open:
         raise WireError("not a single value", field=path)
-    return _TYPES.get(spec.kind, pa.string())
+    return _TYPES.get(kind, pa.string())
 
 
 def _column(tree: Group, steps: Path, frames: Bytes, kind: pa.DataType) -> pa.Array:
-    node: Any = tree
+    node: Node = tree
     for step in steps:
         if isinstance(step, int):
             node = node[step] if isinstance(node, list) and step < len(node) else None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from mockraft.spark_replay.arrow_columns import Array
 
 Rows = npt.NDArray[np.int64]
 
@@ -52,6 +52,6 @@ class FrameColumns:
             yield (*kind, int(sizes[first])), group
 
 
-def _filled(column: pa.Array, value: object) -> npt.NDArray[Any]:
-    filled: npt.NDArray[Any] = pc.fill_null(column, value).to_numpy(zero_copy_only=False)
+def _filled(column: pa.Array, value: object) -> Array:
+    filled: Array = pc.fill_null(column, value).to_numpy(zero_copy_only=False)
     return filled

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
@@ -43,9 +43,12 @@ class Leaf(NamedTuple):
 class Group(NamedTuple):
     """A struct: its fields on the wire by JSON name, and its unknown tagged fields."""
 
-    fields: dict[str, Any]
+    fields: dict[str, Node]
     unknown: list[tuple[int, Leaf]]
 
+
+Node: TypeAlias = "Group | list[Node] | Leaf | None"
+"""The layout of a value: a struct, an array, the content of a field, or null."""
 
 Place = tuple[int, bytes]
 """Bytes at an offset."""
@@ -127,7 +130,7 @@ class _Walk:
             if places is not None:
                 self.defaults.append(tuple(places))
 
-    def field(self, spec: FieldSpec, in_tag: bool) -> Any:
+    def field(self, spec: FieldSpec, in_tag: bool) -> Node:
         compact = in_tag or spec.flexible.covers(self.version)
         if spec.is_array:
             count = self.uvarint() - 1 if compact else self.integer(_INT)
@@ -138,10 +141,10 @@ class _Walk:
                 return None
         return self.element(spec, compact)
 
-    def elements(self, spec: FieldSpec, compact: bool, count: int) -> Any:
+    def elements(self, spec: FieldSpec, compact: bool, count: int) -> Node:
         return [self.element(spec, compact) for _ in range(count)]
 
-    def element(self, spec: FieldSpec, compact: bool) -> Any:
+    def element(self, spec: FieldSpec, compact: bool) -> Node:
         if spec.struct is not None:
             return self.struct(spec.struct, spec.flexible.covers(self.version))
         fixed = FIXED.get(spec.kind)
@@ -172,7 +175,7 @@ class _Walk:
         self.at = end
         return value
 
-    def places_of_default(self, spec: FieldSpec, node: Any, default: Any) -> list[Place] | None:
+    def places_of_default(self, spec: FieldSpec, node: Node, default: object) -> list[Place] | None:
         """Return where the value's bytes decide whether it is `default`; None if its structure rules that out."""
         if node is None or default is None:
             return [] if node is default else None
@@ -201,7 +204,7 @@ class _Counting(_Walk):
         super().__init__(cls, version, data, at)
         self.values_left = values_max
 
-    def elements(self, spec: FieldSpec, compact: bool, count: int) -> Any:
+    def elements(self, spec: FieldSpec, compact: bool, count: int) -> Node:
         fixed = FIXED.get(spec.kind)
         if fixed is not None:
             self.count(count)
@@ -210,6 +213,7 @@ class _Counting(_Walk):
             for _ in range(count):
                 self.count(1)
                 self.element(spec, compact)
+        return None
 
     def leaf(self, kind: str, length: int) -> Leaf:
         self.count(1)
@@ -222,14 +226,17 @@ class _Counting(_Walk):
         if self.values_left < 0:
             raise TooManyValuesError("too many values in one message", offset=self.at)
 
-    def places_of_default(self, spec: FieldSpec, node: Any, default: Any) -> list[Place] | None:
+    def places_of_default(self, spec: FieldSpec, node: Node, default: object) -> list[Place] | None:
         return None
 
 
-def _places_of_leaf(leaf: Leaf, default: Any) -> list[Place] | None:
+def _places_of_leaf(leaf: Leaf, default: object) -> list[Place] | None:
     # Zero equals minus zero: undecided here, so other fields decide or nothing is proven.
     if leaf.kind == "float64":
         return []
-    fixed = FIXED.get(leaf.kind)
-    data = fixed.pack(default) if fixed else default.encode() if isinstance(default, str) else bytes(default)
+    if (fixed := FIXED.get(leaf.kind)) is not None:
+        data = fixed.pack(default)
+    else:
+        assert isinstance(default, str | bytes)
+        data = default.encode() if isinstance(default, str) else default
     return [(leaf.offset, data)] if len(data) == leaf.length else None

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from mockraft.spark_replay.decoding.layout import FIXED, Group, Leaf
+from mockraft.spark_replay.decoding.layout import FIXED, Group, Leaf, Node
 from mockraft.wire import uuids
 from mockraft.wire.json_form import UNKNOWN_TAGS
 from mockraft.wire.message import Message
@@ -55,7 +54,7 @@ class Template:
             before = ","
         self._pieces.append("{}" if before == "{" else "}")
 
-    def _value(self, spec: FieldSpec, version: int, node: Any) -> None:
+    def _value(self, spec: FieldSpec, version: int, node: Node) -> None:
         if node is None:
             self._pieces.append("null")
         elif isinstance(node, list):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -42,7 +40,7 @@ class VerdictColumns:
         found: dict[str, pa.Array] = {}
         numbers = pa.array(self._numbers)
         for index, name in enumerate(COLUMNS):
-            values: list[Any] = [verdict[index] for verdict in self._verdicts]
+            values = [verdict[index] for verdict in self._verdicts]
             found[name] = pa.array(values, MESSAGES.field(name).type).take(numbers)
         found["body"] = self._body_column()
         return found

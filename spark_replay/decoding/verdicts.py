@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from mockraft.spark_replay.decoding.layout import TooManyValuesError, check_values
 from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
-from mockraft.wire.message import Message, with_constructor
+from mockraft.wire.message import Message, Struct, with_constructor
 from mockraft.wire.overlay import Overlay, in_use
 from mockraft.wire.schema_files import StructSpec, schema_of
 
@@ -192,26 +192,29 @@ def first_difference(written: bytes, data: bytes) -> int:
     return at if size and unlike[at] else size
 
 
-def _tags_of(cls: type[Message], version: int) -> Callable[[Any, list[int]], None]:
+Collector = Callable[[Struct, list[int]], None]
+
+
+def _tags_of(cls: type[Message], version: int) -> Collector:
     constructed: type = with_constructor(cls)
     return _collector(constructed, version)
 
 
 @cache
-def _collector(cls: type, version: int) -> Callable[[Any, list[int]], None]:
+def _collector(cls: type, version: int) -> Collector:
     """Return a function that appends the unknown tags of a message and its structs, in field order."""
     spec = schema_of(cls)
     return _struct_collector(spec.root, version)
 
 
-def _struct_collector(spec: StructSpec, version: int) -> Callable[[Any, list[int]], None]:
+def _struct_collector(spec: StructSpec, version: int) -> Collector:
     inner = [
         (field.attribute, field.is_array, _struct_collector(field.struct, version))
         for field in spec.fields
         if field.struct is not None and field.versions.covers(version)
     ]
 
-    def collect(struct: Any, tags: list[int]) -> None:
+    def collect(struct: Struct, tags: list[int]) -> None:
         for attribute, is_array, collect_inner in inner:
             found = getattr(struct, attribute)
             if found is None:

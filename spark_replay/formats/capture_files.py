@@ -5,9 +5,9 @@ Plain files are read at any offset; compressed ones sequentially only, in bounde
 
 from __future__ import annotations
 
+import io
 import os
 from os import PathLike
-from typing import IO, Any
 
 from mockraft.spark_replay.formats.capture_errors import CaptureError
 
@@ -40,7 +40,7 @@ class CaptureFile:
         self.size = None if self.compression else size
         self.decompressed_bytes_max = decompressed_bytes_max or max(_FREE_BYTES, _RATIO_MAX * size)
         self._failure: OSError | None = None
-        self._stream: Any = self._raw
+        self._stream: io.RawIOBase = self._raw
         if self.compression:
             import pyarrow as pa
 
@@ -110,14 +110,14 @@ class CaptureFile:
         return bytes(data[: self.read_into(memoryview(data))])
 
 
-def _open(path: str) -> IO[bytes]:
+def _open(path: str) -> io.RawIOBase:
     try:
         if "://" not in path:
             return open(path, "rb", buffering=0)
         from pyarrow import fs
 
         file_system, name = fs.FileSystem.from_uri(path)
-        opened: IO[bytes] = file_system.open_input_file(name)
+        opened: io.RawIOBase = file_system.open_input_file(name)
         return opened
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,7 @@ class PacketColumns(NamedTuple):
 
     def where(self, chosen: Mask | Longs) -> PacketColumns:
         """Return the packets selected by a mask or by indices."""
-        columns: tuple[Any, ...] = self[1:]
-        return PacketColumns(self.buffer, *(column[chosen] for column in columns))
+        return self._replace(**{name: getattr(self, name)[chosen] for name in self._fields[1:]})
 
 
 class ChunkReader:

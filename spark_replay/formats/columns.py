@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Headers = npt.NDArray[np.void]
 # Zero bytes after a chunk, so that a header can be gathered at any of its offsets.
 PADDING_BYTES = 64
 
 
-def gather(buffer: Bytes, at: Longs, layout: np.dtype[Any]) -> npt.NDArray[Any]:
+def gather(buffer: Bytes, at: Longs, layout: np.dtype[np.void]) -> Headers:
     """Return the headers of dtype `layout` that start at each of `at`, as a structured array.
 
     Copying untyped items is fastest.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 from mockraft.spark_replay.formats.capture_errors import CaptureError
 
@@ -12,17 +12,27 @@ DAMAGE_KINDS = ("corrupt", "quarantined", "truncated")
 """The kinds that are a place in a file, one row each; the others are counts of packets."""
 
 
+class FileEvent(TypedDict):
+    """A row of `schemas.FILE_EVENTS`."""
+
+    file: str
+    file_offset: int
+    kind: str
+    count: int
+    detail: str
+
+
 class FileEvents:
     """Count what is left out of one file (or split); `finish` appends one row for each kind to `rows`.
 
     Damage is a row of its own with its place, or with `on_error="fail"` a CaptureError.
     """
 
-    def __init__(self, file: str, rows: list[dict[str, Any]] | None, on_error: OnError = "fail") -> None:
+    def __init__(self, file: str, rows: list[FileEvent] | None, on_error: OnError = "fail") -> None:
         self.file = file
         self.on_error = on_error
-        self.rows: list[dict[str, Any]] = [] if rows is None else rows
-        self._counted: dict[tuple[str, str], dict[str, Any]] = {}
+        self.rows = [] if rows is None else rows
+        self._counted: dict[tuple[str, str], FileEvent] = {}
 
     def count(self, kind: str, offset: int, count: int, detail: str = "") -> None:
         """Count packets that were left out, the first of them at `offset`."""
@@ -47,5 +57,5 @@ class FileEvents:
         self.rows.extend(self._counted.values())
         self._counted = {}
 
-    def _row(self, kind: str, offset: int, count: int, detail: str) -> dict[str, Any]:
+    def _row(self, kind: str, offset: int, count: int, detail: str) -> FileEvent:
         return {"file": self.file, "file_offset": offset, "kind": kind, "count": count, "detail": detail}

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from mockraft.spark_replay.formats.capture_errors import SplitDesyncError
 from mockraft.spark_replay.formats.chunks import ChunkReader, PacketColumns
-from mockraft.spark_replay.formats.columns import Bytes, Longs, Mask, gather
+from mockraft.spark_replay.formats.columns import Bytes, Headers, Longs, Mask, gather
 from mockraft.spark_replay.formats.file_events import FileEvents
 from mockraft.spark_replay.formats.file_headers import RECORD_HEADER_BYTES, PcapHeader
 from mockraft.spark_replay.formats.sync import RecordSync
 
 
-def record_layout(header: PcapHeader) -> np.dtype[Any]:
+def record_layout(header: PcapHeader) -> np.dtype[np.void]:
     """Return a record header as a numpy dtype."""
     return np.dtype([(name, f"{header.order}u4") for name in ("seconds", "fraction", "captured", "original")])
 
@@ -78,7 +77,7 @@ class PcapRecords:
             else:
                 reader.advance(0, int(ends[0]) + RECORD_HEADER_BYTES if len(ends) else RECORD_HEADER_BYTES)
 
-    def _plausible(self, heads: Any) -> Mask:
+    def _plausible(self, heads: Headers) -> Mask:
         plausible: Mask = (
             (heads["captured"] <= self.header.captured_bytes_max)
             & (heads["fraction"] < 1_000_000_000 // self.header.fraction_ns)
@@ -86,7 +85,7 @@ class PcapRecords:
         )
         return plausible
 
-    def _packets(self, starts: Longs, heads: Any) -> PacketColumns:
+    def _packets(self, starts: Longs, heads: Headers) -> PacketColumns:
         count = len(starts)
         numbers = np.arange(self.next_number, self.next_number + count) if self.next_number else np.zeros(count)
         self.next_number += count if self.next_number else 0
@@ -102,7 +101,7 @@ class PcapRecords:
             heads["original"].astype(np.int64),
         )
 
-    def _pass_damage(self, starts: Longs, heads: Any, bad: int) -> tuple[PacketColumns, bool]:
+    def _pass_damage(self, starts: Longs, heads: Headers, bad: int) -> tuple[PacketColumns, bool]:
         """Return the records before an impossible header, and whether reading continues behind it.
 
         The damage may be in that header or in the length of the record before it. Search for the next certain record

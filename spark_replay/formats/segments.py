@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from mockraft.spark_replay.formats.capture_errors import CaptureError, SplitDesy
 from mockraft.spark_replay.formats.capture_files import CaptureFile
 from mockraft.spark_replay.formats.chunks import CHUNK_BYTES, PacketColumns
 from mockraft.spark_replay.formats.columns import Bytes, Longs
-from mockraft.spark_replay.formats.file_events import FileEvents, OnError
+from mockraft.spark_replay.formats.file_events import FileEvent, FileEvents, OnError
 from mockraft.spark_replay.formats.layers import TcpColumns, parse_tcp
 from mockraft.spark_replay.formats.packet_sources import Split, open_packets
 from mockraft.spark_replay.schemas import PACKETS
@@ -70,7 +70,7 @@ def read_segments(
     *,
     ports: Collection[int] = (),
     chunk_bytes: int = CHUNK_BYTES,
-    events: list[dict[str, Any]] | None = None,
+    events: list[FileEvent] | None = None,
     link_type: int | None = None,
     time_from_ns: int | None = None,
     time_to_ns: int | None = None,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, read_response_body
 from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
 from mockraft.wire.messages.response_header import ResponseHeader
 
 if TYPE_CHECKING:
@@ -55,24 +56,25 @@ class Captured(NamedTuple):
         """Latency of the captured response; None without one."""
         return None if self.response_ts_ns is None else max(0, self.response_ts_ns - self.request_ts_ns)
 
-    def read_request(self) -> tuple[Request, Any]:
+    def read_request(self) -> tuple[Request, Message]:
         """Decode header and body of the request. Raises WireError."""
         header = parse_request(self.request or b"")
         return header, messages.request(self.api_key).read(header.frame[header.body_offset :], self.api_version)
 
-    def read_response(self) -> Any:
+    def read_response(self) -> Message:
         """Decode the body of the response. Raises WireError."""
         return read_frame(self.response or b"", self.api_key, self.api_version)
 
 
-def read_frame(frame: bytes, api_key: int, api_version: int) -> Any:
+def read_frame(frame: bytes, api_key: int, api_version: int) -> Message:
     """Decode the body of a response frame. Raises WireError."""
     if len(frame) < 4:
         raise WireError(f"a response of {len(frame)} bytes has no correlation id")
     offset = 4
     if messages.response_header_version(api_key, api_version) >= 1:
         _, offset = ResponseHeader.read_from(frame, 1, 0)
-    return read_response_body(frame, offset, api_key, api_version)
+    message: Message = read_response_body(frame, offset, api_key, api_version)
+    return message
 
 
 def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Captured]:

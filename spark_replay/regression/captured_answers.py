@@ -14,19 +14,20 @@ from __future__ import annotations
 import json
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mockraft.spark_replay.endpoints import translate_message
 from mockraft.spark_replay.recorded_stubs import fields_to_match
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.classes import ONE_TO_ONE
-from mockraft.spark_replay.regression.renaming import Renaming
-from mockraft.spark_replay.regression.rules import Rules
+from mockraft.spark_replay.regression.renaming import Id, Renaming
+from mockraft.spark_replay.regression.rules import Node, Rules
 from mockraft.spark_replay.regression.send_order import read_exchange
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request, write_response
-from mockraft.wire.json_form import from_json, to_json
+from mockraft.wire.json_form import Json, from_json, to_json
+from mockraft.wire.message import Message
 
 _PLACES = ("fetchOffset", "position", "endOffset")
 """Fetch positions in the log: volatile in a replay, but not here, where the log is the captured one."""
@@ -76,26 +77,24 @@ class CapturedAnswers:
         """
         header = parse_request(frame)
         name = api_keys.name(header.api_key)
-        body: Any = messages.request(header.api_key).read(frame[header.body_offset :], header.api_version)
+        body = messages.request(header.api_key).read(frame[header.body_offset :], header.api_version)
         for key in self._keys(header, body):
             given = self._answers.get(key)
             if given is not None:
                 captured = given[0] if len(given) == 1 else given.popleft()
                 self.answered[name] += 1
-                wait_ms = 0 if captured.api_key != api_keys.FETCH or _brings(captured) else body.max_wait_ms
+                wait_ms = body.max_wait_ms if isinstance(body, messages.FetchRequest) and not _brings(captured) else 0
                 return Answer(self._adapted(header, body, captured), captured.number, wait_ms)
-        if header.api_key == api_keys.FETCH and header.api_version in self._last_fetch:
+        if isinstance(body, messages.FetchRequest) and header.api_version in self._last_fetch:
             self.unanswered[name, "fetches at the end of the captured log: answered without records"] += 1
             return Answer(self._nothing_new(header), None, body.max_wait_ms)
-        why = "the capture has no such request"
-        self.unanswered[name, why] += 1
+        self.unanswered[name, "the capture has no such request"] += 1
         return None
 
-    def _keys(self, header: Request, body: Any) -> Iterator[str]:
+    def _keys(self, header: Request, body: Message) -> Iterator[str]:
         """Return the keys to look a request up by, best match first."""
         key, version = header.api_key, header.api_version
-        client_id = header.client_id
-        if key == api_keys.ENVELOPE:
+        if isinstance(body, messages.EnvelopeRequest):
             inner = parse_request(bytes(body.request_data))
             body = messages.request(inner.api_key).read(inner.frame[inner.body_offset :], inner.api_version)
             fields = self._fields(inner.api_key, body, inner.api_version)
@@ -103,61 +102,62 @@ class CapturedAnswers:
             yield json.dumps([key, version, inner.api_key, inner.api_version, fields])
             return
         fields = self._fields(key, body, version)
-        yield json.dumps([key, version, client_id, fields])
+        yield json.dumps([key, version, header.client_id, fields])
         yield json.dumps([key, version, fields])
         if key in _ANY_BODY:
             yield json.dumps([key, version])
 
-    def _fields(self, key: int, body: Any, version: int) -> list[tuple[str, Any]]:
+    def _fields(self, key: int, body: Message, version: int) -> list[tuple[str, Json]]:
         tree = to_json(body, version)
         places = _places(tree) if key in (api_keys.FETCH, api_keys.FETCH_SNAPSHOT) else []
-        return [*sorted(fields_to_match(tree)), *places]
+        return [*sorted(fields_to_match(tree), key=lambda field: field[0]), *places]
 
-    def _adapted(self, header: Request, body: Any, captured: Captured) -> bytes:
+    def _adapted(self, header: Request, body: Message, captured: Captured) -> bytes:
         """Return a captured response with this connection's correlation id and the other side's own ids."""
         key, version = header.api_key, header.api_version
         _, captured_request = captured.read_request()
         self._learn(captured_request, body, key, version)
         response = captured.read_response()
-        if key == api_keys.ENVELOPE and response.response_data:
+        if isinstance(response, messages.EnvelopeResponse) and response.response_data:
+            assert isinstance(body, messages.EnvelopeRequest)
             inner = parse_request(bytes(body.request_data))
-            frame = bytes(response.response_data)
-            response.response_data = inner.correlation_id.to_bytes(4, signed=True) + frame[4:]
+            response.response_data = inner.correlation_id.to_bytes(4, signed=True) + bytes(response.response_data)[4:]
         else:
-            node = self._rules.response(key, version)
-            tree = self._renaming.bind(to_json(response, version), node)
+            tree = self._renaming.bind_tree(to_json(response, version), self._rules.response(key, version))
             response = from_json(messages.response(key), tree, version)
             translate_message(response, lambda _host, _port: self.address)
         return self._written(response, header)
 
     def _nothing_new(self, header: Request) -> bytes:
-        captured = self._last_fetch[header.api_version]
-        response = captured.read_response()
+        response = self._last_fetch[header.api_version].read_response()
+        assert isinstance(response, messages.FetchResponse)
         for partition in (partition for topic in response.responses for partition in topic.partitions):
             partition.records = b""
         translate_message(response, lambda _host, _port: self.address)
         return self._written(response, header)
 
-    def _written(self, response: Any, header: Request) -> bytes:
+    def _written(self, response: Message, header: Request) -> bytes:
         header_version = messages.response_header_version(header.api_key, header.api_version)
         return write_response(response.write(header.api_version), header.correlation_id, header_version)
 
-    def _learn(self, captured: Any, live: Any, key: int, version: int) -> None:
+    def _learn(self, captured: Message, live: Message, key: int, version: int) -> None:
         """Pair the ids at the same places of two requests."""
         if key == api_keys.ENVELOPE:
             return
         node = self._rules.request(key, version)
-        for kind, pair in _ids(to_json(captured, version), to_json(live, version), node):
+        for kind, *pair in _ids(to_json(captured, version), to_json(live, version), node):
             self._renaming.learn(kind, *pair)
 
 
 def _brings(captured: Captured) -> bool:
     """Return True if a Fetch response has records or an error."""
-    partitions = [partition for topic in captured.read_response().responses for partition in topic.partitions]
+    response = captured.read_response()
+    assert isinstance(response, messages.FetchResponse)
+    partitions = [partition for topic in response.responses for partition in topic.partitions]
     return any(partition.records or partition.error_code for partition in partitions)
 
 
-def _ids(captured: Any, live: Any, node: Any) -> Iterator[tuple[str, tuple[Any, Any]]]:
+def _ids(captured: Json, live: Json, node: Node | None) -> Iterator[tuple[str, Id, Id]]:
     if node is None:
         return
     if isinstance(captured, dict) and isinstance(live, dict):
@@ -167,12 +167,12 @@ def _ids(captured: Any, live: Any, node: Any) -> Iterator[tuple[str, tuple[Any, 
     elif isinstance(captured, list) and isinstance(live, list):
         for pair in zip(captured, live, strict=False):
             yield from _ids(*pair, node)
-    elif node.rule.kind in ONE_TO_ONE:
-        yield node.rule.kind, (captured, live)
+    elif node.rule.kind in ONE_TO_ONE and isinstance(captured, Id) and isinstance(live, Id):
+        yield node.rule.kind, captured, live
 
 
-def _places(tree: Any, path: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+def _places(tree: Json, path: str = "") -> list[tuple[str, Json]]:
+    found: list[tuple[str, Json]] = []
     if isinstance(tree, dict):
         for field, value in tree.items():
             if field in _PLACES:

@@ -8,7 +8,7 @@ so a replayed CreateTopics requests the captured placement explicitly.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mockraft.spark_replay.regression.classes import TOPIC_ID
 from mockraft.spark_replay.regression.renaming import Renaming
@@ -43,7 +43,7 @@ class CapturedLog:
     def read(self, response: FetchResponse) -> None:
         """Add a captured Fetch response."""
         for record in _records(response):
-            if record.api_key == TopicRecord.api_key:
+            if isinstance(record, TopicRecord):
                 _add(self._ids.setdefault(record.name, []), record.topic_id)
             else:
                 # The first record is the creation; brokers that fetch later get it again.
@@ -52,7 +52,7 @@ class CapturedLog:
     def learn_topics(self, response: FetchResponse, renaming: Renaming) -> None:
         """Pair the topic ids found in a live Fetch response."""
         for record in _records(response):
-            if record.api_key == TopicRecord.api_key:
+            if isinstance(record, TopicRecord):
                 _add(self._live_ids.setdefault(record.name, []), record.topic_id)
                 for pair in zip(self._ids.get(record.name, ()), self._live_ids[record.name], strict=False):
                     renaming.learn(TOPIC_ID, *map(uuids.text_of, pair))
@@ -71,7 +71,7 @@ class CapturedLog:
                     topic.num_partitions = topic.replication_factor = -1
 
 
-def _records(response: FetchResponse) -> Iterator[Any]:
+def _records(response: FetchResponse) -> Iterator[TopicRecord | PartitionRecord]:
     """Yield the TopicRecords and PartitionRecords of a Fetch response."""
     for partition in (partition for topic in response.responses for partition in topic.partitions):
         records = bytes(partition.records or b"")
@@ -81,7 +81,9 @@ def _records(response: FetchResponse) -> Iterator[Any]:
             for batch in record_batch.read_batches(records, allow_partial_tail=True):
                 for _, value in batch.records:
                     if value is not None and not batch.is_control and value.startswith((_TOPIC, _PARTITION)):
-                        yield metadata_log_frame.decode(value).record
+                        record = metadata_log_frame.decode(value).record
+                        assert isinstance(record, TopicRecord | PartitionRecord)
+                        yield record
         except WireError:
             continue
 

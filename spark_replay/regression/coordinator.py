@@ -40,7 +40,7 @@ class CoordinatorClient(NamedTuple):
         """Report the number of exchanges done since the last call, and how many of them differ."""
         self._ask({"sent": sent, "different": different})
 
-    def _ask(self, what: dict[str, Any]) -> str:
+    def _ask(self, what: dict[str, str | int]) -> str:
         with socket.create_connection((self.host, self.port), TIMEOUT_S) as connection:
             connection.sendall(json.dumps({"token": self.token, **what}).encode() + b"\n")
             return connection.makefile().readline().strip()

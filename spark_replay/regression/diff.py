@@ -7,7 +7,7 @@ never needed can be found, and it is visible why two responses with different by
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from mockraft.spark_replay.regression.classes import (
     ANY_ORDER,
@@ -18,18 +18,21 @@ from mockraft.spark_replay.regression.classes import (
     ONE_TO_ONE,
     ONLY_WHETHER,
 )
-from mockraft.spark_replay.regression.renaming import Renaming
-from mockraft.spark_replay.regression.rules import Node, Rules
+from mockraft.spark_replay.regression.renaming import Id, Renaming
+from mockraft.spark_replay.regression.rules import Node
+from mockraft.wire.json_form import Json
 
 MISSING, EXTRA, CHANGED, ORDER, VOLATILE_OK = "missing", "extra", "changed", "order", "volatile_ok"
 
 
-class _Absent:
+class Absent:
+    """The type of ABSENT."""
+
     def __repr__(self) -> str:
         return "absent"
 
 
-ABSENT: Final = _Absent()
+ABSENT: Final = Absent()
 """The value of a field or element missing on one side."""
 
 
@@ -42,26 +45,16 @@ class Difference(NamedTuple):
 
     path: str
     kind: str
-    captured: Any
-    live: Any
+    captured: Json | Absent
+    live: Json | Absent
     rule: str = ""
 
 
-def diff(captured: Any, live: Any, node: Node, renaming: Renaming) -> Iterator[Difference]:
-    """Return the differences of two responses' JSON trees; learns pairs of ids and epochs on the way (`renaming`).
+def diff(captured: Json, live: Json, node: Node | None, renaming: Renaming, path: str = "") -> Iterator[Difference]:
+    """Yield the differences of two responses' JSON trees; learn pairs of ids and epochs on the way (`renaming`).
 
     `node` is the response's, `Rules.response(api_key, version)`.
     """
-    return _diff(captured, live, node, renaming, "")
-
-
-def diff_of(captured: Any, live: Any, api_key: int, version: int, rules: Rules, renaming: Renaming) -> list[Difference]:
-    """Return the differences by API key and version, without those excused by rules."""
-    found = diff(captured, live, rules.response(api_key, version), renaming)
-    return [each for each in found if each.kind != VOLATILE_OK]
-
-
-def _diff(captured: Any, live: Any, node: Node | None, renaming: Renaming, path: str) -> Iterator[Difference]:
     rule = node.rule if node else None
     kind = rule.kind if rule else ""
     name = rule.name if rule else ""
@@ -79,13 +72,13 @@ def _diff(captured: Any, live: Any, node: Node | None, renaming: Renaming, path:
             place = f"{path}.{field}" if path else field
             inner = node.fields.get(field) if node else None
             ours, theirs = captured.get(field, ABSENT), live.get(field, ABSENT)
-            if ours is ABSENT or theirs is ABSENT:
+            if isinstance(ours, Absent) or isinstance(theirs, Absent):
                 yield _one_sided(place, ours, theirs, inner)
             else:
-                yield from _diff(ours, theirs, inner, renaming, place)
+                yield from diff(ours, theirs, inner, renaming, place)
     elif isinstance(captured, list) and isinstance(live, list):
         yield from _arrays(captured, live, node, renaming, path)
-    elif kind in ONE_TO_ONE or kind in MANY_TO_ONE:
+    elif (kind in ONE_TO_ONE or kind in MANY_TO_ONE) and isinstance(captured, Id) and isinstance(live, Id):
         holds = renaming.learn(kind, captured, live)
         if holds and captured != live:
             yield Difference(path, VOLATILE_OK, captured, live, name)
@@ -95,7 +88,7 @@ def _diff(captured: Any, live: Any, node: Node | None, renaming: Renaming, path:
         yield Difference(path, CHANGED, captured, live)
 
 
-def _one_sided(path: str, captured: Any, live: Any, node: Node | None) -> Difference:
+def _one_sided(path: str, captured: Json | Absent, live: Json | Absent, node: Node | None) -> Difference:
     excused = node is not None and (node.rule.kind in MASKED or node.rule.kind in ONLY_WHETHER)
     kind = VOLATILE_OK if excused else MISSING if live is ABSENT else EXTRA
     return Difference(path, kind, captured, live, node.rule.name if excused and node else "")
@@ -107,7 +100,7 @@ def _presence_of(value: object) -> object:
 
 
 def _arrays(
-    captured: list[Any], live: list[Any], node: Node | None, renaming: Renaming, path: str
+    captured: list[Json], live: list[Json], node: Node | None, renaming: Renaming, path: str
 ) -> Iterator[Difference]:
     keys = node.keys if node else ()
     ours, theirs = _by_key(captured, keys), _by_key(live, keys)
@@ -125,7 +118,7 @@ def _arrays(
                     place, captured[index] if missing else ABSENT, ABSENT if missing else live[index], None
                 )
             else:
-                yield from _diff(captured[index], live[index], node, renaming, place)
+                yield from diff(captured[index], live[index], node, renaming, place)
         return
     both = [key for key in ours if key in theirs]
     if both != [key for key in theirs if key in ours]:
@@ -133,28 +126,27 @@ def _arrays(
     for key in (*ours, *(each for each in theirs if each not in ours)):
         place = f"{path}[{_text(key)}]"
         if key in both:
-            yield from _diff(ours[key], theirs[key], node, renaming, place)
+            yield from diff(ours[key], theirs[key], node, renaming, place)
         else:
             yield _one_sided(place, ours.get(key, ABSENT), theirs.get(key, ABSENT), None)
 
 
-def _order(path: str, captured: list[Any], live: list[Any], node: Node | None) -> Difference:
+def _order(path: str, captured: list[Json], live: list[Json], node: Node | None) -> Difference:
     excused = node is not None and node.rule.kind == ANY_ORDER
     return Difference(
         path, VOLATILE_OK if excused else ORDER, captured, live, node.rule.name if excused and node else ""
     )
 
 
-def _text(key: tuple[Any, ...]) -> str:
+def _text(key: tuple[Json, ...]) -> str:
     return ",".join(map(str, key))
 
 
-def _by_key(elements: list[Any], keys: tuple[tuple[str, ...], ...]) -> dict[tuple[Any, ...], Any] | None:
+def _by_key(elements: list[Json], keys: tuple[tuple[str, ...], ...]) -> dict[tuple[Json, ...], Json] | None:
     """Return the elements by their identifying fields; None if nothing identifies them."""
-    if not all(isinstance(each, dict) for each in elements):
-        return None
-    for names in keys:
-        if all(each.get(name) not in (None, "") for each in elements for name in names):
-            found = {tuple(each[name] for name in names): each for each in elements}
+    structs = [each for each in elements if isinstance(each, dict)]
+    for names in keys if len(structs) == len(elements) else ():
+        if all(each.get(name) not in (None, "") for each in structs for name in names):
+            found: dict[tuple[Json, ...], Json] = {tuple(each[name] for name in names): each for each in structs}
             return found if len(found) == len(elements) else None
     return None

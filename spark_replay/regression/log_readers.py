@@ -60,6 +60,7 @@ class LogReaders:
         index = bisect_right(reader.captured_ends, offset + 1) - 1
         live = reader.live_ends[index] - 1
         live_epoch = self._renaming.live(BROKER_EPOCH, captured_epoch)
+        assert isinstance(live_epoch, int)
         if offset < captured_epoch:
             live = min(live, live_epoch - 1)
         elif live <= live_epoch:

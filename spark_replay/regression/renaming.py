@@ -7,37 +7,43 @@ live partner. `classes` lists which classes are one to one, and why some are not
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.spark_replay.regression.classes import FIXED, MANY_TO_ONE, ONE_TO_ONE
 from mockraft.spark_replay.regression.rules import Node
+from mockraft.wire.json_form import Json
+
+Id = str | int | float | bool | None
+"""A value of a JSON tree that is neither an object nor an array."""
 
 
 class Renaming:
     """Pairs of captured and live values by class; `missing` holds the requested values without a partner yet."""
 
     def __init__(self) -> None:
-        self.pairs: dict[str, dict[Any, Any]] = {}
-        self._back: dict[str, dict[Any, Any]] = {}
-        self.missing: set[Any] = set()
+        self.pairs: dict[str, dict[Id, Id]] = {}
+        self._back: dict[str, dict[Id, Id]] = {}
+        self.missing: set[Id] = set()
 
-    def learn(self, kind: str, captured: Any, live: Any) -> bool:
+    def learn(self, kind: str, captured: Id, live: Id) -> bool:
         """Pair two values; return False if either has another partner, or is a reserved value and they differ."""
         if captured in FIXED or live in FIXED:
-            return bool(captured == live)
+            return captured == live
         there = self.pairs.setdefault(kind, {}).setdefault(captured, live)
         if there != live:
             return False
-        return kind in MANY_TO_ONE or bool(self._back.setdefault(kind, {}).setdefault(live, captured) == captured)
+        return kind in MANY_TO_ONE or self._back.setdefault(kind, {}).setdefault(live, captured) == captured
 
-    def live(self, kind: str, captured: Any) -> Any:
+    def live(self, kind: str, captured: Id) -> Id:
         """Return the live partner; the captured value itself if none is known."""
         known = self.pairs.get(kind, {})
         if captured not in known and captured not in FIXED:
             self.missing.add(captured)
         return known.get(captured, captured)
 
-    def bind(self, tree: Any, node: Node | None) -> Any:
+    def bind_tree(self, tree: dict[str, Json], node: Node) -> dict[str, Json]:
+        """Return a message's JSON tree with live values in place of captured ones."""
+        return {field: self.bind(value, node.fields.get(field)) for field, value in tree.items()}
+
+    def bind(self, tree: Json, node: Node | None) -> Json:
         """Return a request's JSON tree with live values in place of captured ones."""
         if node is None:
             return tree
@@ -46,4 +52,6 @@ class Renaming:
         if isinstance(tree, list):
             return [self.bind(each, node) for each in tree]
         kind = node.rule.kind
-        return self.live(kind, tree) if kind in ONE_TO_ONE or kind in MANY_TO_ONE else tree
+        if isinstance(tree, Id) and (kind in ONE_TO_ONE or kind in MANY_TO_ONE):
+            return self.live(kind, tree)
+        return tree

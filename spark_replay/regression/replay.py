@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured, read_frame
@@ -25,6 +25,7 @@ from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, KafkaConnection, RequestTimedOutError, connect
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 if TYPE_CHECKING:
@@ -327,7 +328,7 @@ class _Run:
         connection.client_id = step.request.client_id
         return connection
 
-    async def _exchange(self, step: Step, request: Any, connection: KafkaConnection) -> None:
+    async def _exchange(self, step: Step, request: Message, connection: KafkaConnection) -> None:
         key, version = step.request.api_key, step.request.api_version
         wait_ms = self.options.answer_timeout_ms + getattr(request, "max_wait_ms", 0)
         sent_ns = time.time_ns()

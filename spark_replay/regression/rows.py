@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pyarrow as pa
 from mockraft.spark_replay.regression.diff import ABSENT, MISSING, Difference
@@ -26,12 +25,12 @@ REPLAYED = pa.schema(
 """REPLAY_RESULTS with each row's DIFFS nested: a task returns both at once, since an exchange is sent only once."""
 
 
-def row_of(outcome: Outcome, run_id: str, session: str, mode: str) -> dict[str, Any]:
+def row_of(outcome: Outcome, run_id: str, session: str, mode: str) -> dict[str, object]:
     """Return one row of REPLAYED."""
     captured = outcome.captured
     found = [*outcome.differences, *outcome.excused]
-    row = {name: getattr(captured, name) for name in captured._fields if name not in ("request", "response")}
-    row |= {
+    row: dict[str, object] = {
+        **{name: getattr(captured, name) for name in captured._fields if name not in ("request", "response")},
         "run_id": run_id,
         "session": session,
         "mode": mode,
@@ -53,7 +52,7 @@ def row_of(outcome: Outcome, run_id: str, session: str, mode: str) -> dict[str, 
     return row
 
 
-def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+def batch_of(rows: list[dict[str, object]]) -> pa.RecordBatch:
     """Return a batch of REPLAYED."""
     return pa.RecordBatch.from_pylist(rows, schema=REPLAYED)
 
@@ -69,7 +68,7 @@ def split(replayed: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     return results, pa.RecordBatch.from_arrays(columns, schema=DIFFS)
 
 
-def _difference(difference: Difference) -> dict[str, Any]:
+def _difference(difference: Difference) -> dict[str, str | None]:
     return {
         "path": difference.path,
         "kind": difference.kind,
@@ -79,7 +78,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
     }
 
 
-def text_of(value: Any) -> str | None:
+def text_of(value: object) -> str | None:
     """Return a value as JSON, cut to `VALUE_CHARS_MAX`; None for an absent one."""
     if value is ABSENT:
         return None

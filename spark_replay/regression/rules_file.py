@@ -14,7 +14,6 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from mockraft.spark_replay.regression.classes import ANY_ORDER, CLASSES, COMPARED
 from mockraft.spark_replay.regression.rules import Override, RuleError, Rules
@@ -38,7 +37,7 @@ def read_rules(path: str | PathLike[str]) -> Rules:
     return rules_of(tree)
 
 
-def rules_of(tree: Mapping[str, Any]) -> Rules:
+def rules_of(tree: Mapping[str, object]) -> Rules:
     """Return the rules with the overrides of a parsed file."""
     unknown = set(tree) - {"rule"}
     if unknown:
@@ -56,22 +55,22 @@ def rules_of(tree: Mapping[str, Any]) -> Rules:
     return Rules(overrides)
 
 
-def _override(entry: Mapping[str, Any]) -> Override:
+def _override(entry: Mapping[str, object]) -> Override:
     if unknown := set(entry) - _KEYS:
         raise RuleError(f"has no key {', '.join(sorted(unknown))}; its keys are {', '.join(sorted(_KEYS))}")
-    for key in _KEYS & entry.keys():
-        if not isinstance(entry[key], str):
-            raise RuleError(f"{key} must be a string, not {entry[key]!r}")
+    texts = {key: value for key, value in entry.items() if isinstance(value, str)}
+    for key in entry.keys() - texts.keys():
+        raise RuleError(f"{key} must be a string, not {entry[key]!r}")
     for key in ("api", "path", "class"):
-        if not entry.get(key):
+        if not texts.get(key):
             raise RuleError(f"{key} is missing")
-    if entry["class"] not in CLASSES:
-        raise RuleError(f"there is no class {entry['class']!r}; {did_you_mean(entry['class'], sorted(CLASSES))}")
+    if texts["class"] not in CLASSES:
+        raise RuleError(f"there is no class {texts['class']!r}; {did_you_mean(texts['class'], sorted(CLASSES))}")
     try:
-        versions = Versions.parse(entry.get("versions", "0+"))
+        versions = Versions.parse(texts.get("versions", "0+"))
     except ValueError:
-        raise RuleError(f"versions must be like 1, 0-2 or 3+, not {entry['versions']!r}") from None
-    return Override(entry["api"], entry["path"], entry["class"], versions, entry.get("why", ""))
+        raise RuleError(f"versions must be like 1, 0-2 or 3+, not {texts['versions']!r}") from None
+    return Override(texts["api"], texts["path"], texts["class"], versions, texts.get("why", ""))
 
 
 def write_rules(rules: Rules, *, only_special: bool = False) -> Iterator[str]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mockraft.spark_replay.recording import Filter
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.captured_log import CapturedLog
 from mockraft.spark_replay.regression.classes import NOT_SENT
-from mockraft.wire import api_keys
+from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request
 from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
 
 ABSENCE_NS_MAX = 10_000_000_000
 """Slightly more than Kafka's default broker.session.timeout.ms: longer absences are not waited out further."""
@@ -40,8 +41,8 @@ class Step(NamedTuple):
 
     captured: Captured
     request: Request
-    body: Any
-    response: Any
+    body: Message
+    response: Message
     is_last: bool
     paced: tuple[int, int] | None
 
@@ -103,7 +104,7 @@ class Survey:
             if key in _SURVEYED:
                 self._see_request(captured, captured.read_request()[1])
             if key in _SURVEYED_ANSWERS and captured.response is not None:
-                self._see_response(key, captured.read_response())
+                self._see_response(captured.read_response())
         except WireError:
             return
 
@@ -123,24 +124,24 @@ class Survey:
         start_ns, end_ns = self.absences[away - 1]
         return start_ns, min(sent_ns, end_ns) - start_ns
 
-    def _see_request(self, captured: Captured, body: Any) -> None:
+    def _see_request(self, captured: Captured, body: Message) -> None:
         if cluster_id := getattr(body, "cluster_id", None):
             self.cluster_ids[cluster_id] += 1
-        if captured.api_key == api_keys.BROKER_HEARTBEAT:
+        if isinstance(body, messages.BrokerHeartbeatRequest):
             self._heartbeats_ns[body.broker_id] = captured.request_ts_ns
-        elif captured.api_key == api_keys.BROKER_REGISTRATION and body.broker_id in self._heartbeats_ns:
+        elif isinstance(body, messages.BrokerRegistrationRequest) and body.broker_id in self._heartbeats_ns:
             start_ns = self._heartbeats_ns[body.broker_id]
             self._gaps.append((start_ns, min(captured.request_ts_ns, start_ns + ABSENCE_NS_MAX)))
 
-    def _see_response(self, api_key: int, response: Any) -> None:
-        if api_key == api_keys.FETCH:
+    def _see_response(self, response: Message) -> None:
+        if isinstance(response, messages.FetchResponse):
             self.log.read(response)
             for partition in (partition for topic in response.responses for partition in topic.partitions):
                 if partition.current_leader.leader_id >= 0:
                     self.node_ids[partition.current_leader.leader_id] += 1
-        elif api_key == api_keys.BROKER_REGISTRATION:
+        elif isinstance(response, messages.BrokerRegistrationResponse):
             self.epochs.add(response.broker_epoch)
-        elif self.metadata_version is None:
+        elif isinstance(response, messages.ApiVersionsResponse) and self.metadata_version is None:
             for feature in response.finalized_features:
                 if feature.name == "metadata.version":
                     self.metadata_version = feature.max_version_level
@@ -172,7 +173,7 @@ def steps(exchanges: Iterable[Captured], known: Survey) -> Iterator[Step | tuple
             yield Step(captured, *read, is_last, known.paced(captured.request_ts_ns))
 
 
-def read_exchange(captured: Captured, kept: Filter) -> tuple[Request, Any, Any] | str:
+def read_exchange(captured: Captured, kept: Filter) -> tuple[Request, Message, Message] | str:
     """Return header, request body and response body of an exchange, or the reason to leave it out."""
     if captured.request is None:
         return "no request in the capture"

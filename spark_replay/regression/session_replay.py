@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 from mockraft.spark_replay.regression.captured import Captured, of_batches
@@ -60,7 +60,7 @@ def replayed(
             return of_batches(kept.batches())
 
         known = survey(source(), run.options.kept)
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, object]] = []
 
         def keep(outcome: Outcome) -> None:
             rows.append(row_of(outcome, run.run_id, session, run.options.order))

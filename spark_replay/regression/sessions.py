@@ -9,7 +9,7 @@ the next one if it began between two. An endpoint without any known id is a sess
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.wire import api_keys
@@ -108,7 +108,7 @@ def cluster_id_of(captured: Captured) -> str | None:
     if captured.request is None or captured.response is None or key not in _SAID_BY_REQUEST | _ID_IN_RESPONSE:
         return None
     try:
-        answer: Any = captured.read_response()
+        answer = captured.read_response()
         if getattr(answer, "error_code", 0):
             return None
         message = answer if key in _ID_IN_RESPONSE else captured.read_request()[1]

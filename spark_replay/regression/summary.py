@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from mockraft.spark_replay.regression.diff import ABSENT, MISSING, Difference
+from mockraft.spark_replay.regression.diff import ABSENT, MISSING, Absent, Difference
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.replay import Outcome, Replayed
+from mockraft.wire.json_form import Json
 
 EXAMPLES_MAX = 5
 NO_ANSWER = "(no answer)"
@@ -31,8 +32,8 @@ class Finding(NamedTuple):
 
     api: str
     path: str
-    captured: Any
-    live: Any
+    captured: Json | Absent
+    live: Json | Absent
     occurrences: int
     examples: list[int]
 
@@ -55,20 +56,13 @@ class Report(NamedTuple):
         """Number of responses equal to the captured ones."""
         return sum(each.same for each in self.apis)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return the report as a JSON tree."""
         return {
             "sent": self.sent,
             "same": self.same,
             "apis": [
-                {
-                    "api": each.api,
-                    "sent": each.sent,
-                    "same": each.same,
-                    "different": each.different,
-                    "failed": each.failed,
-                    "medianMs": round(each.median_ms, 3),
-                }
+                {name: getattr(each, name) for name in ApiCount._fields[:-1]} | {"medianMs": round(each.median_ms, 3)}
                 for each in self.apis
             ],
             "differences": [
@@ -78,7 +72,7 @@ class Report(NamedTuple):
                     "captured": _json(each.captured),
                     "live": _json(each.live),
                     "count": each.occurrences,
-                    "exchanges": each.examples,
+                    "exchanges": [*each.examples],
                 }
                 for each in self.findings
             ],
@@ -120,5 +114,5 @@ def _count(api: str, outcomes: list[Outcome]) -> ApiCount:
     return ApiCount(api, len(outcomes), same, len(outcomes) - same - failed, failed, median_ms)
 
 
-def _json(value: Any) -> Any:
-    return None if value is ABSENT else value
+def _json(value: Json | Absent) -> Json:
+    return None if isinstance(value, Absent) else value

@@ -3,8 +3,8 @@
 Data flows in three steps, each bounded in memory, so that tables of any size fit:
 
     sources, captured   batches of tables from Parquet folders, or of captures decoded here
-    traffic, replayed   sums over batches: `add_...` takes a batch, `merge` another sum, in any order. `sketches` has
-                        the mergeable counters (histogram, time bins, distinct count), with their error bounds
+    traffic, replayed   sums over batches, in any order; `sketches` has the counters (histogram, time bins, distinct
+                        count), with their error bounds
     sections, plots     plain values for each part of the page, and its figures; `page` renders them with Jinja2
 
 The numbers on the page and its JSON come from the same values of `sections` and `replay_sections`. Only the bytes of

@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 from mockraft.spark_replay import schemas
 from mockraft.spark_replay.decoding import decode_batches
 from mockraft.spark_replay.formats import CaptureError
-from mockraft.spark_replay.formats.file_events import OnError
+from mockraft.spark_replay.formats.file_events import FileEvent, OnError
 from mockraft.spark_replay.frames import read_frames
 from mockraft.spark_replay.report.columns import integers
 from mockraft.spark_replay.report.sources import OnRows, SourceError, Tables, rows_where
@@ -83,7 +83,7 @@ def _read(
     frames: Frames = {}
     connections = {key[0] for key in wanted}
     conn_events: list[pa.RecordBatch] = []
-    file_events: list[dict[str, Any]] = []
+    file_events: list[FileEvent] = []
     done = 0
     for batch in read_frames(path, ports, on_error=on_error, conn_events=conn_events, file_events=file_events):
         at = 0

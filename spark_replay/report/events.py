@@ -43,8 +43,8 @@ class TrafficEvents:
     """The first events of each kind, their number, and when they occurred."""
 
     def __init__(self) -> None:
-        self.counts = Tally(200)
-        self.bytes = Tally(200)
+        self.counts: Tally[str] = Tally(200)
+        self.bytes: Tally[str] = Tally(200)
         self.bins: dict[str, TimeBins] = {}
         self.first: dict[str, list[TrafficEvent]] = {}
         # A connection's broker, and the start of its current fenced state in heartbeat responses.
@@ -78,21 +78,6 @@ class TrafficEvents:
             ends = [f"{row['client']}:{row['client_port']}", f"{row['server']}:{row['server_port']}"]
             who = " → ".join(ends if not row["dir"] else ends[::-1])
             self._list(TrafficEvent(row["ts_ns"], row["kind"], who, detail))
-
-    def merge(self, other: TrafficEvents) -> None:
-        """Add the events of other rows."""
-        self.counts.merge(other.counts)
-        self.bytes.merge(other.bytes)
-        for kind, bins in other.bins.items():
-            self.bins.setdefault(kind, TimeBins(512)).merge(bins)
-        for listed in other.first.values():
-            for each in listed:
-                self._list(each)
-        self._brokers.update(other._brokers)
-        for connection, states in other._states.items():
-            self._state(connection, states)
-        for epoch, (at_ns, leader) in other._epochs.items():
-            self._epoch(epoch, at_ns, leader)
 
     def listed(self) -> list[TrafficEvent]:
         """Return the kept events in the order of time."""

@@ -7,13 +7,13 @@ import json
 import re
 import shlex
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mockraft.spark_replay.report.columns import TEXT_MAX
 from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import parse_request, read_response
 from mockraft.wire.errors import WireError
-from mockraft.wire.json_form import to_json
+from mockraft.wire.json_form import Json, to_json
 from mockraft.wire.messages import request as request_class
 
 HEX_BYTES_MAX = 8_192
@@ -155,11 +155,11 @@ def _path(parts: list[str]) -> str:
     return ".".join(part for part in parts if part)
 
 
-def _pretty(tree: Any) -> str:
+def _pretty(tree: Json) -> str:
     return json.dumps(_brief(tree), ensure_ascii=False, indent=2)
 
 
-def _brief(tree: Any) -> Any:
+def _brief(tree: Json) -> Json:
     if isinstance(tree, dict):
         return {key: _brief(value) for key, value in tree.items()}
     if isinstance(tree, list):

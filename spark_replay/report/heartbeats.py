@@ -106,15 +106,6 @@ class Heartbeats:
             at = part[0]
             self._beat(int(brokers[at]), (int(connections[at]), int(incarnations[at])), times[part])
 
-    def merge(self, other: Heartbeats) -> None:
-        """Add the heartbeats of other rows."""
-        self.others += other.others
-        for broker, heartbeats in other.brokers.items():
-            if broker in self.brokers or len(self.brokers) < BROKERS_MAX:
-                self.brokers.setdefault(broker, BrokerHeartbeats()).merge(heartbeats)
-            else:
-                self.others += heartbeats.count
-
     def _beat(self, broker: int, connection: tuple[int, int], times_ns: np.ndarray) -> None:
         if broker in self.brokers or len(self.brokers) < BROKERS_MAX:
             self.brokers.setdefault(broker, BrokerHeartbeats()).beat(connection, times_ns)

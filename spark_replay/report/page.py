@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from importlib import metadata, resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mockraft.spark_replay.formats.file_events import OnError
 from mockraft.spark_replay.report import replay_sections, sections
@@ -21,6 +21,8 @@ from mockraft.spark_replay.report.traffic import Traffic
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
+
+    from mockraft.spark_replay.report.drawing import Plot
 
 _KINDS = ("changed", "missing", "extra", "order")
 _QUIET_STEPS = 3
@@ -41,7 +43,7 @@ def write_report(
     title: str | None = None,
     on_error: OnError = "fail",
     on_rows: OnRows = lambda _, __, ___: None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Write the report of tables or of captures and of their replay, and return its numbers as JSON.
 
     Args:
@@ -68,7 +70,7 @@ def write_report(
         frames = frames_of_tables(tables, wanted)
     elif captures:
         traffic, frames = traffic_of_captures(captures, ports, wanted, on_rows, on_error)
-    content: dict[str, Any] = {"sources": _sources(tables, captures, replay)}
+    content: dict[str, object] = {"sources": _sources(tables, captures, replay)}
     if traffic is not None:
         content |= _traffic(traffic, frames)
     if replayed is not None and replay is not None:
@@ -76,7 +78,7 @@ def write_report(
     content["title"] = title or ("Replay results" if replayed else "Captured Kafka traffic")
     summary = _summary(content)
     if traffic is not None:
-        content |= _pictures(traffic, content)
+        content |= _pictures(traffic)
     out.write_text(_rendered(content), encoding="utf-8", errors="backslashreplace")
     return summary
 
@@ -86,8 +88,9 @@ def _sources(tables: Path | None, captures: Sequence[Path], replay: Path | None)
     return [*([str(tables)] if tables else []), *named, *([f"replay {replay}"] if replay else [])]
 
 
-def _traffic(traffic: Traffic, frames: Frames) -> dict[str, Any]:
-    total = sections.totals(traffic)
+def _traffic(traffic: Traffic, frames: Frames) -> dict[str, object]:
+    pairs = sections.pairing(traffic)
+    paired = pairs.get("paired", 0) + pairs.get("acks0", 0)
     brokers, alarm_ns = sections.brokers_by_silence(traffic)
     listed = sections.event_rows(traffic)
     shown, others = sections.clients(traffic)
@@ -95,9 +98,9 @@ def _traffic(traffic: Traffic, frames: Frames) -> dict[str, Any]:
     listed_count = sum(each["kind"] in LOUD or each["kind"] == "registered" for each in listed)
     moments = {kind: sum(each["kind"] == kind for each in listed) for kind in ("new leader", "fenced", "unfenced")}
     return {
-        "total": total,
-        "paired": total["pairing"].get("paired", 0) + total["pairing"].get("acks0", 0),
-        "alone": sum(count for kind, count in total["pairing"].items() if kind not in ("paired", "acks0")),
+        "total": sections.totals(traffic),
+        "paired": paired,
+        "alone": traffic.frames - paired,
         "gaps": {"count": counts.get("gap", 0), "bytes": sizes.get("gap", 0)},
         "moments": moments,
         "damaged": sections.damaged(traffic),
@@ -105,7 +108,7 @@ def _traffic(traffic: Traffic, frames: Frames) -> dict[str, Any]:
         "words": DISPLAY_NAMES,
         "apis": sections.apis(traffic),
         "happenings": listed,
-        "heartbeats": sections.heartbeat_rows(brokers, alarm_ns, total["firstNs"]),
+        "heartbeats": sections.heartbeat_rows(brokers, alarm_ns, traffic.first_ns or 0),
         "alarm_s": alarm_ns / 1e9,
         "errors": sections.errors(traffic),
         "clients": shown,
@@ -115,13 +118,14 @@ def _traffic(traffic: Traffic, frames: Frames) -> dict[str, Any]:
     }
 
 
-def _replay(replayed: Replayed, folder: Path, frames: Frames, captures: list[str], ports: list[int]) -> dict[str, Any]:
-    found = replay_sections.differences(replayed)
+def _replay(
+    replayed: Replayed, folder: Path, frames: Frames, captures: list[str], ports: list[int]
+) -> dict[str, object]:
     examples = replay_sections.decoded_examples(replayed, folder, frames)
-    used = {kind for row in found for kind in row["kinds"]}
+    used = {kind for (_, _, kind), _ in replayed.found[: replay_sections.PLACES_MAX]}
     return {
         "replay": replay_sections.replay_totals(replayed),
-        "differences": found,
+        "differences": replay_sections.differences(replayed),
         "kinds": [*[kind for kind in _KINDS if kind in used], *sorted(used.difference(_KINDS))],
         "examples": examples,
         "anchors": {(each["session"], each["number"]): f"example-{at}" for at, each in enumerate(examples, 1)},
@@ -130,7 +134,7 @@ def _replay(replayed: Replayed, folder: Path, frames: Frames, captures: list[str
     }
 
 
-def _summary(content: dict[str, Any]) -> dict[str, Any]:
+def _summary(content: dict[str, object]) -> dict[str, object]:
     names = (
         "title",
         "sources",
@@ -149,21 +153,20 @@ def _summary(content: dict[str, Any]) -> dict[str, Any]:
     return summary
 
 
-def _pictures(traffic: Traffic, content: dict[str, Any]) -> dict[str, Any]:
+def _pictures(traffic: Traffic) -> dict[str, Plot | None]:
     try:
         from mockraft.spark_replay.report import plots
     except ModuleNotFoundError:
         raise NoTemplatesError(_MISSING) from None
-    total = content["total"]
-    span = total["firstNs"], total["lastNs"]
-    drawn: dict[str, Any] = {"timeline": None, "latency": None, "heartbeat_plot": None}
+    span = traffic.first_ns or 0, traffic.last_ns or 0
+    drawn: dict[str, Plot | None] = {"timeline": None, "latency": None, "heartbeat_plot": None}
     if traffic.requests:
-        quiet_s = max(3.0, total["seconds"] / 100)
+        quiet_s = max(3.0, (span[1] - span[0]) / 1e11)
         drawn["timeline"] = plots.timeline(sections.series(traffic), traffic.events.listed(), span, quiet_s)
-    ranked = [row for row in content["apis"] if row["ms"]][:12]
+    ranked = [str(row["api"]) for row in sections.apis(traffic) if row["ms"]][:12]
     if ranked:
-        keys = {api_name(key): histogram for key, histogram in traffic.latencies.items()}
-        drawn["latency"] = plots.latencies({row["api"]: keys[row["api"]] for row in ranked})
+        histograms = {api_name(key): histogram for key, histogram in traffic.latencies.items()}
+        drawn["latency"] = plots.latencies({name: histograms[name] for name in ranked})
     brokers, alarm_ns = sections.brokers_by_silence(traffic)
     lively = {name: heartbeats for name, heartbeats in brokers[: sections.BROKERS_SHOWN] if heartbeats.intervals.total}
     if lively:
@@ -171,7 +174,7 @@ def _pictures(traffic: Traffic, content: dict[str, Any]) -> dict[str, Any]:
     return drawn
 
 
-def _rendered(content: dict[str, Any]) -> str:
+def _rendered(content: dict[str, object]) -> str:
     try:
         from jinja2 import Environment, FunctionLoader
     except ModuleNotFoundError:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter
 from mockraft.spark_replay.report.drawing import BAD, DIM, GOOD, INK, LINE, SERIES, Plot, Shape, bare, plot
@@ -16,6 +17,7 @@ from mockraft.spark_replay.report.sketches import WIDTHS_S, LogHistogram, TimeBi
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Rates = npt.NDArray[np.float64]
 _POINTS_MAX = 320
 _LANES = {
     "new leader": SERIES[4],
@@ -174,7 +176,7 @@ def _lanes(axis: Axes, lanes: list[str], events: Sequence[TrafficEvent], first_n
         axis.spines[side].set_visible(False)
 
 
-def _rates(requests: Mapping[str, TimeBins], first_ns: int, last_ns: int) -> tuple[dict[str, Any], float]:
+def _rates(requests: Mapping[str, TimeBins], first_ns: int, last_ns: int) -> tuple[dict[str, Rates], float]:
     """Return requests per second by name in steps of equal width, and that width."""
     wanted_s = max(0.01, (last_ns - first_ns) / 1e9 / _POINTS_MAX)
     step = next((at for at, width in enumerate(WIDTHS_S) if width >= wanted_s), len(WIDTHS_S) - 1)
@@ -193,7 +195,7 @@ def _rates(requests: Mapping[str, TimeBins], first_ns: int, last_ns: int) -> tup
     return rates, WIDTHS_S[step]
 
 
-def _quiet(rate: Any, step_s: float, quiet_s: float) -> list[tuple[float, float]]:
+def _quiet(rate: Rates, step_s: float, quiet_s: float) -> list[tuple[float, float]]:
     """Return the periods without a request."""
     spells, begin = [], None
     for at, value in enumerate(rate[:-1].tolist()):

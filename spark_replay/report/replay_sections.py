@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from mockraft.spark_replay.report.sources import rows_where
 from mockraft.wire import api_keys
 
 EXAMPLES_SHOWN = 25
-_PLACES_MAX = 500
+PLACES_MAX = 500
+_COUNTS = ("sent", "same", "identical", "different", "noAnswer", "leftOut")
+_SHOWN = ("session", "number", "path", "expected", "actual", "rule")
 _ANSWERS = ["session", "number", "api_key", "api_version", "captured_response", "live_response"]
 
 
@@ -37,30 +40,32 @@ def wanted_requests(replayed: Replayed) -> set[FrameKey]:
     return {(row["conn_id"], row["incarnation"], row["request_frame_no"], False) for _, row in shown_examples(replayed)}
 
 
-def replay_totals(replayed: Replayed) -> dict[str, Any]:
+def replay_totals(replayed: Replayed) -> dict[str, object]:
     """Return the totals, and a row for each API."""
-    rows: dict[int, dict[str, Any]] = {}
+    counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for (key, status, equal, raw_equal), count in replayed.outcomes.counts.items():
-        row = rows.setdefault(
-            key,
-            {"api": api_name(key), "sent": 0, "same": 0, "identical": 0, "different": 0, "noAnswer": 0, "leftOut": 0},
-        )
+        row = counts[key]
         if status == "left_out":
             row["leftOut"] += count
             continue
         row["sent"] += count
         row["noAnswer" if status != "ok" else "same" if equal else "different"] += count
         row["identical"] += count if status == "ok" and raw_equal else 0
-    for key, row in rows.items():
-        row["capturedMs"] = milliseconds(replayed.captured_ns.get(key))
-        row["liveMs"] = milliseconds(replayed.live_ns.get(key))
     return {
         "sent": replayed.sent,
         "same": replayed.same,
         "sessions": len(replayed.sessions.counts),
         "modes": [mode for mode, _ in replayed.modes.most_common(5) if mode],
         "runs": [run for run, _ in replayed.runs.most_common(5) if run],
-        "apis": sorted(rows.values(), key=lambda row: -row["sent"]),
+        "apis": [
+            {
+                "api": api_name(key),
+                **{name: row[name] for name in _COUNTS},
+                "capturedMs": milliseconds(replayed.captured_ns.get(key)),
+                "liveMs": milliseconds(replayed.live_ns.get(key)),
+            }
+            for key, row in sorted(counts.items(), key=lambda item: -item[1]["sent"])
+        ],
         "unanswered": [
             {"api": api_name(key), "status": status, "detail": detail, "count": count}
             for (key, status, detail), count in replayed.unanswered.most_common(50)
@@ -68,24 +73,27 @@ def replay_totals(replayed: Replayed) -> dict[str, Any]:
     }
 
 
-def differences(replayed: Replayed) -> list[dict[str, Any]]:
+def differences(replayed: Replayed) -> list[dict[str, object]]:
     """Return a row for each API and path with counts of changed, missing, extra and order; most frequent first."""
-    rows: dict[tuple[int, str], dict[str, Any]] = {}
-    for (key, path, kind), count in replayed.found[:_PLACES_MAX]:
-        row = rows.setdefault(
-            (key, path), {"api": api_name(key), "path": path, "total": 0, "kinds": {}, "example": None}
-        )
-        row["kinds"][kind] = row["kinds"].get(kind, 0) + count
-        row["total"] += count
-        example = replayed.examples.get((key, path, kind))
-        if example is not None and row["example"] is None:
-            row["example"] = {
-                name: example[name] for name in ("session", "number", "path", "expected", "actual", "rule")
-            }
-    return sorted(rows.values(), key=lambda row: -row["total"])
+    kinds: defaultdict[tuple[int, str], dict[str, int]] = defaultdict(dict)
+    examples: dict[tuple[int, str], dict[str, object]] = {}
+    for (key, path, kind), count in replayed.found[:PLACES_MAX]:
+        kinds[key, path][kind] = count
+        if (example := replayed.examples.get((key, path, kind))) is not None:
+            examples.setdefault((key, path), {name: example[name] for name in _SHOWN})
+    return [
+        {
+            "api": api_name(key),
+            "path": path,
+            "total": sum(counts.values()),
+            "kinds": counts,
+            "example": examples.get((key, path)),
+        }
+        for (key, path), counts in sorted(kinds.items(), key=lambda item: -sum(item[1].values()))
+    ]
 
 
-def rules(replayed: Replayed, listed: list[dict[str, Any]] | None) -> dict[str, Any]:
+def rules(replayed: Replayed, listed: list[dict[str, Any]] | None) -> dict[str, object]:
     """Return how often rules fired, and those that never did (None if the replay did not record its rules)."""
     fired = [{"rule": rule, "fired": count} for rule, count in replayed.rules.most_common(200)]
     if listed is None:
@@ -96,7 +104,7 @@ def rules(replayed: Replayed, listed: list[dict[str, Any]] | None) -> dict[str, 
     return {"fired": sorted(fired_rows, key=lambda row: -row["fired"]), "never": never, "count": len(listed)}
 
 
-def decoded_examples(replayed: Replayed, folder: Path, requests: Frames) -> list[dict[str, Any]]:
+def decoded_examples(replayed: Replayed, folder: Path, requests: Frames) -> list[dict[str, object]]:
     """Return the examples with request and both responses decoded, and commands that show the same.
 
     Raises SourceError.
@@ -109,17 +117,18 @@ def decoded_examples(replayed: Replayed, folder: Path, requests: Frames) -> list
     )
     rows = rows_where(folder, "replay_results", condition, _ANSWERS, 100 * EXAMPLES_SHOWN)
     answers = {(row["session"], row["number"]): row for row in rows}
-    by_exchange: dict[tuple[str, int], dict[str, Any]] = {}
-    for place, row in examples:
+    by_exchange: dict[tuple[str, int], dict[str, object]] = {}
+    places: defaultdict[tuple[str, int], list[dict[str, object]]] = defaultdict(list)
+    for (_, _, kind), row in examples:
         exchange = (row["session"], row["number"])
         answer = answers.get(exchange)
         if exchange not in by_exchange and answer is not None:
             request = requests.get((row["conn_id"], row["incarnation"], row["request_frame_no"], False))
-            by_exchange[exchange] = _example(answer, request, _counted(replayed, answer["api_key"]))
-        if exchange in by_exchange:
-            by_exchange[exchange]["places"].append(
-                {"path": row["path"], "kind": place[2], "expected": row["expected"], "actual": row["actual"]}
-            )
+            example = _example(answer, request, _counted(replayed, answer["api_key"]))
+            by_exchange[exchange] = example | {"places": places[exchange]}
+        places[exchange].append(
+            {"path": row["path"], "kind": kind, "expected": row["expected"], "actual": row["actual"]}
+        )
     return list(by_exchange.values())
 
 
@@ -128,7 +137,7 @@ def _counted(replayed: Replayed, key: int) -> list[str]:
     return [""] if key == api_keys.ENVELOPE else [path for (of, path, _), _ in replayed.found if of == key]
 
 
-def _example(answer: dict[str, Any], request: bytes | None, counted: list[str]) -> dict[str, Any]:
+def _example(answer: dict[str, Any], request: bytes | None, counted: list[str]) -> dict[str, object]:
     key, version = answer["api_key"], answer["api_version"]
     captured, live = answer["captured_response"], answer["live_response"]
     commands = [
@@ -145,5 +154,4 @@ def _example(answer: dict[str, Any], request: bytes | None, counted: list[str]) 
         "request": request_text(request),
         "lines": [(line, noted(line.left), noted(line.right)) for line in lines],
         "commands": [command for command in commands if command.text],
-        "places": [],
     }

@@ -25,25 +25,26 @@ Place = tuple[int, str, str]
 
 
 class Replayed:
-    """Sums over REPLAY_RESULTS and DIFFS; `add_…` takes one batch, `merge` other sums."""
+    """Sums over REPLAY_RESULTS and DIFFS, whose batches may come in any order."""
 
     def __init__(self) -> None:
-        self.outcomes = Tally()
-        self.unanswered = Tally(200)
-        self.sessions = Tally(1_000)
-        self.modes = Tally(20)
-        self.runs = Tally(20)
+        self.outcomes: Tally[tuple[int, str, bool | None, bool | None]] = Tally()
+        self.unanswered: Tally[tuple[int, str, str]] = Tally(200)
+        self.sessions: Tally[str] = Tally(1_000)
+        self.modes: Tally[str] = Tally(20)
+        self.runs: Tally[str] = Tally(20)
         self.captured_ns: dict[int, LogHistogram] = {}
         self.live_ns: dict[int, LogHistogram] = {}
-        self.places = Tally()
+        self.places: Tally[Place] = Tally()
         self.examples: dict[Place, dict[str, Any]] = {}
-        self.rules = Tally()
+        self.rules: Tally[str] = Tally()
 
     def add_results(self, batch: pa.RecordBatch) -> None:
         """Add rows of REPLAY_RESULTS."""
         batch = cut_texts(batch.select(RESULT_COLUMNS), "detail", "session")
         for row in count_rows(batch, _OUTCOME):
-            self.outcomes.add((known_api(row["api_key"]), *(row[name] for name in _OUTCOME[1:])), row["rows"])
+            outcome = known_api(row["api_key"]), row["status"], row["equal"], row["raw_equal"]
+            self.outcomes.add(outcome, row["rows"])
         for tally, name in ((self.sessions, "session"), (self.modes, "mode"), (self.runs, "run_id")):
             for row in count_rows(batch, [name]):
                 tally.add(row[name], row["rows"])
@@ -70,16 +71,6 @@ class Replayed:
             self.places.add((known_api(row["api_key"]), row["path"], row["kind"]), row["rows"])
         self._examples(batch, paths)
 
-    def merge(self, other: Replayed) -> None:
-        """Add the sums over other rows."""
-        for name in ("outcomes", "unanswered", "sessions", "modes", "runs", "places", "rules"):
-            getattr(self, name).merge(getattr(other, name))
-        for name in ("captured_ns", "live_ns"):
-            for key, histogram in getattr(other, name).items():
-                getattr(self, name).setdefault(key, LogHistogram()).merge(histogram)
-        for place, example in other.examples.items():
-            self._example(place, example)
-
     @property
     def sent(self) -> int:
         """Number of requests sent."""
@@ -99,12 +90,8 @@ class Replayed:
         table = pa.Table.from_batches([batch.select(_EXAMPLE)]).append_column("place", paths)
         table = table.append_column("row", pa.array(range(len(table)), pa.int64()))
         # Only the first row of each place in this batch becomes Python objects.
-        first = (
-            table.group_by(["api_key", "place", "kind"])
-            .aggregate([("number", "min")])
-            .rename_columns(["api_key", "place", "kind", "number"])
-        )
         keys = ["api_key", "place", "kind", "number"]
+        first = table.group_by(keys[:3]).aggregate([("number", "min")]).rename_columns(keys)
         chosen = table.join(first, keys=keys, join_type="inner").combine_chunks()
         for row in chosen.to_pylist():
             place = (known_api(row["api_key"]), row.pop("place"), row["kind"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Any
+from collections.abc import Iterable
 
 from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
 from mockraft.spark_replay.report.captured import Frames, frame_key
@@ -19,6 +19,7 @@ _ALARM = 3
 _SERIES_MAX = 8
 _CLIENTS_MAX = 50
 _ERRORS_MAX = 100
+_COUNTS = ("requests", "responses", "decoded", "notDecoded", "same", "different", "notTried", "paired", "alone")
 
 WORDS_OF_KINDS = {
     "syn": "connections opened",
@@ -46,21 +47,17 @@ WORDS_OF_FILES = {
     "corrupt": "bytes that are not packets",
     "quarantined": "the file was quarantined",
 }
-
-
 IN_BYTES = frozenset(["truncated", "corrupt"])
 """The kinds of FILE_EVENTS that count bytes."""
 
 
-def totals(traffic: Traffic) -> dict[str, Any]:
+def totals(traffic: Traffic) -> dict[str, object]:
     """Return the totals: frames by status, pairing and round trip."""
     decode: Counter[str] = Counter()
-    pairs: Counter[str] = Counter()
     trips: Counter[str] = Counter()
-    for (_, _, _, status, roundtrip, pair), count in traffic.coverage.counts.items():
+    for (_, _, _, status, roundtrip, _), count in traffic.coverage.counts.items():
         decode[status or "unknown"] += count
-        pairs[pair or "unknown"] += count
-        trips["same" if roundtrip else "notTried" if roundtrip is None else "different"] += count
+        trips[_trip(roundtrip)] += count
     first_ns, last_ns = traffic.first_ns or 0, traffic.last_ns or 0
     return {
         "frames": traffic.frames,
@@ -71,7 +68,7 @@ def totals(traffic: Traffic) -> dict[str, Any]:
         "seconds": (last_ns - first_ns) / 1e9,
         "decode": dict(decode),
         "roundtrip": dict(trips),
-        "pairing": dict(pairs),
+        "pairing": pairing(traffic),
         "truncated": traffic.truncated,
         "afterGap": traffic.after_gap,
         "withUnknownTags": traffic.unknown_tags,
@@ -79,21 +76,42 @@ def totals(traffic: Traffic) -> dict[str, Any]:
     }
 
 
-def apis(traffic: Traffic) -> list[dict[str, Any]]:
+def pairing(traffic: Traffic) -> dict[str, int]:
+    """Return the number of frames by pairing status."""
+    pairs: Counter[str] = Counter()
+    for (*_, pair), count in traffic.coverage.counts.items():
+        pairs[pair or "unknown"] += count
+    return dict(pairs)
+
+
+def apis(traffic: Traffic) -> list[dict[str, object]]:
     """Return a row for each API, the most frequent first: versions, decode status, pairing, latency."""
-    rows: dict[int, dict[str, Any]] = {}
+    counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    versions: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for (key, version, is_response, status, roundtrip, pair), count in traffic.coverage.counts.items():
-        row = rows.setdefault(key, _api_row(key))
-        row["responses" if is_response else "requests"] += count
-        row["versions"][version] += count
-        row["decoded" if status == "ok" else "notDecoded"] += count
-        row["same" if roundtrip else "notTried" if roundtrip is None else "different"] += count
-        row["paired" if pair in ("paired", "acks0") else "alone"] += count
-    for key, row in rows.items():
-        row["versions"] = dict(sorted(row["versions"].items()))
-        row["frames"] = row["requests"] + row["responses"]
-        row["ms"] = milliseconds(traffic.latencies.get(key))
-    return sorted(rows.values(), key=lambda row: -row["frames"])
+        versions[key][version] += count
+        for name in (
+            "frames",
+            "responses" if is_response else "requests",
+            "decoded" if status == "ok" else "notDecoded",
+            _trip(roundtrip),
+            "paired" if pair in ("paired", "acks0") else "alone",
+        ):
+            counts[key][name] += count
+    return [
+        {
+            "api": api_name(key),
+            "apiKey": key,
+            "versions": dict(sorted(versions[key].items())),
+            **{name: row[name] for name in (*_COUNTS, "frames")},
+            "ms": milliseconds(traffic.latencies.get(key)),
+        }
+        for key, row in sorted(counts.items(), key=lambda item: -item[1]["frames"])
+    ]
+
+
+def _trip(roundtrip: bool | None) -> str:
+    return "same" if roundtrip else "notTried" if roundtrip is None else "different"
 
 
 def milliseconds(histogram: LogHistogram | None) -> dict[str, float] | None:
@@ -126,7 +144,9 @@ def brokers_by_silence(traffic: Traffic) -> tuple[list[tuple[str, BrokerHeartbea
     ], alarm_ns
 
 
-def heartbeat_rows(brokers: list[tuple[str, BrokerHeartbeats]], alarm_ns: int, first_ns: int) -> list[dict[str, Any]]:
+def heartbeat_rows(
+    brokers: list[tuple[str, BrokerHeartbeats]], alarm_ns: int, first_ns: int
+) -> list[dict[str, object]]:
     """Return a row for each broker; times of gaps are seconds since the first frame."""
     return [
         {
@@ -144,7 +164,7 @@ def heartbeat_rows(brokers: list[tuple[str, BrokerHeartbeats]], alarm_ns: int, f
     ]
 
 
-def event_rows(traffic: Traffic) -> list[dict[str, Any]]:
+def event_rows(traffic: Traffic) -> list[dict[str, object]]:
     """Return the events listed one by one; times are seconds since the first frame."""
     first_ns = traffic.first_ns or 0
     return [
@@ -153,7 +173,7 @@ def event_rows(traffic: Traffic) -> list[dict[str, Any]]:
     ]
 
 
-def errors(traffic: Traffic) -> list[dict[str, Any]]:
+def errors(traffic: Traffic) -> list[dict[str, object]]:
     """Return error codes in responses; of several in one response, the first counts."""
     return [
         {"api": api_name(key), "code": code, "name": error_codes.name(code), "answers": count}
@@ -161,35 +181,42 @@ def errors(traffic: Traffic) -> list[dict[str, Any]]:
     ]
 
 
-def clients(traffic: Traffic) -> tuple[list[dict[str, Any]], int]:
+def clients(traffic: Traffic) -> tuple[list[dict[str, object]], int]:
     """Return the clients with the most requests, and the number of requests of all others."""
-    shown = [
-        {"clientId": client_id, "host": host, "requests": count}
-        for (client_id, host), count in traffic.clients.most_common(_CLIENTS_MAX)
-    ]
-    return shown, traffic.clients.total - sum(row["requests"] for row in shown)
+    shown = traffic.clients.most_common(_CLIENTS_MAX)
+    others = traffic.clients.total - sum(count for _, count in shown)
+    return [{"clientId": client_id, "host": host, "requests": count} for (client_id, host), count in shown], others
 
 
-def not_read(traffic: Traffic) -> dict[str, Any]:
+def not_read(traffic: Traffic) -> dict[str, list[dict[str, object]]]:
     """Return counts of what is in no frame: events of files and of connections."""
-    by_kind: dict[str, dict[str, Any]] = defaultdict(lambda: {"count": 0, "files": [], "details": []})
+    by_kind: defaultdict[str, list[tuple[str, str | None, int]]] = defaultdict(list)
     for (kind, file, detail), count in traffic.file_events.counts.items():
-        row = by_kind[kind]
-        row["count"] += count
-        for name, value in (("files", file), ("details", detail)):
-            if value and value not in row[name] and len(row[name]) < 5:
-                row[name].append(value)
-    files = [
-        {"kind": kind, "words": WORDS_OF_FILES.get(kind, ""), "inBytes": kind in IN_BYTES, **row}
-        for kind, row in by_kind.items()
+        by_kind[kind].append((file, detail, count))
+    totals = Counter({kind: sum(count for _, _, count in rows) for kind, rows in by_kind.items()})
+    files: list[dict[str, object]] = [
+        {
+            "kind": kind,
+            "words": WORDS_OF_FILES.get(kind, ""),
+            "inBytes": kind in IN_BYTES,
+            "count": total,
+            "files": _first(file for file, _, _ in by_kind[kind]),
+            "details": _first(detail for _, detail, _ in by_kind[kind]),
+        }
+        for kind, total in totals.most_common()
     ]
     sizes = traffic.events.bytes.counts
-    connections = [
+    connections: list[dict[str, object]] = [
         {"kind": kind, "words": WORDS_OF_KINDS.get(kind, ""), "count": count, "bytes": sizes.get(kind, 0)}
         for kind, count in traffic.events.counts.most_common(100)
         if kind in sizes
     ]
-    return {"files": sorted(files, key=lambda row: -row["count"]), "connections": connections}
+    return {"files": files, "connections": connections}
+
+
+def _first(texts: Iterable[str | None]) -> list[str]:
+    """Return the first different texts, up to five."""
+    return list(dict.fromkeys(text for text in texts if text))[:5]
 
 
 def damaged(traffic: Traffic) -> dict[str, int]:
@@ -201,9 +228,9 @@ def damaged(traffic: Traffic) -> dict[str, int]:
     }
 
 
-def unread(traffic: Traffic, frames: Frames) -> list[dict[str, Any]]:
+def unread(traffic: Traffic, frames: Frames) -> list[dict[str, object]]:
     """Return one example of each kind of frame that did not decode or round-trip."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for (key, version, is_response, status), row in traffic.examples.items():
         frame = frames.get(frame_key(row))
         ends = [f"{row['client']}:{row['client_port']}", f"{row['server']}:{row['server_port']}"]
@@ -226,8 +253,3 @@ def unread(traffic: Traffic, frames: Frames) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def _api_row(key: int) -> dict[str, Any]:
-    counts = ("requests", "responses", "decoded", "notDecoded", "same", "different", "notTried", "paired", "alone")
-    return {"api": api_name(key), "apiKey": key, "versions": Counter(), **dict.fromkeys(counts, 0)}

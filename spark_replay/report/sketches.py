@@ -1,14 +1,15 @@
-"""Mergeable counters of bounded memory."""
+"""Counters of bounded memory."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
+K = TypeVar("K", bound=Hashable)
 
 WIDTHS_S = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 600, 3_600, 21_600, 86_400, 864_000, 8_640_000, 86_400_000)
 """Widths of time bins; each is a multiple of the one before, so that bins can be merged into wider ones."""
@@ -125,10 +126,6 @@ class DistinctKeys:
         """Add values that are evenly distributed, as hashes are."""
         self.least = np.unique(np.concatenate([self.least, hashes]))[: self.kept_max]
 
-    def merge(self, other: DistinctKeys) -> None:
-        """Add the values of another."""
-        self.add(other.least)
-
     @property
     def count(self) -> int:
         """Return the number of distinct values."""
@@ -137,32 +134,26 @@ class DistinctKeys:
         return round((self.kept_max - 1) / (float(self.least[-1]) / 2**64))
 
 
-class Tally:
+class Tally(Generic[K]):
     """Counts by key; once there are `keys_max` keys, further ones are counted together."""
 
     def __init__(self, keys_max: int = 5_000) -> None:
         self.keys_max = keys_max
-        self.counts: dict[Any, int] = {}
+        self.counts: dict[K, int] = {}
         self.others = 0
 
-    def add(self, key: Hashable, count: int = 1) -> None:
+    def add(self, key: K, count: int = 1) -> None:
         """Add to the count of a key."""
         if key in self.counts or len(self.counts) < self.keys_max:
             self.counts[key] = self.counts.get(key, 0) + count
         else:
             self.others += count
 
-    def merge(self, other: Tally) -> None:
-        """Add the counts of another."""
-        for key, count in other.counts.items():
-            self.add(key, count)
-        self.others += other.others
-
     @property
     def total(self) -> int:
         """Sum of all counts."""
         return sum(self.counts.values()) + self.others
 
-    def most_common(self, count: int) -> list[tuple[Any, int]]:
+    def most_common(self, count: int) -> list[tuple[K, int]]:
         """Return the keys with the largest counts."""
         return sorted(self.counts.items(), key=lambda item: -item[1])[:count]

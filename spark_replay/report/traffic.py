@@ -29,16 +29,20 @@ _EXAMPLE += ["server", "server_port", "ts_last_ns", "packet_last", "size", "deco
 _EXAMPLE += ["first_diff_offset"]
 
 
+Group = tuple[int, int, bool, str]
+"""API, version, is_response and decode status: one frame of each group that failed is kept as an example."""
+
+
 def known_api(api_key: int) -> int:
     """Return the key, or UNKNOWN_API if Kafka 4.3.1 has no name for it."""
     return api_key if api_key in api_keys.NAMES else UNKNOWN_API
 
 
 class Traffic:
-    """Sums over MESSAGES, CONN_EVENTS and FILE_EVENTS; `add_…` takes one batch, `merge` other sums."""
+    """Sums over MESSAGES, CONN_EVENTS and FILE_EVENTS, whose batches may come in any order."""
 
     def __init__(self) -> None:
-        self.coverage = Tally()
+        self.coverage: Tally[tuple[int, int, bool, str, bool | None, str]] = Tally()
         self.bytes = 0
         self.truncated = 0
         self.after_gap = 0
@@ -46,15 +50,15 @@ class Traffic:
         self.first_ns: int | None = None
         self.last_ns: int | None = None
         self.connections = DistinctKeys()
-        self.servers = Tally(200)
-        self.clients = Tally()
-        self.errors = Tally()
+        self.servers: Tally[tuple[str, int]] = Tally(200)
+        self.clients: Tally[tuple[str | None, str]] = Tally()
+        self.errors: Tally[tuple[int, int]] = Tally()
         self.latencies: dict[int, LogHistogram] = {}
         self.requests: dict[int, TimeBins] = {}
-        self.examples: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self.examples: dict[Group, dict[str, Any]] = {}
         self.heartbeats = Heartbeats()
         self.events = TrafficEvents()
-        self.file_events = Tally()
+        self.file_events: Tally[tuple[str, str, str | None]] = Tally()
 
     def add_messages(self, batch: pa.RecordBatch) -> None:
         """Add rows of MESSAGES, preferably in order within a connection."""
@@ -63,9 +67,9 @@ class Traffic:
         batch = cut_texts(batch.select(MESSAGE_COLUMNS), "client_id", "error", "client", "server")
         for row in count_rows(batch, _COVERAGE, ("size",)):
             key = known_api(row["api_key"])
-            self.coverage.add(
-                (key, row["api_version"] if key >= 0 else -1, *(row[x] for x in _COVERAGE[2:])), row["rows"]
-            )
+            version = row["api_version"] if key >= 0 else -1
+            outcome = row["is_response"], row["decode_status"], row["roundtrip"], row["pair_status"]
+            self.coverage.add((key, version, *outcome), row["rows"])
             self.bytes += row["size_sum"]
         self.truncated += pc.sum(batch.column("truncated").cast(pa.int64())).as_py() or 0
         self.after_gap += pc.sum(batch.column("after_gap").cast(pa.int64())).as_py() or 0
@@ -87,30 +91,6 @@ class Traffic:
         """Add rows of FILE_EVENTS."""
         for row in cut_texts(batch, "detail", "file").to_pylist():
             self.file_events.add((row["kind"], row["file"].rsplit("/", 1)[-1], row["detail"]), row["count"] or 1)
-
-    def merge(self, other: Traffic) -> None:
-        """Add the sums of other rows."""
-        for name in (
-            "coverage",
-            "connections",
-            "servers",
-            "clients",
-            "errors",
-            "heartbeats",
-            "events",
-            "file_events",
-        ):
-            getattr(self, name).merge(getattr(other, name))
-        for name in ("bytes", "truncated", "after_gap", "unknown_tags"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        if other.first_ns is not None and other.last_ns is not None:
-            self._extend(other.first_ns, other.last_ns)
-        for key, histogram in other.latencies.items():
-            self.latencies.setdefault(key, LogHistogram()).merge(histogram)
-        for key, bins in other.requests.items():
-            self.requests.setdefault(key, TimeBins()).merge(bins)
-        for group, example in other.examples.items():
-            self._example(group, example)
 
     @property
     def frames(self) -> int:
@@ -162,7 +142,7 @@ class Traffic:
             group = (known_api(row["api_key"]), row["api_version"], row["is_response"], row["decode_status"])
             self._example(group, row)
 
-    def _example(self, group: tuple[Any, ...], row: dict[str, Any]) -> None:
+    def _example(self, group: Group, row: dict[str, Any]) -> None:
         had = self.examples.get(group)
         if had is None and len(self.examples) >= _EXAMPLES_MAX:
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 from mockraft.spark_replay.spark.capture_paths import capture_paths, loaded_paths
@@ -99,7 +98,7 @@ class CaptureReader(DataSourceReader):
         """Return a partition for each split. Raises CaptureError with onError=fail."""
         return [CapturePartition(source) for path in self._paths for source in splits_of(path, self._options)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the partition's batches. Raises CaptureError (file, offset) with onError=fail."""
         return read_partition(partition.value, self._options, self._predicates)
 

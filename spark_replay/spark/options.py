@@ -157,7 +157,7 @@ def _not_negative(text: str) -> int:
     return int(text)
 
 
-OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
+OPTIONS: dict[str, tuple[str, Callable[[str], object]]] = {
     "level": (" or ".join(LEVELS), _one_of(*LEVELS)),
     "ports": ("comma-separated ports (9092,9093)", _ports),
     "clients": ("comma-separated client addresses", _names),

@@ -23,7 +23,7 @@ from mockraft.spark_replay.formats import (
     plan_splits,
     read_segments,
 )
-from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
+from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS, FileEvent
 from mockraft.spark_replay.schemas import FILE_EVENTS, FRAMES, PACKETS, RUNS
 from mockraft.spark_replay.spark.options import SourceOptions
 from mockraft.spark_replay.streams.reassembly import Reassembler
@@ -145,7 +145,7 @@ def _read_frames(split: Split, options: SourceOptions, predicates: Sequence[Pred
 
 
 def _read_file_events(split: Split, options: SourceOptions, _: Sequence[Predicate]) -> Iterator[pa.RecordBatch]:
-    rows: list[dict[str, Any]] = []
+    rows: list[FileEvent] = []
     for _each in _segments(split, options, (), rows):
         pass
     if options.on_error == "skip":
@@ -165,7 +165,7 @@ def _segments(
     split: Split,
     options: SourceOptions,
     predicates: Sequence[Predicate],
-    events: list[dict[str, Any]] | None = None,
+    events: list[FileEvent] | None = None,
 ) -> Iterator[Segments]:
     """Yield the split's segments, without those that options or predicates rule out."""
     hosts = [set(each) for each in (options.clients, _narrowest(_HOSTS, predicates)) if each]

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mockraft.spark_replay.regression.replay import LEFT_OUT, OK
 from mockraft.spark_replay.regression.rules import Rules
 from mockraft.spark_replay.spark.replaying import Tables, counted_differences, gone_differences
 from mockraft.wire import api_keys
+from mockraft.wire.json_form import Json
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, Row
 
 KINDS_MAX = 1000
 """Maximum number of kinds of difference in the report, most frequent first; all are in the tables."""
 
 
-def summarise(tables: Tables, rules: Rules, baseline: DataFrame | None = None) -> dict[str, Any]:
+def summarise(tables: Tables, rules: Rules, baseline: DataFrame | None = None) -> dict[str, Json]:
     """Return the report as a JSON tree. The driver gets a row for each API, kind of difference and rule."""
     results, diffs = tables
     new = counted_differences(diffs, baseline)
@@ -53,7 +54,7 @@ def summarise(tables: Tables, rules: Rules, baseline: DataFrame | None = None) -
             }
             for each in apis
         ],
-        "differences": [_finding(row.asDict()) for row in _by_kind(new).limit(KINDS_MAX).collect()],
+        "differences": [_finding(row) for row in _by_kind(new).limit(KINDS_MAX).collect()],
         "leftOut": [
             {"api": _name(row["api_key"]), "why": row["detail"], "count": row["n"]} for row in left_out.collect()
         ],
@@ -61,13 +62,13 @@ def summarise(tables: Tables, rules: Rules, baseline: DataFrame | None = None) -
     }
 
 
-def rules_fired(rules: Rules, fired: dict[str, int], apis: Iterable[str]) -> list[dict[str, Any]]:
+def rules_fired(rules: Rules, fired: dict[str, int], apis: Iterable[str]) -> list[Json]:
     """Return every rule of these APIs that excuses differences, with how often it fired (0 if never).
 
     A user's own rules (`override`) are always included.
     """
     wanted = {*apis, *(name.partition(":")[0] for name in fired)}
-    found = []
+    found: list[Json] = []
     for rule in rules:
         own = any(override.covers(rule) for override in rules.overrides)
         if own or (rule.excuses and rule.api in wanted):
@@ -76,7 +77,7 @@ def rules_fired(rules: Rules, fired: dict[str, int], apis: Iterable[str]) -> lis
     return found
 
 
-def write_rules_fired(spark: SparkSession, out: str, fired: list[dict[str, Any]]) -> None:
+def write_rules_fired(spark: SparkSession, out: str, fired: Json) -> None:
     """Write the result of `rules_fired` to `out/rules.json`, on any file system."""
     jvm = spark._jvm
     assert jvm is not None
@@ -109,7 +110,7 @@ def _by_kind(new: DataFrame) -> DataFrame:
     return grouped.orderBy(F.desc("count"), "api_key", "place")
 
 
-def _finding(row: dict[str, Any]) -> dict[str, Any]:
+def _finding(row: Row) -> Json:
     return {
         "api": _name(row["api_key"]),
         "path": row["place"],
@@ -121,9 +122,10 @@ def _finding(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _value(text: str | None) -> Any:
+def _value(text: str | None) -> Json:
     try:
-        return None if text is None else json.loads(text)
+        value: Json = None if text is None else json.loads(text)
+        return value
     except ValueError:
         return text
 

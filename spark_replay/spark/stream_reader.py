@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from glob import has_magic
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import pyarrow as pa
 from mockraft.spark_replay.spark.capture_paths import NoCaptureError, folder_captures, local_path
 from mockraft.spark_replay.spark.options import SourceOptions
 from mockraft.spark_replay.spark.partition_reading import read_partition, splits_of
@@ -76,7 +77,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         return [InputPartition(split) for path in new if path not in gone for split in splits_of(path, self._options)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the split's batches. Raises CaptureError (file, offset) with onError=fail."""
         return read_partition(partition.value, self._options)
 

@@ -7,13 +7,12 @@ first copy counts. A piece more than 1 GiB away from the stream's position belon
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from mockraft.spark_replay.arrow_columns import Array
 from mockraft.spark_replay.streams.frame_columns import Pieces, Stretch
 from mockraft.spark_replay.streams.pairing import ConnectionNames
-
-Array = np.ndarray[Any, Any]
 
 _HALF, _MASK = 1 << 31, 0xFFFFFFFF
 STRAY_BYTES = 1 << 30

@@ -7,11 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import as_arrow
+from mockraft.spark_replay.arrow_columns import Array, as_arrow
 from mockraft.spark_replay.streams import headers
 from mockraft.spark_replay.streams.slices import Slices
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass
@@ -60,7 +58,7 @@ def concatenated(parts: list[FrameColumns]) -> FrameColumns:
         return parts[0]
     columns: list[Any] = []
     for field in fields(FrameColumns):
-        values: list[Any] = [getattr(part, field.name) for part in parts]
+        values = [getattr(part, field.name) for part in parts]
         if isinstance(values[0], Slices):
             columns.append(Slices.concatenated(values))
         else:

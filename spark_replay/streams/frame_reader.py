@@ -8,14 +8,12 @@ after a loss wait until all requests of the same chunk have been read; so the re
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from mockraft.spark_replay.streams import headers
 from mockraft.spark_replay.streams.connections import Connection, Direction
 from mockraft.spark_replay.streams.frame_columns import FrameBuffer, Pieces, Stretch
-
-Array = np.ndarray[Any, Any]
 
 _INCOMPLETE, _BAD, _SASL = range(3)
 _QUEUED_BYTES_MAX = 8 << 20

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from functools import cache
 from struct import Struct
-from typing import Any
 
 import numpy as np
+from mockraft.spark_replay.arrow_columns import Array
 from mockraft.wire import api_keys, messages
 from mockraft.wire.errors import WireError
-
-Array = np.ndarray[Any, Any]
 
 LENGTH = Struct(">i")
 RESPONSE = Struct(">ii")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import gather
-
-Array = np.ndarray[Any, Any]
+from mockraft.spark_replay.arrow_columns import Array, gather
 
 
 class Trimmed(NamedTuple):

@@ -7,16 +7,14 @@ the response belongs to the latest request before it. A response may be captured
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import as_arrow, in_order, of_values, texts
+from mockraft.spark_replay.arrow_columns import Array, as_arrow, in_order, of_values, texts
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.spark_replay.streams.frame_columns import FrameColumns, concatenated
 from mockraft.spark_replay.streams.headers import API_KEY_MAX, API_VERSION_MAX, header_versions
-
-Array = np.ndarray[Any, Any]
 
 _ROWS_AT_ONCE = 8192
 _BYTES_AT_ONCE = 16 << 20
@@ -133,7 +131,7 @@ class Pairing:
         uids, where = np.unique(chosen.uid, return_inverse=True)
         names = [self._names[uid] for uid in uids.tolist()]
         index = as_arrow(where, pa.int64())
-        columns: dict[str, Any] = {
+        columns: dict[str, Array | pa.Array] = {
             name: of_values([getattr(each, name) for each in names], FRAMES.field(name).type).take(index)
             for name in ConnectionNames._fields
         }
@@ -146,9 +144,8 @@ class Pairing:
         columns["pair_status"] = _STATUSES.take(as_arrow(status[rows], pa.int64()))
         columns["request_frame_no"] = as_arrow(request_no[rows], pa.int64(), has_no_request[rows])
         columns["latency_ns"] = as_arrow(latency[rows], pa.int64(), has_no_request[rows])
-        columns["frame"] = chosen.frame.to_arrow()
-        if columns["frame"].num_chunks > _CHUNKS_MAX:
-            columns["frame"] = columns["frame"].combine_chunks()
+        frame = chosen.frame.to_arrow()
+        columns["frame"] = frame.combine_chunks() if frame.num_chunks > _CHUNKS_MAX else frame
         # One batch for each buffer that contains frames, to avoid copying them together.
         table = pa.Table.from_arrays(in_order(columns, FRAMES), schema=FRAMES)
         batches: list[pa.RecordBatch] = table.to_batches()

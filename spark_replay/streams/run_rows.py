@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -87,7 +87,7 @@ class RunBatch:
             times[ends - 1],
             before[ends] == before[firsts],
         )
-        columns: list[list[Any]] = [runs.column(name).to_pylist() for name in _COLUMNS]
+        columns = [runs.column(name).to_pylist() for name in _COLUMNS]
         return map(RunRow, *columns, *(each.tolist() for each in arrays))
 
     def missing(self, row: RunRow) -> dict[int, int]:

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import as_arrow, gather, in_order, no_rows, repeated, texts
+from mockraft.spark_replay.arrow_columns import Array, as_arrow, gather, in_order, no_rows, repeated, texts
 from mockraft.spark_replay.schemas import RUNS
 from mockraft.spark_replay.streams.overlaps import joined, trim_overlaps
 
@@ -30,8 +30,6 @@ BY_PORTS, BY_SYN = 1, 2
 # Distance of directions in one sort key: more than the unwrapped numbers of a chunk can span.
 _SPAN = 1 << 40
 _HALF, _MASK = 1 << 31, 0xFFFFFFFF
-
-Array = np.ndarray[Any, Any]
 
 
 class _Parts(NamedTuple):
@@ -259,7 +257,7 @@ def _batch(segments: Segments, rows: _Rows, pieces: _Pieces, parts: _Parts, is_l
     def lists(values: Array, kind: pa.DataType) -> pa.Array:
         return pa.ListArray.from_arrays(as_arrow(bounds, pa.int32()), as_arrow(values, kind))
 
-    columns: dict[str, Any] = {
+    columns: dict[str, Array | pa.Array] = {
         "conn_id": ids[where],
         "client": hosts.take(as_arrow(client, pa.int64())),
         "client_port": port_numbers[client],

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.arrow_columns import as_arrow, gather
+from mockraft.spark_replay.arrow_columns import Array, as_arrow, gather
 from mockraft.spark_replay.streams.overlaps import joined
-
-Array = np.ndarray[Any, Any]
 
 
 class _Part(NamedTuple):

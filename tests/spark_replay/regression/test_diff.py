@@ -12,7 +12,6 @@ from mockraft.spark_replay.regression.diff import (
     VOLATILE_OK,
     Difference,
     diff,
-    diff_of,
 )
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.rules import Rules
@@ -24,7 +23,8 @@ RULES = Rules()
 
 def differences(captured: Any, live: Any, api_key: int = CREATE_TOPICS, renaming: Renaming | None = None) -> Any:
     version = messages.response(api_key).max_version
-    return diff_of(captured, live, api_key, version, RULES, Renaming() if renaming is None else renaming)
+    found = diff(captured, live, RULES.response(api_key, version), Renaming() if renaming is None else renaming)
+    return [each for each in found if each.kind != VOLATILE_OK]
 
 
 def everything(captured: Any, live: Any, api_key: int) -> list[Difference]:

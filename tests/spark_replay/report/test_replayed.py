@@ -16,10 +16,9 @@ def test_outcomes_are_counted_by_api_and_left_out_ones_are_not_sent() -> None:
 
 
 def test_differences_are_grouped_by_path_with_first_example() -> None:
-    first, second = Replayed(), Replayed()
+    first = Replayed()
     first.add_diffs(diffs({"number": 9, "path": "topics[4].name"}, {"number": 8, "path": "topics[foo].name"}))
-    second.add_diffs(diffs({"number": 3, "path": "topics[1].name"}, {"api_key": FETCH, "path": "x"}))
-    first.merge(second)
+    first.add_diffs(diffs({"number": 3, "path": "topics[1].name"}, {"api_key": FETCH, "path": "x"}))
     assert dict(first.found) == {(HEARTBEAT, "topics[].name", "changed"): 3, (FETCH, "x", "changed"): 1}
     assert first.examples[HEARTBEAT, "topics[].name", "changed"]["path"] == "topics[1].name"
     row = replay_sections.differences(first)[0]

@@ -23,12 +23,12 @@ def test_intervals_of_heartbeats_go_on_over_connections() -> None:
     assert heartbeats.gaps[0] == (100 * SECOND, 105 * SECOND)
 
 
-def test_sums_are_the_same_in_one_part_and_in_many_merged_in_any_order() -> None:
+def test_sums_are_the_same_in_one_batch_and_in_many_in_any_order() -> None:
     rows = [heartbeat(1), answer(1.1, is_fenced=True), heartbeat(3), answer(3.1, is_fenced=False), fetch(4, 1)]
     rows += [heartbeat(5), answer(5.1, is_fenced=False), fetch(6, 2), heartbeat(9, broker=2, conn_id=2)]
     whole, parts = traffic_of(*rows), Traffic()
     for row in reversed(rows):
-        parts.merge(traffic_of(row))
+        parts.add_messages(messages(row))
     assert kinds(parts) == kinds(whole) == [(3.1, "unfenced", "broker 1"), (6, "new leader", "the quorum")]
     assert parts.coverage.counts == whole.coverage.counts
     assert sections.totals(parts) == sections.totals(whole)
