@@ -165,7 +165,7 @@ KNOWN = (
     _known("unanswered-requests", "AlterConfigs", _has_twins_of_no_type),
     _known("unanswered-requests", "DescribeUserScramCredentials", _asks_for_all_users),
     _known("empty-isr-deletion", "DeleteTopics", _deletes_an_empty_isr),
-    _known("endless-partitions", "CreatePartitions", _adds_too_many),
+    _known("oversized-create-partitions", "CreatePartitions", _adds_too_many),
     _known("last-known-leader", "AlterPartitionReassignments", _moves_what_has_no_leader),
     _known("config-documentation", "DescribeConfigs", _asks_for_documentation),
     _known("broker-loggers", "DescribeConfigs", _asks_for_loggers),
