@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, TypeVarTuple, Unpack
 
 if TYPE_CHECKING:
     from mockraft.conformance.target import Target
     from mockraft.conformance.world import World
 
 Trial = Callable[["World"], Awaitable[None]]
+
+Values = TypeVarTuple("Values")
 
 ELR = "eligible.leader.replicas.version"
 _NEWEST = 32767
@@ -71,26 +73,46 @@ CASES: list[Case] = []
 """Every case, in the order of the areas; filled when `mockraft.conformance.cases` is imported."""
 
 
-def case(
-    name: str,
-    source: str,
-    rank: Rank = Rank.MUST,
-    *,
-    since: int = 7,
-    until: int = _NEWEST,
-    elr: bool | None = None,
-    alone: bool = False,
-    disruptive: bool = False,
-) -> Callable[[Trial], Trial]:
-    """Register the decorated coroutine as a case; the arguments are those of :class:`Case`.
+class Options(TypedDict, total=False):
+    """Further arguments of a :class:`Case`."""
 
-    The area is the name of its module.
-    """
+    since: int
+    until: int
+    elr: bool
+    alone: bool
+    disruptive: bool
 
-    def registered(trial: Trial) -> Trial:
-        area = trial.__module__.rpartition(".")[2].replace("_", " ")
-        assert all(each.name != name for each in CASES), f"two cases are called {name!r}"
-        CASES.append(Case(name, area, source, trial, rank, since, until, elr, alone, disruptive))
+
+def case(name: str, source: str, rank: Rank = Rank.MUST, **options: Unpack[Options]) -> Callable[[Trial], Trial]:
+    """Register the decorated coroutine as a case of the area that its module is named after; see :class:`Case`."""
+
+    def register(trial: Trial) -> Trial:
+        _register(trial, trial.__module__, name, source, rank, options)
         return trial
 
-    return registered
+    return register
+
+
+def cases(
+    name: str, source: str, rows: Iterable[tuple[str, *Values]], rank: Rank = Rank.MUST, **options: Unpack[Options]
+) -> Callable[[Callable[[World, *Values], Awaitable[None]]], Callable[[World, *Values], Awaitable[None]]]:
+    """Register one case for each row: its first value replaces `{}` in the name, the others are passed on.
+
+    `{1}` and so on in `source` stand for the other values.
+    """
+
+    def register(trial: Callable[[World, *Values], Awaitable[None]]) -> Callable[[World, *Values], Awaitable[None]]:
+        for row in rows:
+            _register(_bound(trial, row), trial.__module__, name.format(row[0]), source.format(*row), rank, options)
+        return trial
+
+    return register
+
+
+def _bound(trial: Callable[[World, *Values], Awaitable[None]], row: tuple[str, *Values]) -> Trial:
+    return lambda world: trial(world, *row[1:])
+
+
+def _register(trial: Trial, module: str, name: str, source: str, rank: Rank, options: Options) -> None:
+    assert all(each.name != name for each in CASES), f"two cases are called {name!r}"
+    CASES.append(Case(name, module.rpartition(".")[2].replace("_", " "), source, trial, rank, **options))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
 from mockraft.conformance.cleanup import Step, undoing
 from mockraft.conformance.expectation import ANYTHING, InAnyOrder, NotApplicableError, expect
@@ -203,6 +203,19 @@ class World:
         response = await self.send("CreateTopics", request_tree, answer={"topics": [{"errorCode": 0}]}, version=7)
         await self.records()
         return Topic(topic["name"], response["topics"][0]["topicId"])
+
+    @overload
+    async def replicated(self, count: Literal[1], log_dirs: int = 1, **kind: str) -> tuple[Topic, Broker]: ...
+    @overload
+    async def replicated(self, count: Literal[2], log_dirs: int = 1, **kind: str) -> tuple[Topic, Broker, Broker]: ...
+    @overload
+    async def replicated(
+        self, count: Literal[3], log_dirs: int = 1, **kind: str
+    ) -> tuple[Topic, Broker, Broker, Broker]: ...
+    async def replicated(self, count: int, log_dirs: int = 1, **kind: str) -> tuple[Topic | Broker, ...]:
+        """Start that many brokers and create a topic with one partition on all of them; return it and them."""
+        brokers = await self.brokers(count, log_dirs)
+        return await self.topic(brokers, **kind), *brokers
 
     def creatable(self, name: str, *replicas: Sequence[Broker], **configs: str | None) -> Tree:
         """Return a manually assigned topic for CreateTopics."""

@@ -76,8 +76,7 @@ async def broker_is_unregistered_with_one_record(world: World) -> None:
 
 @case("a broker that is unregistered leaves its partitions first", "ReplicationControlManager.handleBrokerUnregistered")
 async def broker_that_is_unregistered_leaves_its_partitions_first(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.send("UnregisterBroker", {"brokerId": a.id}, answer={"errorCode": 0})
     await world.wrote(partition_change(topic.id, isr=[b.id], leader=b.id), record("UnregisterBroker", brokerId=a.id))
 
@@ -96,8 +95,7 @@ async def unregistered_broker_cannot_be_unregistered(world: World) -> None:
     "ReplicationControlManager.handleBrokerUnregistered",
 )
 async def broker_that_was_unregistered_stays_replica_and_comes_back_as_one(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.send("UnregisterBroker", {"brokerId": b.id}, answer={"errorCode": 0})
     again = await world.register(b.id)
     await world.unfence(again)

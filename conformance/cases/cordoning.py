@@ -133,8 +133,7 @@ async def partition_may_be_moved_to_broker_with_all_directories_cordoned(world: 
 
 @case("a broker with all directories cordoned goes on leading", HEARTBEAT, since=30)
 async def broker_with_all_directories_cordoned_goes_on_leading(world: World) -> None:
-    a, b = await world.brokers(2)
-    await world.topic([a, b])
+    _topic, a, _b = await world.replicated(2)
     await world.heartbeat(a, cordonedLogDirs=a.dirs)
     await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=a.dirs))
 

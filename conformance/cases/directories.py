@@ -36,16 +36,14 @@ async def assign(
 
 @case("a replica is assigned to a directory", ASSIGN_TEST, since=17)
 async def replica_is_assigned_to_directory(world: World) -> None:
-    a = await world.broker(log_dirs=2)
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1, log_dirs=2)
     await assign(world, a, a.dirs[1], topic.id, 0, codes_=[0])
     await world.wrote(partition_change(topic.id, directories=[a.dirs[1]]))
 
 
 @case("an assignment to where the replica is writes nothing", ASSIGN_TEST, since=17)
 async def assignment_to_where_replica_is_writes_nothing(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     await assign(world, a, a.dirs[0], topic.id, 0, codes_=[0])
     await world.wrote()
 
@@ -60,16 +58,14 @@ async def broker_assigns_its_own_replicas_only(world: World) -> None:
 
 @case("an assignment leaves the other replicas' directories", ASSIGN_TEST, since=17)
 async def assignment_leaves_other_replicas_directories(world: World) -> None:
-    a, b = await world.brokers(2, log_dirs=2)
-    topic = await world.topic([a, b])
+    topic, _a, b = await world.replicated(2, log_dirs=2)
     await assign(world, b, b.dirs[1], topic.id, 0, codes_=[0])
     await world.wrote(partition_change(topic.id, directories=[UNASSIGNED, b.dirs[1]]))
 
 
 @case("assignments are told apart by partition", ASSIGN_TEST, since=17)
 async def assignments_have_a_result_per_partition(world: World) -> None:
-    a = await world.broker(log_dirs=2)
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1, log_dirs=2)
     await assign(world, a, a.dirs[0], topic.id, 0, 5, codes_=[0, codes.UNKNOWN_TOPIC_OR_PARTITION])
     await world.wrote(partition_change(topic.id, directories=[a.dirs[0]]))
 
@@ -108,8 +104,7 @@ async def fenced_broker_may_assign(world: World) -> None:
 
 @case("unassigned and migrating are directories like others", ASSIGN_TEST, Rank.QUIRK, since=17)
 async def unassigned_and_migrating_are_directories_like_others(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     for directory in (UNASSIGNED, MIGRATING):
         await assign(world, a, directory, topic.id, 0, codes_=[0])
         await world.wrote(partition_change(topic.id, directories=[directory]))
@@ -117,8 +112,7 @@ async def unassigned_and_migrating_are_directories_like_others(world: World) -> 
 
 @case("a replica that is assigned to a lost directory leaves the ISR", ASSIGN_TEST, since=17)
 async def replica_that_is_assigned_to_lost_directory_leaves_isr(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await assign(world, a, LOST, topic.id, 0, codes_=[0])
     await world.wrote(
         partition_change(topic.id, directories=[LOST, *b.dirs]),
@@ -128,8 +122,7 @@ async def replica_that_is_assigned_to_lost_directory_leaves_isr(world: World) ->
 
 @case("a replica that is assigned to a directory nobody registered leaves the ISR", ASSIGN_TEST, since=17)
 async def replica_assigned_to_unregistered_directory_leaves_isr(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     unknown = world.uuid()
     await assign(world, b, unknown, topic.id, 0, codes_=[0])
     await world.wrote(
@@ -152,8 +145,7 @@ async def partitions_of_failed_directory_leave_it_and_then_directory_goes(world:
 
 @case("the partitions of a good directory stay when another fails", OFFLINE_TEST, since=17)
 async def partitions_of_good_directory_stay_when_another_fails(world: World) -> None:
-    a = await world.broker(log_dirs=2)
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1, log_dirs=2)
     await assign(world, a, a.dirs[0], topic.id, 0, codes_=[0])
     await world.records()
     await world.heartbeat(a, offlineLogDirs=[a.dirs[1]])

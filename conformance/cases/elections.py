@@ -33,8 +33,7 @@ def expected_results(code: int, partition: int = 0, **fields: object) -> list[Tr
 
 async def led_by_the_second(world: World) -> tuple[Topic, Broker, Broker]:
     """Create a partition whose replicas both run and are in sync; the second leads."""
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.fence(a)
     await world.unfence(a)
     await world.propose_isr(topic, [b, a])
@@ -61,8 +60,7 @@ async def preferred_replica_that_leads_needs_no_election(world: World) -> None:
 
 @case("the preferred replica that is not in sync is not available", f"{TEST}.testElectPreferredLeaders")
 async def preferred_replica_that_is_not_in_sync_is_not_available(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, _b = await world.replicated(2)
     await world.fence(a)
     await world.unfence(a)
     await elect(world, PREFERRED, topic.name, 0, answer=expected_results(codes.PREFERRED_LEADER_NOT_AVAILABLE))
@@ -71,8 +69,7 @@ async def preferred_replica_that_is_not_in_sync_is_not_available(world: World) -
 
 @case("the preferred replica that is fenced is not available", f"{TEST}.testElectPreferredLeaders")
 async def preferred_replica_that_is_fenced_is_not_available(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, _b = await world.replicated(2)
     await world.fence(a)
     await elect(world, PREFERRED, topic.name, 0, answer=expected_results(codes.PREFERRED_LEADER_NOT_AVAILABLE))
 
@@ -93,8 +90,7 @@ async def unclean_election_is_not_needed_where_there_is_leader(world: World) -> 
 
 @case("an unclean election takes the first replica that runs", f"{TEST}.testElectUncleanLeaders_WithoutElr")
 async def unclean_election_takes_first_replica_that_runs(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.fence(a, b)
     await world.unfence(a)
     await elect(world, UNCLEAN, topic.name, 0, answer=expected_results(0))
@@ -104,8 +100,7 @@ async def unclean_election_takes_first_replica_that_runs(world: World) -> None:
 
 @case("an unclean election finds nobody where nobody runs", f"{TEST}.testElectUncleanLeaders_WithoutElr")
 async def unclean_election_needs_a_running_replica(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     await world.fence(a)
     await elect(world, UNCLEAN, topic.name, 0, answer=expected_results(codes.ELIGIBLE_LEADERS_NOT_AVAILABLE))
     await world.wrote()
@@ -115,8 +110,7 @@ async def unclean_election_needs_a_running_replica(world: World) -> None:
     "a preferred election does not become an unclean one", f"{TEST}.testPreferredElectionDoesNotTriggerUncleanElection"
 )
 async def preferred_election_does_not_become_unclean_one(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b], unclean_leader_election_enable="true")
+    topic, a, b = await world.replicated(2, unclean_leader_election_enable="true")
     await world.fence(a, b)
     await elect(world, PREFERRED, topic.name, 0, answer=expected_results(codes.PREFERRED_LEADER_NOT_AVAILABLE))
     await world.wrote()

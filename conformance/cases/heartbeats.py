@@ -119,8 +119,7 @@ async def every_version_of_heartbeat_unfences(world: World) -> None:
 
 @case("a broker that is fenced leaves the ISRs and leads nothing", "ReplicationControlManager.handleBrokerFenced")
 async def broker_that_is_fenced_leaves_isrs_and_leads_nothing(world: World) -> None:
-    a, b, c = await world.brokers(3)
-    topic = await world.topic([a, b, c])
+    topic, a, b, c = await world.replicated(3)
     await world.heartbeat(a, wantFence=True, answer=FENCED)
     await world.wrote(partition_change(topic.id, isr=[b.id, c.id], leader=b.id), fenced(a))
 
@@ -131,8 +130,7 @@ async def broker_that_is_fenced_leaves_isrs_and_leads_nothing(world: World) -> N
     since=12,
 )
 async def follower_that_is_fenced_leaves_isr_and_leader_keeps_its_epoch(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.heartbeat(b, wantFence=True)
     await world.wrote(partition_change(topic.id, isr=[a.id]), fenced(b))
 
@@ -143,16 +141,14 @@ async def follower_that_is_fenced_leaves_isr_and_leader_keeps_its_epoch(world: W
     until=11,
 )
 async def fenced_follower_leaves_isr_and_leader_epoch_grows_before_version_12(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.heartbeat(b, wantFence=True)
     await world.wrote(partition_change(topic.id, isr=[a.id], leader=a.id), fenced(b))
 
 
 @case("a partition that loses its last replica has no leader and remembers it as eligible", "KIP-966", elr=True)
 async def partition_that_loses_its_last_replica_has_no_leader_and_remembers_it_as_eligible(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     await world.heartbeat(a, wantFence=True)
     change = {"isr": [], "leader": -1, "eligibleLeaderReplicas": [a.id], "lastKnownElr": [a.id]}
     await world.wrote(partition_change(topic.id, **change), fenced(a))
@@ -162,24 +158,21 @@ async def partition_that_loses_its_last_replica_has_no_leader_and_remembers_it_a
     "a partition that loses its last replica has no leader and keeps it in the ISR", "PartitionChangeBuilder", elr=False
 )
 async def partition_that_loses_its_last_replica_has_no_leader_and_keeps_it_in_isr(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     await world.heartbeat(a, wantFence=True)
     await world.wrote(partition_change(topic.id, leader=-1), fenced(a))
 
 
 @case("a replica that leaves an ISR below its minimum is eligible to lead", "KIP-966", elr=True)
 async def replica_that_leaves_isr_below_its_minimum_is_eligible_to_lead(world: World) -> None:
-    a, b, c = await world.brokers(3)
-    topic = await world.topic([a, b, c], min_insync_replicas="3")
+    topic, a, b, c = await world.replicated(3, min_insync_replicas="3")
     await world.heartbeat(c, wantFence=True)
     await world.wrote(partition_change(topic.id, isr=[a.id, b.id], eligibleLeaderReplicas=[c.id]), fenced(c))
 
 
 @case("an eligible replica leads again when it comes back", "KIP-966", elr=True)
 async def eligible_replica_leads_again_when_it_comes_back(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.fence(a, b)
     await world.heartbeat(b, answer=RUNNING)
     change = {"isr": [b.id], "leader": b.id, "eligibleLeaderReplicas": [], "lastKnownElr": []}
@@ -188,8 +181,7 @@ async def eligible_replica_leads_again_when_it_comes_back(world: World) -> None:
 
 @case("the last of the ISR leads again when it comes back", "PartitionChangeBuilder", elr=False)
 async def last_of_isr_leads_again_when_it_comes_back(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.fence(a, b)
     await world.heartbeat(b, answer=RUNNING)
     await world.wrote(unfenced(b), partition_change(topic.id, leader=b.id))
@@ -197,8 +189,7 @@ async def last_of_isr_leads_again_when_it_comes_back(world: World) -> None:
 
 @case("a replica that is not in sync does not lead when it comes back", "PartitionChangeBuilder")
 async def replica_that_is_not_in_sync_does_not_lead_when_it_comes_back(world: World) -> None:
-    a, b = await world.brokers(2)
-    await world.topic([a, b])
+    _topic, a, b = await world.replicated(2)
     await world.fence(a, b)
     await world.heartbeat(a, answer=RUNNING)
     await world.wrote(unfenced(a))
@@ -206,8 +197,7 @@ async def replica_that_is_not_in_sync_does_not_lead_when_it_comes_back(world: Wo
 
 @case("a replica that is not in sync leads an unclean topic when it comes back", "PartitionChangeBuilder")
 async def replica_that_is_not_in_sync_leads_unclean_topic_when_it_comes_back(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b], unclean_leader_election_enable="true")
+    topic, a, b = await world.replicated(2, unclean_leader_election_enable="true")
     await world.fence(a, b)
     await world.heartbeat(a, answer=RUNNING)
     with_elr: Tree = {"eligibleLeaderReplicas": [], "lastKnownElr": []} if world.level >= 26 else {}
@@ -232,24 +222,21 @@ async def fenced_broker_may_shut_down_at_once_and_is_fenced_again(world: World) 
 
 @case("a running broker that wants to be fenced and to shut down does both", STATES)
 async def running_broker_that_wants_to_be_fenced_and_to_shut_down_does_both(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.heartbeat(a, wantFence=True, wantShutDown=True, answer=DOWN)
     await world.wrote(partition_change(topic.id, isr=[b.id], leader=b.id), fenced(a))
 
 
 @case("a leader that wants to shut down gives its partitions away first", "KIP-841")
 async def leader_that_wants_to_shut_down_gives_its_partitions_away_first(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.heartbeat(a, wantShutDown=True, answer=GOING)
     await world.wrote(shutting_down(a), partition_change(topic.id, isr=[b.id], leader=b.id))
 
 
 @case("a follower in no leadership leaves the ISRs when it shuts down", STATES)
 async def follower_in_no_leadership_leaves_isrs_when_it_shuts_down(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     shrink = {"isr": [a.id], **({"leader": a.id} if world.level < 12 else {})}
     await world.heartbeat(b, wantShutDown=True, answer=DOWN)
     await world.wrote(partition_change(topic.id, **shrink), fenced(b))
@@ -257,8 +244,7 @@ async def follower_in_no_leadership_leaves_isrs_when_it_shuts_down(world: World)
 
 @case("the last leader of a partition cannot shut down", "KIP-841", elr=False)
 async def last_leader_of_partition_cannot_shut_down(world: World) -> None:
-    a = await world.broker()
-    await world.topic([a])
+    _topic, a = await world.replicated(1)
     await world.heartbeat(a, wantShutDown=True, answer=GOING)
     await world.records()
     await world.heartbeat(a, wantShutDown=True)
@@ -266,8 +252,7 @@ async def last_leader_of_partition_cannot_shut_down(world: World) -> None:
 
 @case("a broker in controlled shutdown waits until the others have read what it wrote", STATES, alone=True)
 async def controlled_shutdown_waits_until_others_have_caught_up(world: World) -> None:
-    a, b = await world.brokers(2)
-    await world.topic([a, b])
+    _topic, a, b = await world.replicated(2)
     await world.heartbeat(b, currentMetadataOffset=1)
     await world.heartbeat(a, wantShutDown=True, answer=GOING)
     await world.heartbeat(a, wantShutDown=True, answer=GOING)
@@ -277,8 +262,7 @@ async def controlled_shutdown_waits_until_others_have_caught_up(world: World) ->
 
 @case("a broker that goes on with its shutdown cannot be kept by wanting to run", STATES, Rank.SHOULD, alone=True)
 async def broker_that_goes_on_with_its_shutdown_cannot_be_kept_by_wanting_to_run(world: World) -> None:
-    a, b = await world.brokers(2)
-    await world.topic([a, b])
+    _topic, a, b = await world.replicated(2)
     await world.heartbeat(b, currentMetadataOffset=1)
     await world.heartbeat(a, wantShutDown=True, answer=GOING)
     await world.records()
@@ -288,8 +272,7 @@ async def broker_that_goes_on_with_its_shutdown_cannot_be_kept_by_wanting_to_run
 
 @case("a broker that shut down is fenced and stays marked until it registers anew", "KIP-841", Rank.QUIRK, alone=True)
 async def broker_that_shut_down_is_fenced_and_stays_marked_until_it_registers_anew(world: World) -> None:
-    a, b = await world.brokers(2)
-    await world.topic([a, b])
+    _topic, a, b = await world.replicated(2)
     await world.heartbeat(b)
     await world.heartbeat(a, wantShutDown=True, answer=GOING)
     await world.heartbeat(b)

@@ -18,8 +18,7 @@ def result(code: int, **fields: object) -> Tree:
 
 async def with_one_out(world: World) -> tuple[Topic, Broker, Broker]:
     """Create a topic led by the first of two brokers; the second runs and is not in the ISR."""
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.fence(b)
     await world.unfence(b)
     return topic, a, b
@@ -44,8 +43,7 @@ async def leader_takes_follower_into_isr(world: World) -> None:
 
 @case("a leader takes a follower out of the ISR", f"{TEST}.testShrinkAndExpandIsr")
 async def leader_takes_follower_out_of_isr(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, _b = await world.replicated(2)
     await world.propose_isr(topic, [a], answer=result(0, isr=[a.id]))
     shrink = {"isr": [a.id], **({"leader": a.id} if world.level < 12 else {})}
     await world.wrote(partition_change(topic.id, **shrink))
@@ -53,16 +51,14 @@ async def leader_takes_follower_out_of_isr(world: World) -> None:
 
 @case("an ISR in another order is written", "PartitionChangeBuilder", Rank.QUIRK)
 async def isr_in_another_order_is_written(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.propose_isr(topic, [b, a], answer=result(0, isr=[b.id, a.id]))
     await world.wrote(partition_change(topic.id, isr=[b.id, a.id]))
 
 
 @case("the ISR that is there is answered and not written", "PartitionChangeBuilderTest.testNoChange")
 async def isr_that_is_there_is_answered_and_not_written(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.propose_isr(topic, [a, b], answer=result(0, isr=[a.id, b.id], partitionEpoch=0))
     await world.wrote()
 
@@ -73,8 +69,7 @@ async def isr_that_is_there_is_answered_and_not_written(world: World) -> None:
     elr=True,
 )
 async def isr_over_minimum_empties_eligible_leaders(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b], min_insync_replicas="2")
+    topic, a, b = await world.replicated(2, min_insync_replicas="2")
     await world.propose_isr(topic, [a], answer=result(0))
     await world.wrote(partition_change(topic.id, isr=[a.id], eligibleLeaderReplicas=[b.id]))
     await world.propose_isr(topic, [a, b], answer=result(0))
@@ -89,8 +84,7 @@ async def alterpartition_of_version_2_has_no_broker_epochs(world: World) -> None
 
 @case("a stale broker may alter nothing", "ClusterControlManager.checkBrokerEpoch")
 async def stale_broker_may_alter_nothing(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, _b = await world.replicated(2)
     old = Broker(a.id, a.epoch - 1, a.dirs, a.registration)
     await world.propose_isr(topic, [a], sender=old, answer={"errorCode": codes.STALE_BROKER_EPOCH, "topics": []})
     await world.wrote()
@@ -104,8 +98,7 @@ async def no_topics_are_answered_without_look_at_broker(world: World) -> None:
 
 @case("an unknown topic id is refused", f"{TEST}.testAlterPartitionHandleUnknownTopicIdOrName")
 async def unknown_topic_id_is_refused(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     await world.partition(topic)
     for topic_id in (world.uuid(), NO_ID):
         partition = {"partitionIndex": 0, "newIsrWithEpochs": [{"brokerId": a.id}]}
@@ -147,15 +140,13 @@ for row in REFUSALS:
 
 @case("an ISR that is proposed by a follower is refused", f"{TEST}.testInvalidAlterPartitionRequests")
 async def isr_that_is_proposed_by_follower_is_refused(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.propose_isr(topic, [a], sender=b, answer=result(codes.INVALID_REQUEST))
 
 
 @case("an ISR without its leader is refused", f"{TEST}.testInvalidAlterPartitionRequests")
 async def isr_without_its_leader_is_refused(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, _a, b = await world.replicated(2)
     await world.propose_isr(topic, [b], answer=result(codes.INVALID_REQUEST))
 
 
@@ -168,8 +159,7 @@ async def isr_with_broker_that_is_no_replica_is_refused(world: World) -> None:
 
 @case("an ISR that names a replica twice is refused", f"{TEST}.testInvalidAlterPartitionRequests")
 async def isr_that_names_replica_twice_is_refused(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await world.propose_isr(topic, [a, b, b], answer=result(codes.INVALID_REQUEST))
 
 
@@ -181,8 +171,7 @@ async def leader_that_recovers_may_have_no_one_beside(world: World) -> None:
 
 @case("a leader that has recovered cannot recover again", f"{TEST}.testInvalidAlterPartitionRequests")
 async def leader_that_has_recovered_cannot_recover_again(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     await world.propose_isr(topic, [a], leaderRecoveryState=1, answer=result(codes.INVALID_REQUEST))
 
 
@@ -225,8 +214,7 @@ async def unregistered_broker_may_not_join_isr(world: World) -> None:
 
 @case("a leader that was elected uncleanly tells that it has recovered", "KIP-704")
 async def uncleanly_elected_leader_reports_recovery(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b], unclean_leader_election_enable="true")
+    topic, a, b = await world.replicated(2, unclean_leader_election_enable="true")
     await world.fence(a, b)
     await world.unfence(a)
     await world.propose_isr(topic, [a], leaderRecoveryState=1, answer=result(0, leaderRecoveryState=1))

@@ -28,8 +28,7 @@ def refused(code: int, message: object) -> list[Tree]:
 
 @case("new partitions are placed as asked", TEST)
 async def new_partitions_are_placed_as_asked(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await add(world, more(topic.name, 3, [b, a], [a, b]), answer=[{"name": topic.name, "errorCode": 0}])
     await world.wrote(
         record("Partition", topicId=topic.id, partitionId=1, replicas=[b.id, a.id], isr=[b.id, a.id], leader=b.id),
@@ -47,8 +46,7 @@ async def fenced_replica_of_new_partition_is_not_in_its_isr(world: World) -> Non
 
 @case("partitions that are only validated are not written", TEST)
 async def partitions_that_are_only_validated_are_not_written(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     await add(world, more(topic.name, 2, [a]), validateOnly=True, answer=[{"errorCode": 0}])
     await world.wrote()
 
@@ -76,24 +74,21 @@ async def fewer_partitions_than_there_are_is_refused(world: World) -> None:
 
 @case("more new partitions than assignments are refused", TEST)
 async def more_new_partitions_than_assignments_are_refused(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     message = "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."
     await add(world, more(topic.name, 3, [a]), answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
 
 
 @case("fewer new partitions than assignments are refused", TEST)
 async def fewer_new_partitions_than_assignments_are_refused(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     message = "Attempted to add 1 additional partition(s), but only 2 assignment(s) were specified."
     await add(world, more(topic.name, 2, [a], [a]), answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
 
 
 @case("a new partition with another number of replicas is refused", TEST)
 async def new_partition_with_another_number_of_replicas_is_refused(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, _b = await world.replicated(2)
     message = (
         "The manual partition assignment includes a partition with 1 replica(s), but this is not consistent "
         "with previous partitions, which have 2 replica(s)."
@@ -103,8 +98,7 @@ async def new_partition_with_another_number_of_replicas_is_refused(world: World)
 
 @case("a new partition on a broker that nobody registered is refused", TEST)
 async def new_partition_on_unregistered_broker_is_refused(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     request = {**more(topic.name, 2, [a]), "assignments": [{"brokerIds": [-7]}]}
     message = "The manual partition assignment includes broker -7, but no such broker is registered."
     await add(world, request, answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
@@ -120,8 +114,7 @@ async def new_partition_on_fenced_brokers_only_is_refused(world: World) -> None:
 
 @case("a topic that is given twice gets no partitions", "ControllerApisTest.testCreatePartitionsRequest")
 async def topic_that_is_given_twice_gets_no_partitions(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     answer = [{"name": topic.name, "errorCode": codes.INVALID_REQUEST, "errorMessage": "Duplicate topic name."}]
     await add(world, more(topic.name, 2, [a]), more(topic.name, 3, [a], [a]), answer=answer)
     await world.wrote()
@@ -129,8 +122,7 @@ async def topic_that_is_given_twice_gets_no_partitions(world: World) -> None:
 
 @case("a good topic beside a bad one gets its partitions", TEST)
 async def good_topic_beside_bad_one_gets_its_partitions(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     none = world.name("none")
     answer = InAnyOrder(
         [{"name": topic.name, "errorCode": 0}, {"name": none, "errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}]
@@ -141,8 +133,7 @@ async def good_topic_beside_bad_one_gets_its_partitions(world: World) -> None:
 
 @case("partitions that were to be created in no time are refused", "QuorumController.createPartitions", Rank.SHOULD)
 async def partitions_that_were_to_be_created_in_no_time_are_refused(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     await add(world, more(topic.name, 2, [a]), timeoutMs=0, answer=[{"errorCode": codes.REQUEST_TIMED_OUT}])
     await world.wrote()
 

@@ -85,8 +85,7 @@ async def leader_that_is_moved_away_hears_that_another_leads(world: World) -> No
 
 @case("a move that only drops followers is complete at once", f"{PARTS_TEST}.testRemovals")
 async def move_that_only_drops_followers_is_complete_at_once(world: World) -> None:
-    a, b, c = await world.brokers(3)
-    topic = await world.topic([a, b, c])
+    topic, a, _b, c = await world.replicated(3)
     await move(world, topic.name, [a, c])
     change = {"replicas": [a.id, c.id], "isr": [a.id, c.id], "leader": a.id}
     await world.wrote(partition_change(topic.id, **change, **directories(world, a, c)))
@@ -94,16 +93,14 @@ async def move_that_only_drops_followers_is_complete_at_once(world: World) -> No
 
 @case("a move that only changes the order is complete at once", f"{PARTS_TEST}.testRearrangement")
 async def move_that_only_changes_order_is_complete_at_once(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await move(world, topic.name, [b, a])
     await world.wrote(partition_change(topic.id, replicas=[b.id, a.id], **directories(world, b, a)))
 
 
 @case("a move to where the partition is does nothing", f"{PARTS_TEST}.testNoneAddedOrRemoved")
 async def move_to_where_partition_is_does_nothing(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a, b])
+    topic, a, b = await world.replicated(2)
     await move(world, topic.name, [a, b])
     await world.wrote()
 
@@ -167,8 +164,7 @@ async def reassignment_to_no_replicas_is_refused(world: World) -> None:
 
 @case("a move to a broker that nobody registered is refused", f"{TEST}.testReassignPartitions")
 async def reassignment_to_unregistered_broker_is_refused(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     stranger = Broker(-7, 0, [], {})
     message = "The manual partition assignment includes broker -7, but no such broker is registered."
     await move(world, topic.name, [a, stranger], code=codes.INVALID_REPLICA_ASSIGNMENT, errorMessage=message)
@@ -176,8 +172,7 @@ async def reassignment_to_unregistered_broker_is_refused(world: World) -> None:
 
 @case("a move to one broker twice is refused", f"{TEST}.testReassignPartitions")
 async def move_to_one_broker_twice_is_refused(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     message = f"The manual partition assignment includes the broker {a.id} more than once."
     await move(world, topic.name, [a, a], code=codes.INVALID_REPLICA_ASSIGNMENT, errorMessage=message)
     await world.wrote()
@@ -185,8 +180,7 @@ async def move_to_one_broker_twice_is_refused(world: World) -> None:
 
 @case("a move of a partition that is not there is refused", f"{TEST}.testReassignPartitions")
 async def move_of_partition_that_is_not_there_is_refused(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     await move(world, topic.name, [a], partition=5, code=codes.UNKNOWN_TOPIC_OR_PARTITION)
     await move(world, world.name("none"), [a], code=codes.UNKNOWN_TOPIC_OR_PARTITION)
 

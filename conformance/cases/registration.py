@@ -168,8 +168,7 @@ async def same_incarnation_must_read_up_to_its_newest_record_before_it_is_unfenc
 
 @case("the same incarnation that drops the directory of what it leads goes on leading", MANAGER, Rank.QUIRK, since=17)
 async def same_incarnation_without_directory_of_its_partition_stays_leader(world: World) -> None:
-    broker = await world.broker(log_dirs=2)
-    await world.topic([broker])
+    _topic, broker = await world.replicated(1, log_dirs=2)
     await same_again(world, broker, logDirs=broker.dirs[:1])
     await world.wrote(record("RegisterBroker", logDirs=broker.dirs[:1]))
 
@@ -248,8 +247,7 @@ async def broker_requiring_unknown_feature_is_refused(world: World) -> None:
 
 @case("a new incarnation of a clean shutdown leaves no ISR it was not in", "KIP-966", since=26, elr=True)
 async def new_incarnation_of_clean_shutdown_leaves_no_isr_it_was(world: World) -> None:
-    a, b = await world.brokers(2)
-    await world.topic([a, b])
+    _topic, a, _b = await world.replicated(2)
     await world.fence(a)
     await world.send("UnregisterBroker", {"brokerId": a.id}, answer={"errorCode": 0})
     await world.records()

@@ -29,8 +29,7 @@ async def until_fenced(world: World, silent: Broker, living: Broker | None) -> l
 
 @case("a silent broker is fenced, and its followers lead before that is written", SOURCE)
 async def silent_broker_is_fenced_and_its_followers_lead_before_that_is_written(world: World) -> None:
-    silent, living = await world.brokers(2)
-    await world.topic([silent, living])
+    _topic, silent, living = await world.replicated(2)
     kinds = await until_fenced(world, silent, living)
     expect("the records", ["PartitionChangeRecord", "BrokerRegistrationChangeRecord"], kinds)
 

@@ -38,8 +38,7 @@ async def topic_is_deleted_by_id_with_one_record(world: World) -> None:
 
 @case("a topic that was deleted may be created again under a new id", "ReplicationControlManagerTest.testDeleteTopics")
 async def topic_that_was_deleted_may_be_created_again_under_new_id(world: World) -> None:
-    a = await world.broker()
-    first = await world.topic([a])
+    first, a = await world.replicated(1)
     await delete(world, {"name": first.name}, answer=[{"errorCode": 0}])
     second = await world.topic([a])
     expect("whether the id is another", True, second.id != first.id)
@@ -47,8 +46,7 @@ async def topic_that_was_deleted_may_be_created_again_under_new_id(world: World)
 
 @case("a deleted topic's configs are gone", "ReplicationControlManagerTest.testDeleteTopics")
 async def deleted_topics_configs_are_gone(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a], flush_ms="4")
+    topic, a = await world.replicated(1, flush_ms="4")
     await delete(world, {"name": topic.name}, answer=[{"errorCode": 0}])
     request = world.creatable("t", [a])
     response = await world.send("CreateTopics", {"topics": [request], "timeoutMs": TIMEOUT_MS}, version=7)

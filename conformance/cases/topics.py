@@ -116,8 +116,7 @@ async def create_topics_before_version_5_returns_no_configs(world: World) -> Non
 
 @case("a topic that exists is refused", f"{TEST}.testCreateTopics")
 async def topic_that_exists_is_refused(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a])
+    topic, a = await world.replicated(1)
     answer = [refused(codes.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")]
     await create(world, world.creatable("t", [a]), answer=answer)
     await world.wrote()
@@ -131,8 +130,7 @@ async def topic_that_exists_is_refused_before_its_counts_are_looked_at(world: Wo
 
 @case("a name that collides with another but for dots and underscores is refused", f"{TEST}.testTopicNameCollision")
 async def name_that_collides_with_another_but_for_dots_and_underscores_is_refused(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a], name="a.b")
+    topic, a = await world.replicated(1, name="a.b")
     request = world.creatable("a_b", [a])
     description = f"Topic '{request['name']}' collides with existing topic: {topic.name}"
     await create(world, request, answer=[refused(codes.INVALID_TOPIC_EXCEPTION, description)])
