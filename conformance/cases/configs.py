@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mockraft.conformance.case import Rank, case
-from mockraft.conformance.expectation import ANYTHING, InAnyOrder, expect, like
+from mockraft.conformance.case import Rank, case, cases
+from mockraft.conformance.expectation import ANYTHING, MISSING, InAnyOrder, expect, like
 from mockraft.conformance.records import Expected, record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
@@ -30,7 +30,7 @@ def refused(code: int, message: object = ANYTHING) -> list[Tree]:
     return [{"errorCode": code, "errorMessage": message}]
 
 
-def written(kind: int, name: str, key: str, value: str | None) -> Expected:
+def written(kind: int, name: str, key: str, value: object) -> Expected:
     return record("Config", resourceType=kind, resourceName=name, name=key, value=value)
 
 
@@ -38,67 +38,43 @@ async def topic_name(world: World, **configs: str) -> str:
     return (await world.topic([await world.broker()], **configs)).name
 
 
-@case("a topic's config is set with one record", f"{TEST}.testIncrementalAlterConfigs")
-async def topics_config_is_set_with_one_record(world: World) -> None:
-    name = await topic_name(world)
+CHANGES: list[tuple[str, str, Change, str | None, object]] = [
+    ("a topic's config is set with one record", "Configs", (SET, "flush.ms", "1000"), None, "1000"),
+    ("a topic's config that is set to what it is is not written", "Configs", (SET, "flush.ms", "1000"), "1000", MISSING),
+    ("a topic's config is deleted with a null", "Configs", (DELETE, "flush.ms", "ignored"), "1000", None),
+    ("a config that is not there is deleted without a record", "Configs", (DELETE, "flush.ms", None), None, MISSING),
+    ("what is appended to a list comes behind what is there, once", "MultipleConfigValues", (APPEND, "cleanup.policy", "delete,compact"), "compact", "compact,delete"),
+]  # fmt: skip
+"""Name of the case, end of its source, change, value before it, value that is written."""
+
+
+@cases("{}", f"{TEST}.testIncrementalAlter{{1}}", CHANGES)
+async def topic_config_is_changed(world: World, _test: str, change: Change, before: str | None, after: object) -> None:
+    key = change[1]
+    name = await topic_name(world, **({} if before is None else {key: before}))
     answer = [{**GOOD, "resourceType": TOPIC, "resourceName": name}]
-    await alter(world, resource(TOPIC, name, (SET, "retention.ms", "1000")), answer=answer)
-    await world.wrote(written(TOPIC, name, "retention.ms", "1000"))
-
-
-@case("a topic's config that is set to what it is is not written", f"{TEST}.testIncrementalAlterConfigs")
-async def unchanged_topic_config_is_not_written(world: World) -> None:
-    name = await topic_name(world, retention_ms="1000")
-    await alter(world, resource(TOPIC, name, (SET, "retention.ms", "1000")), answer=[GOOD])
-    await world.wrote()
-
-
-@case("a topic's config is deleted with a null", f"{TEST}.testIncrementalAlterConfigs")
-async def topics_config_is_deleted_with_null(world: World) -> None:
-    name = await topic_name(world, retention_ms="1000")
-    await alter(world, resource(TOPIC, name, (DELETE, "retention.ms", "ignored")), answer=[GOOD])
-    await world.wrote(written(TOPIC, name, "retention.ms", None))
-
-
-@case("a config that is not there is deleted without a record", f"{TEST}.testIncrementalAlterConfigs")
-async def config_that_is_not_there_is_deleted_without_record(world: World) -> None:
-    name = await topic_name(world)
-    await alter(world, resource(TOPIC, name, (DELETE, "retention.ms", None)), answer=[GOOD])
-    await world.wrote()
-
-
-@case("what is appended to a list comes behind what is there, once", f"{TEST}.testIncrementalAlterMultipleConfigValues")
-async def append_adds_each_element_once_at_the_end(world: World) -> None:
-    name = await topic_name(world, cleanup_policy="compact")
-    await alter(world, resource(TOPIC, name, (APPEND, "cleanup.policy", "delete,compact")), answer=[GOOD])
-    await world.wrote(written(TOPIC, name, "cleanup.policy", "compact,delete"))
+    await alter(world, resource(TOPIC, name, change), answer=answer)
+    await world.wrote(*([] if after is MISSING else [written(TOPIC, name, key, after)]))
 
 
 @case("a list that is not set is appended to its default", f"{TEST}.testIncrementalAlterConfigs", Rank.SHOULD)
 async def list_that_is_not_set_is_appended_to_its_default(world: World) -> None:
-    name = await topic_name(world)
-    await alter(world, resource(TOPIC, name, (APPEND, "cleanup.policy", "compact")), answer=[GOOD])
-    await world.wrote(written(TOPIC, name, "cleanup.policy", "delete,compact"))
+    await topic_config_is_changed(world, "", (APPEND, "cleanup.policy", "compact"), None, "delete,compact")
 
 
 @case("what is subtracted from a list goes", f"{TEST}.testIncrementalAlterMultipleConfigValues")
 async def subtract_removes_elements(world: World) -> None:
-    name = await topic_name(world, cleanup_policy="compact,delete")
-    await alter(world, resource(TOPIC, name, (SUBTRACT, "cleanup.policy", "delete,other")), answer=[GOOD])
-    await world.wrote(written(TOPIC, name, "cleanup.policy", "compact"))
+    change = (SUBTRACT, "cleanup.policy", "delete,other")
+    await topic_config_is_changed(world, "", change, "compact,delete", "compact")
 
 
 @case("nothing is appended to what is no list", f"{TEST}.testIncrementalAlterConfigs")
 async def append_is_refused_unless_the_config_is_a_list(world: World) -> None:
     name = await topic_name(world)
-    message = "Can't APPEND to key retention.ms because its type is not LIST."
-    await alter(
-        world, resource(TOPIC, name, (APPEND, "retention.ms", "1")), answer=refused(codes.INVALID_CONFIG, message)
-    )
-    message = "Can't SUBTRACT to key retention.ms because its type is not LIST."
-    await alter(
-        world, resource(TOPIC, name, (SUBTRACT, "retention.ms", "1")), answer=refused(codes.INVALID_CONFIG, message)
-    )
+    for operation, verb in ((APPEND, "APPEND"), (SUBTRACT, "SUBTRACT")):
+        message = f"Can't {verb} to key retention.ms because its type is not LIST."
+        answer = refused(codes.INVALID_CONFIG, message)
+        await alter(world, resource(TOPIC, name, (operation, "retention.ms", "1")), answer=answer)
 
 
 @case("a resource with one bad value is left as it is", f"{TEST}.testIncrementalAlterConfigs")
@@ -146,15 +122,13 @@ async def unknown_type_of_resource_is_refused(world: World) -> None:
         await alter(world, resource(kind, world.name()), answer=answer)
 
 
-TOPIC_REFUSALS: list[tuple[str, str, int]] = [
-    ("no name", "", codes.INVALID_REQUEST),
-    ("a name that cannot be", "no/where", codes.INVALID_TOPIC_EXCEPTION),
-    ("an unknown name", "-unheard-of-", codes.UNKNOWN_TOPIC_OR_PARTITION),
-]
-BROKER_REFUSALS: list[tuple[str, str, int]] = [
-    ("a name that is no number", "one", codes.INVALID_REQUEST),
-    ("a negative id", "-1", codes.INVALID_REQUEST),
-    ("an id that nobody registered", "2147483646", codes.BROKER_ID_NOT_REGISTERED),
+NAME_REFUSALS: list[tuple[str, int, str, int]] = [
+    ("topic with no name", TOPIC, "", codes.INVALID_REQUEST),
+    ("topic with a name that cannot be", TOPIC, "no/where", codes.INVALID_TOPIC_EXCEPTION),
+    ("topic with an unknown name", TOPIC, "-unheard-of-", codes.UNKNOWN_TOPIC_OR_PARTITION),
+    ("broker with a name that is no number", BROKER, "one", codes.INVALID_REQUEST),
+    ("broker with a negative id", BROKER, "-1", codes.INVALID_REQUEST),
+    ("broker with an id that nobody registered", BROKER, "2147483646", codes.BROKER_ID_NOT_REGISTERED),
 ]
 VALUE_REFUSALS: list[tuple[str, str, str | None, object]] = [
     ("an unknown key", "no.such", "1", "Unknown topic config name: no.such"),
@@ -164,29 +138,17 @@ VALUE_REFUSALS: list[tuple[str, str, str | None, object]] = [
 ]  # fmt: skip
 
 
-def refuse_name(kind: int, what: str, name: str, code: int) -> None:
-    kind_name = "topic" if kind == TOPIC else "broker"
-
-    @case(f"configs of a {kind_name} with {what} are refused", f"{TEST}.testIncrementalAlterConfigsWithoutExistence")
-    async def configs_of_unusable_resource_name_are_refused(world: World) -> None:
-        key = "flush.ms" if kind == TOPIC else "num.io.threads"
-        await alter(world, resource(kind, name, (SET, key, "1")), answer=refused(code), validateOnly=True)
+@cases("configs of a {} are refused", f"{TEST}.testIncrementalAlterConfigsWithoutExistence", NAME_REFUSALS)
+async def configs_of_unusable_resource_name_are_refused(world: World, kind: int, name: str, code: int) -> None:
+    key = "flush.ms" if kind == TOPIC else "num.io.threads"
+    await alter(world, resource(kind, name, (SET, key, "1")), answer=refused(code), validateOnly=True)
 
 
-def refuse_value(what: str, key: str, value: str | None, message: object) -> None:
-    @case(f"a topic's config with {what} is refused", f"{TEST}.testIncrementalAlterConfigs")
-    async def invalid_topic_config_is_refused(world: World) -> None:
-        name = await topic_name(world)
-        await alter(world, resource(TOPIC, name, (SET, key, value)), answer=refused(codes.INVALID_CONFIG, message))
-        await world.wrote()
-
-
-for topic_row in TOPIC_REFUSALS:
-    refuse_name(TOPIC, *topic_row)
-for broker_row in BROKER_REFUSALS:
-    refuse_name(BROKER, *broker_row)
-for value_row in VALUE_REFUSALS:
-    refuse_value(*value_row)
+@cases("a topic's config with {} is refused", f"{TEST}.testIncrementalAlterConfigs", VALUE_REFUSALS)
+async def invalid_topic_config_is_refused(world: World, key: str, value: str | None, message: object) -> None:
+    name = await topic_name(world)
+    await alter(world, resource(TOPIC, name, (SET, key, value)), answer=refused(codes.INVALID_CONFIG, message))
+    await world.wrote()
 
 
 @case("a broker's config is written even if it is what it was", "ConfigurationControlManager", Rank.QUIRK)

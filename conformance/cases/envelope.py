@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import ANYTHING, expect
 from mockraft.conformance.forwarding import LOOPBACK, principal_bytes
 from mockraft.conformance.raw_bytes import CORRELATION_ID, answered, written
@@ -88,11 +88,8 @@ REFUSALS: list[tuple[str, bytes, bytes | None, bytes, int]] = [
 ]
 
 
-def refuse(what: str, data: bytes, principal: bytes | None, address: bytes, code: int) -> None:
-    @case(f"an envelope with {what} is refused", SOURCE)
-    async def malformed_envelope_is_refused(world: World) -> None:
-        await forward(world, data, principal, address, answer={"errorCode": code, "responseData": None})
-
-
-for row in REFUSALS:
-    refuse(*row)
+@cases("an envelope with {} is refused", SOURCE, REFUSALS)
+async def malformed_envelope_is_refused(
+    world: World, data: bytes, principal: bytes | None, address: bytes, code: int
+) -> None:
+    await forward(world, data, principal, address, answer={"errorCode": code, "responseData": None})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import ANYTHING, expect, like
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
@@ -85,14 +85,9 @@ REFUSALS: list[tuple[str, tuple[str, int, int], object]] = [
 ]  # fmt: skip
 
 
-def refuse(what: str, change: tuple[str, int, int], message: object) -> None:
-    @case(f"{what} is refused", f"{TEST}.testUpdateFeaturesErrorCases")
-    async def invalid_feature_update_is_refused(world: World) -> None:
-        await update(world, change, answer=refused(message), validateOnly=True)
-
-
-for row in REFUSALS:
-    refuse(*row)
+@cases("{} is refused", f"{TEST}.testUpdateFeaturesErrorCases", REFUSALS)
+async def invalid_feature_update_is_refused(world: World, change: tuple[str, int, int], message: object) -> None:
+    await update(world, change, answer=refused(message), validateOnly=True)
 
 
 @case("a lower level by an upgrade is refused", f"{TEST}.testCannotUpgradeToLowerVersion", since=8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.records import partition_change
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import Broker, Topic, World
@@ -118,49 +118,38 @@ REFUSALS: list[tuple[str, Tree, int]] = [
     ("an old partition epoch", {"partitionEpoch": -1}, codes.INVALID_UPDATE_VERSION),
     ("an ISR without members", {"newIsrWithEpochs": []}, codes.INVALID_REQUEST),
     ("an ISR with a negative member", {"newIsrWithEpochs": [{"brokerId": -1}]}, codes.INVALID_REQUEST),
-    ("an unknown recovery state", {"leaderRecoveryState": 2}, codes.UNKNOWN_SERVER_ERROR),
 ]
 
 
-def refuse(what: str, fields: Tree, code: int) -> None:
-    disruptive = code == codes.UNKNOWN_SERVER_ERROR
-
-    @case(f"{what} is refused", f"{TEST}.testInvalidAlterPartitionRequests", disruptive=disruptive)
-    async def invalid_isr_is_refused(world: World) -> None:
-        a, b = await world.brokers(2)
-        topic = await world.topic([a, b])
-        answer = {"errorCode": code} if disruptive else result(code)
-        await world.propose_isr(topic, [a, b], answer=answer, **fields)
-        await world.wrote()
-
-
-for row in REFUSALS:
-    refuse(*row)
-
-
-@case("an ISR that is proposed by a follower is refused", f"{TEST}.testInvalidAlterPartitionRequests")
-async def isr_that_is_proposed_by_follower_is_refused(world: World) -> None:
+@cases("{} is refused", f"{TEST}.testInvalidAlterPartitionRequests", REFUSALS)
+async def invalid_isr_is_refused(world: World, fields: Tree, code: int) -> None:
     topic, a, b = await world.replicated(2)
-    await world.propose_isr(topic, [a], sender=b, answer=result(codes.INVALID_REQUEST))
+    await world.propose_isr(topic, [a, b], answer=result(code), **fields)
+    await world.wrote()
 
 
-@case("an ISR without its leader is refused", f"{TEST}.testInvalidAlterPartitionRequests")
-async def isr_without_its_leader_is_refused(world: World) -> None:
-    topic, _a, b = await world.replicated(2)
-    await world.propose_isr(topic, [b], answer=result(codes.INVALID_REQUEST))
+@case("an unknown recovery state is refused", f"{TEST}.testInvalidAlterPartitionRequests", disruptive=True)
+async def unknown_recovery_state_is_refused(world: World) -> None:
+    topic, a = await world.replicated(1)
+    await world.propose_isr(topic, [a], answer={"errorCode": codes.UNKNOWN_SERVER_ERROR}, leaderRecoveryState=2)
+    await world.wrote()
 
 
-@case("an ISR with a broker that is no replica is refused", f"{TEST}.testInvalidAlterPartitionRequests")
-async def isr_with_broker_that_is_no_replica_is_refused(world: World) -> None:
-    a, b = await world.brokers(2)
-    topic = await world.topic([a])
-    await world.propose_isr(topic, [a, b], answer=result(codes.INVALID_REQUEST))
+PROPOSALS: list[tuple[str, list[int], int]] = [
+    ("an ISR that is proposed by a follower", [0], 1),
+    ("an ISR without its leader", [1], 0),
+    ("an ISR with a broker that is no replica", [0, 1, 2], 0),
+    ("an ISR that names a replica twice", [0, 1, 1], 0),
+]
+"""Indexes of the proposed members and of the sender among three brokers: leader, follower, neither."""
 
 
-@case("an ISR that names a replica twice is refused", f"{TEST}.testInvalidAlterPartitionRequests")
-async def isr_that_names_replica_twice_is_refused(world: World) -> None:
-    topic, a, b = await world.replicated(2)
-    await world.propose_isr(topic, [a, b, b], answer=result(codes.INVALID_REQUEST))
+@cases("{} is refused", f"{TEST}.testInvalidAlterPartitionRequests", PROPOSALS)
+async def proposed_isr_is_refused(world: World, members: list[int], sender: int) -> None:
+    brokers = await world.brokers(3)
+    topic = await world.topic(brokers[:2])
+    isr = [brokers[index] for index in members]
+    await world.propose_isr(topic, isr, sender=brokers[sender], answer=result(codes.INVALID_REQUEST))
 
 
 @case("a leader that recovers may have no one beside it", f"{TEST}.testInvalidAlterPartitionRequests")

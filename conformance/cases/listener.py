@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import ANYTHING, InAnyOrder, expect
 from mockraft.conformance.raw_bytes import CORRELATION_ID, Fate, answered, fate, framed, header, written
 from mockraft.conformance.requests import Tree
@@ -75,14 +75,9 @@ FATES: list[tuple[str, str, bytes, Callable[[Fate], None]]] = [
 ]  # fmt: skip
 
 
-def try_bytes(name: str, source: str, data: bytes, check: Callable[[Fate], None]) -> None:
-    @case(name, source)
-    async def connection_answers_or_closes(world: World) -> None:
-        check(await fate(world.target, data))
-
-
-for row in FATES:
-    try_bytes(*row)
+@cases("{}", "{1}", FATES)
+async def connection_answers_or_closes(world: World, _source: str, data: bytes, check: Callable[[Fate], None]) -> None:
+    check(await fate(world.target, data))
 
 
 @case("a request may come byte by byte, or with others in one segment", SOCKETS)
@@ -112,15 +107,10 @@ SOFTWARE: list[tuple[str, str, str]] = [
 ]
 
 
-def refuse_software(what: str, name: str, version: str) -> None:
-    @case(f"client software with {what} is refused", KIP_511, Rank.SHOULD)
-    async def invalid_client_software_is_refused(world: World) -> None:
-        request = {"clientSoftwareName": name, "clientSoftwareVersion": version}
-        await world.send("ApiVersions", request, answer={"errorCode": codes.INVALID_REQUEST, "apiKeys": []}, version=3)
-
-
-for software in SOFTWARE:
-    refuse_software(*software)
+@cases("client software with {} is refused", KIP_511, SOFTWARE, Rank.SHOULD)
+async def invalid_client_software_is_refused(world: World, name: str, version: str) -> None:
+    request = {"clientSoftwareName": name, "clientSoftwareVersion": version}
+    await world.send("ApiVersions", request, answer={"errorCode": codes.INVALID_REQUEST, "apiKeys": []}, version=3)
 
 
 async def api_versions(world: World, version: int) -> Tree:

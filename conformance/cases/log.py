@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import ANYTHING, NOT_EMPTY, above, either, expect
 from mockraft.conformance.log import METADATA_TOPIC_ID
 from mockraft.conformance.requests import Tree
@@ -104,16 +104,11 @@ REFUSALS: list[tuple[str, Tree]] = [
 ]
 
 
-def refuse(what: str, fields: Tree) -> None:
-    @case(f"a fetch with {what} is refused", f"{TEST}.testInvalidFetchRequest")
-    async def invalid_fetch_is_refused(world: World) -> None:
-        epoch, _end = await epoch_and_end(world)
-        answer = of_partition(errorCode=codes.INVALID_REQUEST)
-        await fetch(world, {"currentLeaderEpoch": epoch, **fields}, answer=answer)
-
-
-for row in REFUSALS:
-    refuse(*row)
+@cases("a fetch with {} is refused", f"{TEST}.testInvalidFetchRequest", REFUSALS)
+async def invalid_fetch_is_refused(world: World, fields: Tree) -> None:
+    epoch, _end = await epoch_and_end(world)
+    answer = of_partition(errorCode=codes.INVALID_REQUEST)
+    await fetch(world, {"currentLeaderEpoch": epoch, **fields}, answer=answer)
 
 
 @case("a fetch with a negative wait is refused", f"{TEST}.testInvalidFetchRequest")
@@ -176,17 +171,12 @@ SNAPSHOTS: list[tuple[str, Tree, int, str]] = [
 ]
 
 
-def send_no_snapshot(what: str, fields: Tree, code: int, test: str) -> None:
-    @case(f"a snapshot {what} is not sent", f"{SNAPSHOT_TEST}.testFetchSnapshotRequest{test}", Rank.SHOULD)
-    async def unavailable_snapshot_is_not_sent(world: World) -> None:
-        meant = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": code}]}]}
-        # Kafka 4.3.1 cannot write what it means to say: the records are null.
-        unknown = {"errorCode": codes.UNKNOWN_SERVER_ERROR, "topics": []}
-        await fetch_snapshot(world, answer=either(meant, unknown), **fields)
-
-
-for snapshot in SNAPSHOTS:
-    send_no_snapshot(*snapshot)
+@cases("a snapshot {} is not sent", f"{SNAPSHOT_TEST}.testFetchSnapshotRequest{{3}}", SNAPSHOTS, Rank.SHOULD)
+async def unavailable_snapshot_is_not_sent(world: World, fields: Tree, code: int, _test: str) -> None:
+    meant = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": code}]}]}
+    # Kafka 4.3.1 cannot write what it means to say: the records are null.
+    unknown = {"errorCode": codes.UNKNOWN_SERVER_ERROR, "topics": []}
+    await fetch_snapshot(world, answer=either(meant, unknown), **fields)
 
 
 @case("a snapshot of another cluster is refused", f"{SNAPSHOT_TEST}.testFetchSnapshotRequestClusterIdValidation")

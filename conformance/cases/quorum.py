@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import MISSING, NOT_EMPTY, above, expect, like
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.target import METADATA_TOPIC
@@ -158,18 +158,13 @@ REFUSED_VOTES: list[tuple[str, Tree, Tree, int]] = [
 ]
 
 
-def refuse_vote(what: str, top: Tree, fields: Tree, code: int) -> None:
-    @case(f"a vote {what} is refused", "KafkaRaftClient.handleVoteRequest", Rank.SHOULD)
-    async def invalid_vote_is_refused(world: World) -> None:
-        world.needs("Vote")
-        epoch = await leader_epoch(world)
-        request = {**vote(world, **{"replicaEpoch": epoch, **fields}), **top}
-        answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": code, "voteGranted": False}]}]}
-        await world.send("Vote", request, answer=answer)
-
-
-for refused_vote in REFUSED_VOTES:
-    refuse_vote(*refused_vote)
+@cases("a vote {} is refused", "KafkaRaftClient.handleVoteRequest", REFUSED_VOTES, Rank.SHOULD)
+async def invalid_vote_is_refused(world: World, top: Tree, fields: Tree, code: int) -> None:
+    world.needs("Vote")
+    epoch = await leader_epoch(world)
+    request = {**vote(world, **{"replicaEpoch": epoch, **fields}), **top}
+    answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": code, "voteGranted": False}]}]}
+    await world.send("Vote", request, answer=answer)
 
 
 def epoch_request(
@@ -227,24 +222,19 @@ REFUSED_UPDATES: list[tuple[str, Tree, int]] = [
 ]
 
 
-def refuse_update(what: str, fields: Tree, code: int) -> None:
-    @case(f"a voter {what} is not updated", "KafkaRaftClient.handleUpdateVoterRequest", Rank.SHOULD)
-    async def invalid_voter_is_not_updated(world: World) -> None:
-        world.needs("UpdateRaftVoter")
-        response = await describe(world, answer=of_partition(errorCode=0))
-        epoch = response["topics"][0]["partitions"][0]["leaderEpoch"]
-        request = {
-            "clusterId": world.cluster_id,
-            "currentLeaderEpoch": epoch,
-            "voterId": STRANGER,
-            "voterDirectoryId": world.uuid(),
-            "listeners": [{"name": response["nodes"][0]["listeners"][0]["name"], "host": "localhost", "port": 9093}],
-            "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
-            **fields,
-        }
-        leader = {"leaderId": world.target.leader_id, "leaderEpoch": epoch}
-        await world.send("UpdateRaftVoter", request, answer={"errorCode": code, "currentLeader": leader})
-
-
-for refused_update in REFUSED_UPDATES:
-    refuse_update(*refused_update)
+@cases("a voter {} is not updated", "KafkaRaftClient.handleUpdateVoterRequest", REFUSED_UPDATES, Rank.SHOULD)
+async def invalid_voter_is_not_updated(world: World, fields: Tree, code: int) -> None:
+    world.needs("UpdateRaftVoter")
+    response = await describe(world, answer=of_partition(errorCode=0))
+    epoch = response["topics"][0]["partitions"][0]["leaderEpoch"]
+    request = {
+        "clusterId": world.cluster_id,
+        "currentLeaderEpoch": epoch,
+        "voterId": STRANGER,
+        "voterDirectoryId": world.uuid(),
+        "listeners": [{"name": response["nodes"][0]["listeners"][0]["name"], "host": "localhost", "port": 9093}],
+        "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
+        **fields,
+    }
+    leader = {"leaderId": world.target.leader_id, "leaderEpoch": epoch}
+    await world.send("UpdateRaftVoter", request, answer={"errorCode": code, "currentLeader": leader})

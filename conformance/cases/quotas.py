@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import ANYTHING, InAnyOrder, like
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
@@ -166,12 +166,7 @@ REFUSALS: list[tuple[str, Entity, dict[str, float], object]] = [
 ]
 
 
-def refuse(what: str, of: Entity, changes: dict[str, float], message: object) -> None:
-    @case(f"{what} is refused", f"{TEST}.testConfigKeysError")
-    async def invalid_quota_is_refused(world: World) -> None:
-        changes_: Tree = dict(changes)
-        await alter(world, entry(of, **changes_), answer=[refused(message)], validateOnly=True)
-
-
-for row in REFUSALS:
-    refuse(*row)
+@cases("{} is refused", f"{TEST}.testConfigKeysError", REFUSALS)
+async def invalid_quota_is_refused(world: World, of: Entity, changes: dict[str, float], message: object) -> None:
+    changes_: Tree = dict(changes)
+    await alter(world, entry(of, **changes_), answer=[refused(message)], validateOnly=True)

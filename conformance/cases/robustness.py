@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
@@ -17,15 +17,12 @@ LISTENERS: list[tuple[str, Tree]] = [
 ]
 
 
-def refuse_listener(what: str, fields: Tree) -> None:
-    @case(f"a broker with a listener {what} is refused", "BrokerRegistration", Rank.QUIRK, disruptive=True, alone=True)
-    async def invalid_listener_is_refused(world: World) -> None:
-        listener = {"name": "PLAINTEXT", "host": "localhost", "port": 9092, "securityProtocol": 0, **fields}
-        await world.register(listeners=[listener], answer=BROKEN)
-
-
-for row in LISTENERS:
-    refuse_listener(*row)
+@cases(
+    "a broker with a listener {} is refused", "BrokerRegistration", LISTENERS, Rank.QUIRK, disruptive=True, alone=True
+)
+async def invalid_listener_is_refused(world: World, fields: Tree) -> None:
+    listener = {"name": "PLAINTEXT", "host": "localhost", "port": 9092, "securityProtocol": 0, **fields}
+    await world.register(listeners=[listener], answer=BROKEN)
 
 
 @case(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import InAnyOrder
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree, in_base64
@@ -135,16 +135,11 @@ REFUSALS: list[tuple[str, Tree, int, str]] = [
 ]
 
 
-def refuse(what: str, fields: Tree, code: int, message: str) -> None:
-    @case(f"a credential with {what} is refused", SOURCE, since=LEVEL)
-    async def invalid_credential_is_refused(world: World) -> None:
-        user = world.name("alice")
-        await alter(world, set_=[{**upsertion(user), **fields}], answer=[result(user, code, errorMessage=message)])
-        await world.wrote()
-
-
-for row in REFUSALS:
-    refuse(*row)
+@cases("a credential with {} is refused", SOURCE, REFUSALS, since=LEVEL)
+async def invalid_credential_is_refused(world: World, fields: Tree, code: int, message: str) -> None:
+    user = world.name("alice")
+    await alter(world, set_=[{**upsertion(user), **fields}], answer=[result(user, code, errorMessage=message)])
+    await world.wrote()
 
 
 @case("a credential without a user is refused", SOURCE, since=LEVEL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import MISSING, InAnyOrder, Only, expect, like
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
@@ -251,26 +251,23 @@ CONFIGS: list[tuple[str, dict[str, str | None], object]] = [
 ]  # fmt: skip
 
 
-def refuse_name(description: str, name: str, message: str) -> None:
-    @case(f"{description} is no topic name", f"{TEST}.testValidateNewTopicNames", Rank.SHOULD)
-    async def invalid_topic_name_is_refused(world: World) -> None:
-        await create(world, counted(name, 1, 1), answer=[refused(codes.INVALID_TOPIC_EXCEPTION, message)])
+@cases("{} is no topic name", f"{TEST}.testValidateNewTopicNames", NAMES, Rank.SHOULD)
+async def invalid_topic_name_is_refused(world: World, name: str, message: str) -> None:
+    await create(world, counted(name, 1, 1), answer=[refused(codes.INVALID_TOPIC_EXCEPTION, message)])
 
 
-def refuse_counts(description: str, partitions: int, replicas: int, code: int, message: str) -> None:
-    @case(f"a topic of {description} is refused", f"{TEST}.testCreateTopics")
-    async def invalid_counts_are_refused(world: World) -> None:
-        await create(world, counted(world.name(), partitions, replicas), answer=[refused(code, message)])
-        await world.wrote()
+@cases("a topic of {} is refused", f"{TEST}.testCreateTopics", COUNTS)
+async def invalid_counts_are_refused(world: World, partitions: int, replicas: int, code: int, message: str) -> None:
+    await create(world, counted(world.name(), partitions, replicas), answer=[refused(code, message)])
+    await world.wrote()
 
 
-def refuse_configs(description: str, configs: dict[str, str | None], message: object) -> None:
-    @case(f"a topic with {description} is refused", f"{TEST}.testCreateTopicsWithConfigs", Rank.SHOULD)
-    async def invalid_config_is_refused(world: World) -> None:
-        a = await world.broker()
-        request = world.creatable("t", [a], **configs)
-        await create(world, request, answer=[refused(codes.INVALID_CONFIG, message)])
-        await world.wrote()
+@cases("a topic with {} is refused", f"{TEST}.testCreateTopicsWithConfigs", CONFIGS, Rank.SHOULD)
+async def invalid_config_is_refused(world: World, configs: dict[str, str | None], message: object) -> None:
+    a = await world.broker()
+    request = world.creatable("t", [a], **configs)
+    await create(world, request, answer=[refused(codes.INVALID_CONFIG, message)])
+    await world.wrote()
 
 
 Assignments = Callable[[int, int], list[list[int]]]
@@ -282,27 +279,16 @@ ASSIGNMENTS: list[tuple[str, Assignments, str]] = [
 ]  # fmt: skip
 
 
-def refuse_assignment(description: str, assignment: Assignments, message: str) -> None:
-    @case(f"a topic assigned {description} is refused", f"{TEST}.testValidateBadManualPartitionAssignments")
-    async def invalid_assignment_is_refused(world: World) -> None:
-        a, b = await world.brokers(2)
-        request = world.creatable("t")
-        request["assignments"] = [
-            {"partitionIndex": index, "brokerIds": ids} for index, ids in enumerate(assignment(a.id, b.id))
-        ]
-        answer = [refused(codes.INVALID_REPLICA_ASSIGNMENT, message.format(a=a.id))]
-        await create(world, request, answer=answer)
-        await world.wrote()
-
-
-for name_row in NAMES:
-    refuse_name(*name_row)
-for count_row in COUNTS:
-    refuse_counts(*count_row)
-for config_row in CONFIGS:
-    refuse_configs(*config_row)
-for assignment_row in ASSIGNMENTS:
-    refuse_assignment(*assignment_row)
+@cases("a topic assigned {} is refused", f"{TEST}.testValidateBadManualPartitionAssignments", ASSIGNMENTS)
+async def invalid_assignment_is_refused(world: World, assignment: Assignments, message: str) -> None:
+    a, b = await world.brokers(2)
+    request = world.creatable("t")
+    request["assignments"] = [
+        {"partitionIndex": index, "brokerIds": ids} for index, ids in enumerate(assignment(a.id, b.id))
+    ]
+    answer = [refused(codes.INVALID_REPLICA_ASSIGNMENT, message.format(a=a.id))]
+    await create(world, request, answer=answer)
+    await world.wrote()
 
 
 @case("a topic assigned to fenced brokers only is refused", f"{TEST}.testManualPartitionAssignmentOnAllFencedBrokers")
