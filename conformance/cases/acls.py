@@ -49,6 +49,5 @@ async def acls_are_not_created_without_authorizer(world: World) -> None:
 @case("ACLs are not deleted without an authorizer", SOURCE)
 async def acls_are_not_deleted_without_authorizer(world: World) -> None:
     await without_authorizer(world)
-    one: Tree = {"resourceTypeFilter": 1, "patternTypeFilter": 1, "operation": 1, "permissionType": 1}
     answer = {"filterResults": [{"errorCode": codes.SECURITY_DISABLED, "errorMessage": MESSAGE, "matchingAcls": []}]}
-    await world.send("DeleteAcls", {"filters": [one]}, answer=answer)
+    await world.send("DeleteAcls", {"filters": [FILTER]}, answer=answer)

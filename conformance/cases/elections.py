@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import InAnyOrder, expect
 from mockraft.conformance.records import partition_change
 from mockraft.conformance.requests import Tree
@@ -58,20 +58,18 @@ async def preferred_replica_that_leads_needs_no_election(world: World) -> None:
     await world.wrote()
 
 
-@case("the preferred replica that is not in sync is not available", f"{TEST}.testElectPreferredLeaders")
-async def preferred_replica_that_is_not_in_sync_is_not_available(world: World) -> None:
-    topic, a, _b = await world.replicated(2)
+@cases(
+    "the preferred replica that is {} is not available",
+    f"{TEST}.testElectPreferredLeaders",
+    [("not in sync", True), ("fenced", False)],
+)
+async def preferred_replica_is_not_available(world: World, comes_back: bool) -> None:
+    topic, a, _ = await world.replicated(2)
     await world.fence(a)
-    await world.unfence(a)
+    if comes_back:
+        await world.unfence(a)
     await elect(world, PREFERRED, topic.name, 0, answer=expected_results(codes.PREFERRED_LEADER_NOT_AVAILABLE))
     await world.wrote()
-
-
-@case("the preferred replica that is fenced is not available", f"{TEST}.testElectPreferredLeaders")
-async def preferred_replica_that_is_fenced_is_not_available(world: World) -> None:
-    topic, a, _b = await world.replicated(2)
-    await world.fence(a)
-    await elect(world, PREFERRED, topic.name, 0, answer=expected_results(codes.PREFERRED_LEADER_NOT_AVAILABLE))
 
 
 @case("partitions that are not there are told", f"{TEST}.testElectPreferredLeaders")

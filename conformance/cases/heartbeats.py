@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.records import Expected, broker_change, partition_change
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, Broker, World
@@ -27,59 +27,30 @@ def shutting_down(broker: Broker) -> Expected:
 RUNNING = {"errorCode": 0, "isCaughtUp": True, "isFenced": False, "shouldShutDown": False}
 FENCED = {"errorCode": 0, "isCaughtUp": True, "isFenced": True, "shouldShutDown": False}
 DOWN = {"errorCode": 0, "isCaughtUp": True, "isFenced": True, "shouldShutDown": True}
-GOING = {"errorCode": 0, "isCaughtUp": True, "isFenced": False, "shouldShutDown": False}
 
 
-@case("a broker that has caught up is unfenced by its heartbeat", STATES)
-async def broker_that_has_caught_up_is_unfenced_by_its_heartbeat(world: World) -> None:
-    broker = await world.register()
+BEHIND: Tree = {"isCaughtUp": False}
+BEATS: list[tuple[str, bool, int | None, Tree, Tree, int]] = [
+    ("a broker that has caught up is unfenced by its heartbeat", True, None, {}, RUNNING, UNFENCE),
+    ("a broker at the offset of its registration has caught up", True, 0, {}, RUNNING, UNFENCE),
+    ("a broker one record behind its registration stays fenced", True, -1, {}, FENCED | BEHIND, 0),
+    ("a fenced broker that wants to be fenced stays so, and nothing is written", True, None, {"wantFence": True}, FENCED, 0),
+    ("a running broker's heartbeat writes nothing", False, None, {}, RUNNING, 0),
+    ("a running broker that has fallen behind is not fenced", False, -1, {}, RUNNING | BEHIND, 0),
+    ("a running broker that wants to be fenced is", False, None, {"wantFence": True}, FENCED, FENCE),
+]  # fmt: skip
+"""Fenced before, offset after the registration's (None: beyond any), request, response, change of fencing."""
+
+
+@cases("{}", STATES, BEATS)
+async def heartbeat_fences_or_unfences(
+    world: World, is_fenced: bool, offset: int | None, fields: Tree, answer: Tree, change: int
+) -> None:
+    broker = await world.register() if is_fenced else await world.broker()
     await world.records()
-    await world.heartbeat(broker, answer=RUNNING)
-    await world.wrote(unfenced(broker))
-
-
-@case("a broker at the offset of its registration has caught up", STATES)
-async def broker_at_offset_of_its_registration_has_caught_up(world: World) -> None:
-    broker = await world.register()
-    await world.heartbeat(broker, currentMetadataOffset=broker.epoch, answer=RUNNING)
-
-
-@case("a broker one record behind its registration stays fenced", STATES)
-async def broker_one_record_behind_its_registration_stays_fenced(world: World) -> None:
-    broker = await world.register()
-    await world.records()
-    behind = {**FENCED, "isCaughtUp": False}
-    await world.heartbeat(broker, currentMetadataOffset=broker.epoch - 1, answer=behind)
-    await world.wrote()
-
-
-@case("a fenced broker that wants to be fenced stays so, and nothing is written", STATES)
-async def fenced_broker_that_wants_to_be_fenced_stays_so_and_nothing_is_written(world: World) -> None:
-    broker = await world.register()
-    await world.records()
-    await world.heartbeat(broker, wantFence=True, answer=FENCED)
-    await world.wrote()
-
-
-@case("a running broker's heartbeat writes nothing", STATES)
-async def running_brokers_heartbeat_writes_nothing(world: World) -> None:
-    broker = await world.broker()
-    await world.heartbeat(broker, answer=RUNNING)
-    await world.wrote()
-
-
-@case("a running broker that has fallen behind is not fenced", STATES)
-async def running_broker_that_has_fallen_behind_is_not_fenced(world: World) -> None:
-    broker = await world.broker()
-    await world.heartbeat(broker, currentMetadataOffset=0, answer={**RUNNING, "isCaughtUp": False})
-    await world.wrote()
-
-
-@case("a running broker that wants to be fenced is", STATES)
-async def running_broker_that_wants_to_be_fenced(world: World) -> None:
-    broker = await world.broker()
-    await world.heartbeat(broker, wantFence=True, answer=FENCED)
-    await world.wrote(fenced(broker))
+    position = {} if offset is None else {"currentMetadataOffset": broker.epoch + offset}
+    await world.heartbeat(broker, answer=answer, **fields, **position)
+    await world.wrote(*([broker_change(broker.id, broker.epoch, fenced=change)] if change else []))
 
 
 @case("a broker comes back from fencing in the same epoch", STATES)
@@ -230,7 +201,7 @@ async def running_broker_that_wants_to_be_fenced_and_to_shut_down_does_both(worl
 @case("a leader that wants to shut down gives its partitions away first", "KIP-841")
 async def leader_that_wants_to_shut_down_gives_its_partitions_away_first(world: World) -> None:
     topic, a, b = await world.replicated(2)
-    await world.heartbeat(a, wantShutDown=True, answer=GOING)
+    await world.heartbeat(a, wantShutDown=True, answer=RUNNING)
     await world.wrote(shutting_down(a), partition_change(topic.id, isr=[b.id], leader=b.id))
 
 
@@ -245,7 +216,7 @@ async def follower_in_no_leadership_leaves_isrs_when_it_shuts_down(world: World)
 @case("the last leader of a partition cannot shut down", "KIP-841", elr=False)
 async def last_leader_of_partition_cannot_shut_down(world: World) -> None:
     _topic, a = await world.replicated(1)
-    await world.heartbeat(a, wantShutDown=True, answer=GOING)
+    await world.heartbeat(a, wantShutDown=True, answer=RUNNING)
     await world.records()
     await world.heartbeat(a, wantShutDown=True)
 
@@ -254,8 +225,8 @@ async def last_leader_of_partition_cannot_shut_down(world: World) -> None:
 async def controlled_shutdown_waits_until_others_have_caught_up(world: World) -> None:
     _topic, a, b = await world.replicated(2)
     await world.heartbeat(b, currentMetadataOffset=1)
-    await world.heartbeat(a, wantShutDown=True, answer=GOING)
-    await world.heartbeat(a, wantShutDown=True, answer=GOING)
+    await world.heartbeat(a, wantShutDown=True, answer=RUNNING)
+    await world.heartbeat(a, wantShutDown=True, answer=RUNNING)
     await world.heartbeat(b)
     await world.heartbeat(a, wantShutDown=True, answer=DOWN)
 
@@ -264,9 +235,9 @@ async def controlled_shutdown_waits_until_others_have_caught_up(world: World) ->
 async def broker_that_goes_on_with_its_shutdown_cannot_be_kept_by_wanting_to_run(world: World) -> None:
     _topic, a, b = await world.replicated(2)
     await world.heartbeat(b, currentMetadataOffset=1)
-    await world.heartbeat(a, wantShutDown=True, answer=GOING)
+    await world.heartbeat(a, wantShutDown=True, answer=RUNNING)
     await world.records()
-    await world.heartbeat(a, answer=GOING)
+    await world.heartbeat(a, answer=RUNNING)
     await world.wrote()
 
 
@@ -274,7 +245,7 @@ async def broker_that_goes_on_with_its_shutdown_cannot_be_kept_by_wanting_to_run
 async def broker_that_shut_down_is_fenced_and_stays_marked_until_it_registers_anew(world: World) -> None:
     _topic, a, b = await world.replicated(2)
     await world.heartbeat(b)
-    await world.heartbeat(a, wantShutDown=True, answer=GOING)
+    await world.heartbeat(a, wantShutDown=True, answer=RUNNING)
     await world.heartbeat(b)
     await world.heartbeat(a, wantShutDown=True, answer=DOWN)
     await world.records()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import InAnyOrder
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
@@ -56,52 +56,26 @@ async def partitions_of_unknown_topic_are_refused(world: World) -> None:
     await add(world, more(world.name("none"), 2), answer=[{"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}])
 
 
-@case("as many partitions as there are is refused", TEST)
-async def as_many_partitions_as_there_are_is_refused(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a], [a])
-    message = "Topic already has 2 partition(s)."
-    await add(world, more(topic.name, 2), answer=refused(codes.INVALID_PARTITIONS, message))
+REFUSALS: list[tuple[str, int, int, list[list[int]], int, str]] = [
+    ("as many partitions as there are is", 1, 1, [], codes.INVALID_PARTITIONS, "Topic already has 1 partition(s)."),
+    ("fewer partitions than there are is", 2, 1, [], codes.INVALID_PARTITIONS, "The topic {topic} currently has 2 partition(s); 1 would not be an increase."),
+    ("more new partitions than assignments are", 1, 3, [[0]], codes.INVALID_REPLICA_ASSIGNMENT, "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."),
+    ("fewer new partitions than assignments are", 1, 2, [[0], [0]], codes.INVALID_REPLICA_ASSIGNMENT, "Attempted to add 1 additional partition(s), but only 2 assignment(s) were specified."),
+    ("a new partition with another number of replicas is", 1, 2, [[0, 1]], codes.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes a partition with 2 replica(s), but this is not consistent with previous partitions, which have 1 replica(s)."),
+    ("a new partition on a broker that nobody registered is", 1, 2, [[2]], codes.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes broker -7, but no such broker is registered."),
+]  # fmt: skip
+"""Partitions before, count asked for, indexes of the brokers of each new partition: two brokers and an unknown one."""
 
 
-@case("fewer partitions than there are is refused", TEST)
-async def fewer_partitions_than_there_are_is_refused(world: World) -> None:
-    a = await world.broker()
-    topic = await world.topic([a], [a])
-    message = f"The topic {topic.name} currently has 2 partition(s); 1 would not be an increase."
-    await add(world, more(topic.name, 1), answer=refused(codes.INVALID_PARTITIONS, message))
-
-
-@case("more new partitions than assignments are refused", TEST)
-async def more_new_partitions_than_assignments_are_refused(world: World) -> None:
-    topic, a = await world.replicated(1)
-    message = "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."
-    await add(world, more(topic.name, 3, [a]), answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
-
-
-@case("fewer new partitions than assignments are refused", TEST)
-async def fewer_new_partitions_than_assignments_are_refused(world: World) -> None:
-    topic, a = await world.replicated(1)
-    message = "Attempted to add 1 additional partition(s), but only 2 assignment(s) were specified."
-    await add(world, more(topic.name, 2, [a], [a]), answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
-
-
-@case("a new partition with another number of replicas is refused", TEST)
-async def new_partition_with_another_number_of_replicas_is_refused(world: World) -> None:
-    topic, a, _b = await world.replicated(2)
-    message = (
-        "The manual partition assignment includes a partition with 1 replica(s), but this is not consistent "
-        "with previous partitions, which have 2 replica(s)."
-    )
-    await add(world, more(topic.name, 2, [a]), answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
-
-
-@case("a new partition on a broker that nobody registered is refused", TEST)
-async def new_partition_on_unregistered_broker_is_refused(world: World) -> None:
-    topic, a = await world.replicated(1)
-    request = {**more(topic.name, 2, [a]), "assignments": [{"brokerIds": [-7]}]}
-    message = "The manual partition assignment includes broker -7, but no such broker is registered."
-    await add(world, request, answer=refused(codes.INVALID_REPLICA_ASSIGNMENT, message))
+@cases("{} refused", TEST, REFUSALS)
+async def invalid_count_or_assignment_is_refused(
+    world: World, before: int, count: int, manual: list[list[int]], code: int, message: str
+) -> None:
+    brokers = [*await world.brokers(2), Broker(-7, 0, [], {})]
+    topic = await world.topic(*[brokers[:1]] * before)
+    assignments = [[brokers[index] for index in each] for each in manual]
+    answer = refused(code, message.format(topic=topic.name))
+    await add(world, more(topic.name, count, *assignments), answer=answer)
 
 
 @case("a new partition on fenced brokers only is refused", f"{TEST}FailsWithManualAssignmentWithAllFenced")

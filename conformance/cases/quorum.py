@@ -12,7 +12,7 @@ from mockraft.wire import error_codes as codes
 TEST = "KafkaRaftClientTest"
 CHANGE_TEST = "KafkaRaftClientReconfigTest"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-STRANGER = 123456789
+UNKNOWN_ID = 123456789
 
 
 async def describe(
@@ -68,9 +68,9 @@ async def voter_of_another_cluster_is_not_removed(world: World) -> None:
 async def voter_that_is_none_cannot_be_removed(world: World) -> None:
     response = await describe(world, answer=of_partition(errorCode=0))
     own = response["topics"][0]["partitions"][0]["currentVoters"][0]["replicaDirectoryId"]
-    stranger = {"clusterId": world.cluster_id, "voterId": STRANGER, "voterDirectoryId": world.uuid()}
+    unknown = {"clusterId": world.cluster_id, "voterId": UNKNOWN_ID, "voterDirectoryId": world.uuid()}
     code = codes.UNSUPPORTED_VERSION if own == NO_ID else codes.VOTER_NOT_FOUND
-    await world.send("RemoveRaftVoter", stranger, answer={"errorCode": code})
+    await world.send("RemoveRaftVoter", unknown, answer={"errorCode": code})
 
 
 @case("a voter of another cluster is not added", CHANGE_TEST)
@@ -80,24 +80,17 @@ async def voter_of_another_cluster_is_not_added(world: World) -> None:
     await world.send("AddRaftVoter", request, answer={"errorCode": codes.INCONSISTENT_CLUSTER_ID})
 
 
-@case("a voter without a directory is not added", CHANGE_TEST, Rank.SHOULD)
-async def voter_without_directory_is_not_added(world: World) -> None:
-    world.needs("AddRaftVoter")
-    request = {"clusterId": world.cluster_id, "voterId": 5, "voterDirectoryId": NO_ID, "timeoutMs": 1000}
-    await world.send("AddRaftVoter", request, answer={"errorCode": codes.INVALID_REQUEST})
+INCOMPLETE_VOTERS: list[tuple[str, Tree]] = [
+    ("a directory", {"voterDirectoryId": NO_ID}),
+    ("the controllers' listener", {"listeners": []}),
+]
 
 
-@case("a voter without the controllers' listener is not added", CHANGE_TEST, Rank.SHOULD)
-async def voter_without_controllers_listener_is_not_added(world: World) -> None:
+@cases("a voter without {} is not added", CHANGE_TEST, INCOMPLETE_VOTERS, Rank.SHOULD)
+async def incomplete_voter_is_not_added(world: World, fields: Tree) -> None:
     world.needs("AddRaftVoter")
-    request = {
-        "clusterId": world.cluster_id,
-        "voterId": 5,
-        "voterDirectoryId": world.uuid(),
-        "timeoutMs": 1000,
-        "listeners": [],
-    }
-    await world.send("AddRaftVoter", request, answer={"errorCode": codes.INVALID_REQUEST})
+    voter = {"clusterId": world.cluster_id, "voterId": 5, "voterDirectoryId": world.uuid(), "timeoutMs": 1000}
+    await world.send("AddRaftVoter", voter | fields, answer={"errorCode": codes.INVALID_REQUEST})
 
 
 def vote(world: World, **fields: object) -> Tree:
@@ -154,7 +147,7 @@ REFUSED_VOTES: list[tuple[str, Tree, Tree, int]] = [
     ("with a negative last epoch", {}, {"lastOffsetEpoch": -1}, codes.INVALID_REQUEST),
     ("with a last epoch over its own", {}, {"lastOffsetEpoch": 1 << 30}, codes.INVALID_REQUEST),
     ("for nobody", {}, {"replicaId": -1}, codes.INVALID_REQUEST),
-    ("that is asked of another voter", {"voterId": STRANGER}, {}, codes.INVALID_VOTER_KEY),
+    ("that is asked of another voter", {"voterId": UNKNOWN_ID}, {}, codes.INVALID_VOTER_KEY),
 ]
 
 
@@ -175,39 +168,36 @@ def epoch_request(
     return {"clusterId": world.cluster_id, "topics": [{"topicName": topic, "partitions": [partition]}], **fields}
 
 
+async def begin_and_end(world: World, request: Tree, *, code: int = 0, partition_code: int | None = None) -> None:
+    """Send BeginQuorumEpoch and EndQuorumEpoch; expect this code, and this one of the partition."""
+    topics = [] if partition_code is None else [{"partitions": [{"errorCode": partition_code}]}]
+    for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
+        world.needs(api)
+        await world.send(api, request, answer={"errorCode": code, "topics": topics})
+
+
 @case(
     "the begin or end of an epoch in another cluster is refused",
     f"{TEST}.testBeginQuorumEpochRequestClusterIdValidation",
 )
 async def begin_or_end_of_epoch_in_another_cluster_is_refused(world: World) -> None:
-    for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
-        world.needs(api)
-        answer = {"errorCode": codes.INCONSISTENT_CLUSTER_ID}
-        await world.send(api, epoch_request(world, clusterId="another"), answer=answer)
+    await begin_and_end(world, epoch_request(world, clusterId="another"), code=codes.INCONSISTENT_CLUSTER_ID)
 
 
 @case("the begin or end of an old epoch is refused", f"{TEST}.testEndQuorumIgnoredAsLeaderIfOlderEpoch")
 async def begin_or_end_of_old_epoch_is_refused(world: World) -> None:
-    for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
-        world.needs(api)
-        answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": codes.FENCED_LEADER_EPOCH}]}]}
-        await world.send(api, epoch_request(world), answer=answer)
+    await begin_and_end(world, epoch_request(world), partition_code=codes.FENCED_LEADER_EPOCH)
 
 
 @case("the begin or end of an epoch of another topic is refused", f"{TEST}.testInvalidVoteRequest", Rank.SHOULD)
 async def begin_or_end_of_epoch_of_another_topic_is_refused(world: World) -> None:
-    for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
-        world.needs(api)
-        await world.send(api, epoch_request(world, "another"), answer={"errorCode": codes.INVALID_REQUEST})
+    await begin_and_end(world, epoch_request(world, "another"), code=codes.INVALID_REQUEST)
 
 
 @case("the begin or end of an epoch of no leader is refused", "KafkaRaftClient.validateVoterOnlyRequest", Rank.SHOULD)
 async def begin_or_end_of_epoch_of_no_leader_is_refused(world: World) -> None:
-    epoch = await leader_epoch(world)
-    for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
-        world.needs(api)
-        answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": codes.INVALID_REQUEST}]}]}
-        await world.send(api, epoch_request(world, leader_id=-1, epoch=epoch), answer=answer)
+    request = epoch_request(world, leader_id=-1, epoch=await leader_epoch(world))
+    await begin_and_end(world, request, partition_code=codes.INVALID_REQUEST)
 
 
 REFUSED_UPDATES: list[tuple[str, Tree, int]] = [
@@ -230,7 +220,7 @@ async def invalid_voter_is_not_updated(world: World, fields: Tree, code: int) ->
     request = {
         "clusterId": world.cluster_id,
         "currentLeaderEpoch": epoch,
-        "voterId": STRANGER,
+        "voterId": UNKNOWN_ID,
         "voterDirectoryId": world.uuid(),
         "listeners": [{"name": response["nodes"][0]["listeners"][0]["name"], "host": "localhost", "port": 9093}],
         "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import InAnyOrder
 from mockraft.conformance.records import partition_change
 from mockraft.conformance.requests import Tree
@@ -83,26 +83,22 @@ async def leader_that_is_moved_away_hears_that_another_leads(world: World) -> No
     await world.wrote(partition_change(topic.id, **change, **directories(world, b)))
 
 
-@case("a move that only drops followers is complete at once", f"{PARTS_TEST}.testRemovals")
-async def move_that_only_drops_followers_is_complete_at_once(world: World) -> None:
-    topic, a, _b, c = await world.replicated(3)
-    await move(world, topic.name, [a, c])
-    change = {"replicas": [a.id, c.id], "isr": [a.id, c.id], "leader": a.id}
-    await world.wrote(partition_change(topic.id, **change, **directories(world, a, c)))
+DIRECT: list[tuple[str, str, list[int], list[str]]] = [
+    ("a move that only drops followers is complete at once", "Removals", [0, 2], ["isr", "leader"]),
+    ("a move that only changes the order is complete at once", "Rearrangement", [1, 0, 2], []),
+    ("a move to where the partition is does nothing", "NoneAddedOrRemoved", [0, 1, 2], []),
+]
+"""Indexes of the new replicas among the three old ones, and what changes besides them."""
 
 
-@case("a move that only changes the order is complete at once", f"{PARTS_TEST}.testRearrangement")
-async def move_that_only_changes_order_is_complete_at_once(world: World) -> None:
-    topic, a, b = await world.replicated(2)
-    await move(world, topic.name, [b, a])
-    await world.wrote(partition_change(topic.id, replicas=[b.id, a.id], **directories(world, b, a)))
-
-
-@case("a move to where the partition is does nothing", f"{PARTS_TEST}.testNoneAddedOrRemoved")
-async def move_to_where_partition_is_does_nothing(world: World) -> None:
-    topic, a, b = await world.replicated(2)
-    await move(world, topic.name, [a, b])
-    await world.wrote()
+@cases("{}", f"{PARTS_TEST}.test{{1}}", DIRECT)
+async def move_among_replicas_is_complete_at_once(world: World, _test: str, target: list[int], also: list[str]) -> None:
+    topic, *old = await world.replicated(3)
+    replicas = [old[index] for index in target]
+    await move(world, topic.name, replicas)
+    change = {"isr": ids(replicas), "leader": old[0].id}
+    changes = {"replicas": ids(replicas), **{key: change[key] for key in also}, **directories(world, *replicas)}
+    await world.wrote(*([] if replicas == old else [partition_change(topic.id, **changes)]))
 
 
 @case("a move that is taken back leaves what was", f"{TEST}.testCancelReassignPartitions")
@@ -155,26 +151,20 @@ async def fenced_replica_is_moved_away_when_new_one_is_in_sync(world: World) -> 
     await listed(world, topic)
 
 
-@case("a move to nobody is refused", f"{TEST}.testReassignPartitions")
-async def reassignment_to_no_replicas_is_refused(world: World) -> None:
-    topic = await world.topic([await world.broker()])
-    message = "The manual partition assignment includes an empty replica list."
-    await move(world, topic.name, [], code=codes.INVALID_REPLICA_ASSIGNMENT, errorMessage=message)
+REFUSALS: list[tuple[str, list[int], str]] = [
+    ("nobody", [], "The manual partition assignment includes an empty replica list."),
+    ("a broker that nobody registered", [0, 1], "The manual partition assignment includes broker -7, but no such broker is registered."),
+    ("one broker twice", [0, 0], "The manual partition assignment includes the broker {a} more than once."),
+]  # fmt: skip
+"""Indexes of the new replicas: the old one, or an unknown broker."""
 
 
-@case("a move to a broker that nobody registered is refused", f"{TEST}.testReassignPartitions")
-async def reassignment_to_unregistered_broker_is_refused(world: World) -> None:
+@cases("a move to {} is refused", f"{TEST}.testReassignPartitions", REFUSALS)
+async def invalid_reassignment_is_refused(world: World, target: list[int], message: str) -> None:
     topic, a = await world.replicated(1)
-    stranger = Broker(-7, 0, [], {})
-    message = "The manual partition assignment includes broker -7, but no such broker is registered."
-    await move(world, topic.name, [a, stranger], code=codes.INVALID_REPLICA_ASSIGNMENT, errorMessage=message)
-
-
-@case("a move to one broker twice is refused", f"{TEST}.testReassignPartitions")
-async def move_to_one_broker_twice_is_refused(world: World) -> None:
-    topic, a = await world.replicated(1)
-    message = f"The manual partition assignment includes the broker {a.id} more than once."
-    await move(world, topic.name, [a, a], code=codes.INVALID_REPLICA_ASSIGNMENT, errorMessage=message)
+    replicas = [(a, Broker(-7, 0, [], {}))[index] for index in target]
+    message = message.format(a=a.id)
+    await move(world, topic.name, replicas, code=codes.INVALID_REPLICA_ASSIGNMENT, errorMessage=message)
     await world.wrote()
 
 

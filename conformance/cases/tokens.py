@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import NOT_EMPTY, NotApplicableError, above, difference, expect
 from mockraft.conformance.forwarding import forward
 from mockraft.conformance.records import record
@@ -13,24 +13,21 @@ from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
 SOURCE = "ControllerApis.allowTokenRequests"
-REFUSED = {"errorCode": codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED}
 
 
-@case("a token is not given to who asks on a PLAINTEXT listener", SOURCE)
-async def token_is_not_created_on_plaintext_listener(world: World) -> None:
-    for version in (1, 2, 3):
-        await world.send("CreateDelegationToken", {"maxLifetimeMs": -1}, answer=REFUSED, version=version)
+REFUSALS: list[tuple[str, str, Tree, int]] = [
+    ("given to", "CreateDelegationToken", {"maxLifetimeMs": -1}, 3),
+    ("renewed for", "RenewDelegationToken", {"hmac": "AAAA", "renewPeriodMs": 1}, 2),
+    ("ended for", "ExpireDelegationToken", {"hmac": "AAAA", "expiryTimePeriodMs": 1}, 2),
+]
+
+
+@cases("a token is not {} who asks on a PLAINTEXT listener", SOURCE, REFUSALS)
+async def token_request_is_refused_on_plaintext_listener(world: World, api: str, request: Tree, newest: int) -> None:
+    for version in range(1, newest + 1):
+        answer = {"errorCode": codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED}
+        await world.send(api, request, answer=answer, version=version)
     await world.wrote()
-
-
-@case("a token is not renewed for who asks on a PLAINTEXT listener", SOURCE)
-async def token_is_not_renewed_on_plaintext_listener(world: World) -> None:
-    await world.send("RenewDelegationToken", {"hmac": "AAAA", "renewPeriodMs": 1}, answer=REFUSED)
-
-
-@case("a token is not ended for who asks on a PLAINTEXT listener", SOURCE)
-async def token_is_not_expired_on_plaintext_listener(world: World) -> None:
-    await world.send("ExpireDelegationToken", {"hmac": "AAAA", "expiryTimePeriodMs": 1}, answer=REFUSED)
 
 
 @case("the description of tokens has no handler on a controller", "ControllerApis", Rank.QUIRK)

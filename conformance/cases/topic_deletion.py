@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from mockraft.conformance.case import Rank, case
+from collections.abc import Callable
+
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import InAnyOrder, expect
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
-from mockraft.conformance.world import TIMEOUT_MS, World
+from mockraft.conformance.world import TIMEOUT_MS, Topic, World
 from mockraft.wire import error_codes as codes
 
 TEST = "ControllerApisTest"
@@ -22,17 +24,16 @@ def by_id(topic_id: str) -> Tree:
     return {"name": None, "topicId": topic_id}
 
 
-@case("a topic is deleted by name with one record", f"{TEST}.testDeleteTopicsByName")
-async def topic_is_deleted_by_name_with_one_record(world: World) -> None:
-    topic = await world.topic([await world.broker()])
-    await delete(world, {"name": topic.name}, answer=[{"name": topic.name, "topicId": topic.id, "errorCode": 0}])
-    await world.wrote(record("RemoveTopic", topicId=topic.id))
+KINDS: list[tuple[str, str, Callable[[Topic], Tree]]] = [
+    ("name", "Name", lambda topic: {"name": topic.name}),
+    ("id", "Id", lambda topic: by_id(topic.id)),
+]
 
 
-@case("a topic is deleted by id with one record", f"{TEST}.testDeleteTopicsById")
-async def topic_is_deleted_by_id_with_one_record(world: World) -> None:
-    topic = await world.topic([await world.broker()])
-    await delete(world, by_id(topic.id), answer=[{"name": topic.name, "topicId": topic.id, "errorCode": 0}])
+@cases("a topic is deleted by {} with one record", f"{TEST}.testDeleteTopicsBy{{1}}", KINDS)
+async def topic_is_deleted_with_one_record(world: World, _test: str, named: Callable[[Topic], Tree]) -> None:
+    topic, _ = await world.replicated(1)
+    await delete(world, named(topic), answer=[{"name": topic.name, "topicId": topic.id, "errorCode": 0}])
     await world.wrote(record("RemoveTopic", topicId=topic.id))
 
 
@@ -68,34 +69,21 @@ async def unknown_id_is_refused(world: World) -> None:
     await delete(world, by_id(topic_id), answer=answer)
 
 
-@case("neither name nor id is refused", f"{TEST}.testInvalidDeleteTopicsRequest")
-async def neither_name_nor_id_is_refused(world: World) -> None:
-    message = "Neither topic name nor id were specified."
-    await delete(world, by_id(NO_ID), answer=[{"errorCode": codes.INVALID_REQUEST, "errorMessage": message}])
+REFUSALS: list[tuple[str, Callable[[Topic], list[Tree]], str]] = [
+    ("neither name nor id is", lambda topic: [by_id(NO_ID)], "Neither topic name nor id were specified."),
+    ("both name and id are", lambda topic: [by_id(topic.id) | {"name": topic.name}], "You may not specify both topic name and topic id."),
+    ("a name given twice is", lambda topic: [{"name": topic.name}] * 2, "Duplicate topic name."),
+    ("an id given twice is", lambda topic: [by_id(topic.id)] * 2, "Duplicate topic id."),
+]  # fmt: skip
 
 
-@case("both name and id are refused", f"{TEST}.testInvalidDeleteTopicsRequest")
-async def both_name_and_id_are_refused(world: World) -> None:
-    topic = await world.topic([await world.broker()])
-    message = "You may not specify both topic name and topic id."
-    answer = [{"errorCode": codes.INVALID_REQUEST, "errorMessage": message}]
-    await delete(world, {"name": topic.name, "topicId": topic.id}, answer=answer)
+@cases("{} refused", f"{TEST}.testInvalidDeleteTopicsRequest", REFUSALS)
+async def invalid_deletion_is_refused(world: World, named: Callable[[Topic], list[Tree]], message: str) -> None:
+    topic, _ = await world.replicated(1)
+    topics = named(topic)
+    duplicate = topics[0] if len(topics) == 2 else {}  # it is named once in the response
+    await delete(world, *topics, answer=[{**duplicate, "errorCode": codes.INVALID_REQUEST, "errorMessage": message}])
     await world.wrote()
-
-
-@case("a name given twice is refused", f"{TEST}.testInvalidDeleteTopicsRequest")
-async def name_given_twice_is_refused(world: World) -> None:
-    topic = await world.topic([await world.broker()])
-    answer = [{"name": topic.name, "errorCode": codes.INVALID_REQUEST, "errorMessage": "Duplicate topic name."}]
-    await delete(world, {"name": topic.name}, {"name": topic.name}, answer=answer)
-    await world.wrote()
-
-
-@case("an id given twice is refused", f"{TEST}.testInvalidDeleteTopicsRequest")
-async def id_given_twice_is_refused(world: World) -> None:
-    topic = await world.topic([await world.broker()])
-    answer = [{"topicId": topic.id, "errorCode": codes.INVALID_REQUEST, "errorMessage": "Duplicate topic id."}]
-    await delete(world, by_id(topic.id), by_id(topic.id), answer=answer)
 
 
 @case("a topic given by name and by id is refused", f"{TEST}.testInvalidDeleteTopicsRequest", Rank.SHOULD)

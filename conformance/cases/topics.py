@@ -303,27 +303,21 @@ async def topic_assigned_to_fenced_brokers_only_is_refused(world: World) -> None
 @case("a topic with an assignment and counts is refused", f"{TEST}.testCreateTopics")
 async def topic_with_assignment_and_counts_is_refused(world: World) -> None:
     a = await world.broker()
-    by_count = {**world.creatable("t", [a]), "numPartitions": 1}
-    message = "A manual partition assignment was specified, but numPartitions was not set to -1."
-    await create(world, by_count, answer=[refused(codes.INVALID_REQUEST, message)])
-    by_factor = {**world.creatable("t", [a]), "replicationFactor": 1}
-    message = "A manual partition assignment was specified, but replication factor was not set to -1."
-    await create(world, by_factor, answer=[refused(codes.INVALID_REQUEST, message)])
+    for key, what in (("numPartitions", "numPartitions"), ("replicationFactor", "replication factor")):
+        message = f"A manual partition assignment was specified, but {what} was not set to -1."
+        request = {**world.creatable("t", [a]), key: 1}
+        await create(world, request, answer=[refused(codes.INVALID_REQUEST, message)])
 
 
-@case("a topic with a partition assigned twice is refused", f"{TEST}.testCreateTopics")
-async def topic_with_partition_assigned_twice_is_refused(world: World) -> None:
+INDEXES: list[tuple[str, int, str]] = [
+    ("a partition assigned twice", 0, "Found multiple manual partition assignments for partition 0"),
+    ("a gap between its partitions", 2, "partitions should be a consecutive 0-based integer sequence"),
+]
+
+
+@cases("a topic with {} is refused", f"{TEST}.testCreateTopics", INDEXES)
+async def invalid_partition_index_is_refused(world: World, index: int, message: str) -> None:
     a = await world.broker()
     request = world.creatable("t", [a], [a])
-    request["assignments"][1]["partitionIndex"] = 0
-    message = "Found multiple manual partition assignments for partition 0"
-    await create(world, request, answer=[refused(codes.INVALID_REPLICA_ASSIGNMENT, message)])
-
-
-@case("a topic with a gap between its partitions is refused", f"{TEST}.testCreateTopics")
-async def topic_with_gap_between_its_partitions_is_refused(world: World) -> None:
-    a = await world.broker()
-    request = world.creatable("t", [a], [a])
-    request["assignments"][1]["partitionIndex"] = 2
-    message = "partitions should be a consecutive 0-based integer sequence"
+    request["assignments"][1]["partitionIndex"] = index
     await create(world, request, answer=[refused(codes.INVALID_REPLICA_ASSIGNMENT, message)])
