@@ -38,6 +38,11 @@ class Option:
         return f"--{self.name.replace('_', '-')}"
 
     @property
+    def variable(self) -> str:
+        """The environment variable that `mockraft serve` reads when the option is not given."""
+        return f"MOCKRAFT_{self.name.upper()}"
+
+    @property
     def shown_highest(self) -> int | None:
         """The upper bound where it is worth showing; None for the largest number of a Java type."""
         return None if self.highest in (INT_MAX, LONG_MAX) else self.highest

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def similar_names(name: object, known: Iterable[str], limit: int = 3) -> list[str]:
+def similar_names(name: object, known: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> list[str]:
     """Return the known names that are most like an unknown one, whatever their case; the most similar first."""
     # Imported here: only errors need it.
     from difflib import get_close_matches
 
     by_lower = {each.lower(): each for each in known}
-    return [by_lower[found] for found in get_close_matches(str(name).lower(), by_lower, limit)]
+    return [by_lower[found] for found in get_close_matches(str(name).lower(), by_lower, limit, cutoff)]
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

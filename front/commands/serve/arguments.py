@@ -10,9 +10,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from mockraft.commands.serve.options import OPTIONS, defaults
+from mockraft.commands.serve.options import OPTIONS, defaults, variables
 from mockraft.server.options import Option
 
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _INTEGER = re.compile(r"-?[0-9]+")
 
 _BY_FLAG = {option.flag: option for option in OPTIONS.values()}
@@ -23,7 +24,7 @@ class NotPlainError(Exception):
 
 
 def read(arguments: Sequence[str]) -> dict[str, Any] | None:
-    """Return every option of `serve` for these arguments; None where Typer must read them."""
+    """Return every option of `serve` for these arguments and variables; None where Typer must read them."""
     options = defaults()
     given: set[str] = set()
     rest = list(reversed(arguments))
@@ -42,6 +43,11 @@ def read(arguments: Sequence[str]) -> dict[str, Any] | None:
                 value = _value(option, text if equals else rest.pop())
                 options[name] = [*(options[name] or []), value] if option.is_list else value
             given.add(name)
+        for name, text in variables().items():
+            if name not in given:
+                if OPTIONS[name].is_list:
+                    return None
+                options[name] = _value(OPTIONS[name], text)
     except (KeyError, IndexError, NotPlainError):
         return None
     return options
@@ -50,6 +56,8 @@ def read(arguments: Sequence[str]) -> dict[str, Any] | None:
 def _value(option: Option, text: str) -> Any:
     if text.startswith("-"):
         raise NotPlainError
+    if option.kind is bool:
+        return _BOOLEANS[text]
     if option.kind is not int:
         return option.kind(text)
     if _INTEGER.fullmatch(text) is None:

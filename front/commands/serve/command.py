@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mockraft.commands.serve import admin, quorum, release, security
-from mockraft.commands.serve.options import ADMIN_OFF, OPTIONS, OptionError
+from mockraft.commands.serve.options import ADMIN_OFF, OPTIONS, OptionError, misspelled_variables, variables
 from mockraft.commands.serve.stubs import cluster_id_in, load, log_unused, stub_file
 from mockraft.double.proposals import overlay_of, rules_of
 
@@ -70,6 +70,8 @@ def run(options: dict[str, Any]) -> int:
     if options["log_level"].upper() not in logging.getLevelNamesMapping():
         raise OptionError(f"{options['log_level']} is not a log level", "--log-level")
     configure(options["log_level"], options["log_json"])
+    for name, hint in misspelled_variables():
+        _log.warning("%s: mockraft serve has no such option; %s", name, hint)
     chance = random.Random(options["seed"])
     descriptors = _raise_descriptor_limit()
     first_data_dir = quorum.first_data_dir(options)
@@ -129,7 +131,9 @@ def _in_options(text: str) -> str:
 
     def option(found: re.Match[str]) -> str:
         row = OPTIONS.get(_FIELDS_FROM_FILES.get(found[0], found[0]))
-        return found[0] if row is None else row.flag
+        if row is None:
+            return found[0]
+        return f"{row.flag} (env var: '{row.variable}')" if row.name in variables() else row.flag
 
     return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", option, text)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
 from mockraft.commands.grouped_help import GroupedCommand
-from mockraft.commands.serve.options import GROUPS, OPTIONS, OptionError
+from mockraft.commands.serve.options import GROUPS, OPTIONS, OptionError, variables
 from mockraft.server.options import Option
 
 ABOUT = """Run a Kafka KRaft controller, or a quorum of several, that brokers can use as their only one.
@@ -38,6 +38,9 @@ controller comes back with a shorter log. SIGTERM and SIGINT end the controller 
   mockraft serve --as-version 3.9                  offers what a controller of Kafka 3.9 offers
   mockraft serve --admin-port 8080                 the admin API and the live page at 127.0.0.1:8080
 
+Each option may be an environment variable instead, as MOCKRAFT_PORT for --port; the option goes first. A list has
+spaces between its values.
+
 Exit codes: 2 a bad option, 3 the address cannot be listened on, 4 the data directory cannot be used.
 """
 
@@ -51,11 +54,13 @@ class ServeCommand(GroupedCommand):
 def typer_function(run: Callable[[dict[str, Any]], int]) -> Callable[..., None]:
     """Return a function with a parameter for each option, as Typer reads them; it exits with the code of `run`."""
 
+    from_variables = {OPTIONS[name].flag: OPTIONS[name].variable for name in variables()}
+
     def serve(**options: Any) -> None:
         try:
             code = run(options)
         except OptionError as error:
-            raise typer.BadParameter(str(error), param_hint=error.flag or None) from error
+            raise typer.BadParameter(str(error), param_hint=_hint(error.flag, from_variables)) from error
         if code:
             raise typer.Exit(code)
 
@@ -68,9 +73,16 @@ def typer_function(run: Callable[[dict[str, Any]], int]) -> Callable[..., None]:
     return serve
 
 
+def _hint(flag: str, from_variables: Mapping[str, str]) -> str | None:
+    """Return the name of an option as click writes it in errors, with its variable where that is set."""
+    return f"'{flag}' (env var: '{from_variables[flag]}')" if flag in from_variables else flag or None
+
+
 def _annotation(option: Option) -> Any:
     kind: Any = list[option.kind] if option.is_list else option.kind  # type: ignore[name-defined]  # made at run time
     settings: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
+    if option.name in variables():
+        settings["envvar"] = option.variable
     if option.shown_default is not None:
         settings["show_default"] = option.shown_default
     if option.kind is int:

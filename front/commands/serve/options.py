@@ -2,12 +2,14 @@
 
 `OPTIONS` is the only table. arguments.py reads plain command lines by it, help.py makes the Typer command of it,
 docs/serve-options.md is printed from it (`python -m mockraft.commands.serve.options_page`), and `to_arguments` turns
-keywords into a command line for child processes and containers.
+keywords into a command line for child processes and containers. Each option has an environment variable, too
+(`variables`); arguments.py and help.py read it where the option is not given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 from mockraft.double.proposals import NAMES
 from mockraft.server.config import ROWS
 from mockraft.server.options import PORT_MAX, Option
-from mockraft.wire.names import did_you_mean
+from mockraft.wire.names import did_you_mean, similar_names
 
 ADMIN_OFF = "off"
 
@@ -150,6 +152,28 @@ GROUPS = {
     heading: tuple(option.name for option in OPTIONS.values() if option.group == heading) for heading in HEADINGS
 } | {"Logs": ("log_level", "log_json", "help")}
 """Names of the options by heading, in the order in which --help lists them."""
+
+
+_OTHER_VARIABLES = ("ADMIN", "ADMIN_TOKEN", "CACHE", "TEST_CONTROLLER")
+"""Variables that other commands and tests read, without their prefix."""
+
+
+def variables() -> dict[str, str]:
+    """Return the values of the options' environment variables by option; an empty one is as none.
+
+    Kubernetes sets MOCKRAFT_PORT to a URL in the pods beside a service called mockraft: that is no port.
+    """
+    given = {name: os.environ.get(option.variable, "") for name, option in OPTIONS.items()}
+    return {name: text for name, text in given.items() if text and not text.startswith("tcp://")}
+
+
+def misspelled_variables() -> Iterator[tuple[str, str]]:
+    """Yield variables that no option has, each with the hint of the option that it is almost named after."""
+    known = {option.variable for option in OPTIONS.values()} | {f"MOCKRAFT_{name}" for name in _OTHER_VARIABLES}
+    for name in sorted(each for each in os.environ if each.startswith("MOCKRAFT_") and each not in known):
+        options = [option.name for option in OPTIONS.values()]
+        if near := similar_names(name.removeprefix("MOCKRAFT_"), options, limit=1, cutoff=0.75):
+            yield name, f"did you mean {OPTIONS[near[0]].variable}?"
 
 
 def defaults() -> dict[str, Any]:

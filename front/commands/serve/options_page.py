@@ -8,8 +8,10 @@ from mockraft.server.options import Option
 _INTRODUCTION = """# Options of `mockraft serve`
 
 Those of the controller itself are keywords of `Controller(…)` and `@pytest.mark.mockraft(…)` too, under the same names
-with `_` in place of `-`. This page is printed from the table that the command line is made of
-(`front/commands/serve/options.py`).
+with `_` in place of `-`. `mockraft serve` reads the environment variable where the option is not given: numbers and
+text as on the command line, `true` or `false` for an option without a value, spaces between the values of an option
+that may be repeated (`:` between folders). It warns of a variable that is almost named like one of these. This page is
+printed from the table that the command line is made of (`front/commands/serve/options.py`).
 """
 
 
@@ -18,7 +20,10 @@ def page() -> str:
     parts = [_INTRODUCTION]
     for heading in HEADINGS:
         rows = [_row(option) for option in OPTIONS.values() if option.group == heading]
-        parts.append("\n".join([f"## {heading}\n", "| option | default | meaning |", "|---|---|---|", *rows]) + "\n")
+        parts.append(
+            "\n".join([f"## {heading}\n", "| option | variable | default | meaning |", "|---|---|---|---|", *rows])
+            + "\n"
+        )
     return "\n".join(parts)
 
 
@@ -27,7 +32,7 @@ def _row(option: Option) -> str:
     about = option.help.replace("|", "\\|")
     notes = [_bounds(option), "may be repeated" if option.is_list else ""]
     more = "; ".join(filter(None, notes))
-    return f"| `{option.flag}` | {default} | {about}{f' *({more})*' if more else ''} |"
+    return f"| `{option.flag}` | `{option.variable}` | {default} | {about}{f' *({more})*' if more else ''} |"
 
 
 def _bounds(option: Option) -> str:
