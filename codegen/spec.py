@@ -146,16 +146,10 @@ class MessageSpec:
     def _smallest_field(self, spec: FieldSpec, version: int) -> int:
         if spec.is_array:
             return 1 if self.compact_at(spec, version) else 4
-        if spec.type in FIXED:
-            return SIZES[FIXED[spec.type]]
-        if spec.type in BLOCKS:
-            return 1 if self.compact_at(spec, version) else (2 if spec.type == "string" else 4)
-        if spec.nullable_at(version):
-            return 1
-        return self.smallest_size(self.structs[spec.type], version)
+        return 1 if spec.struct is not None and spec.nullable_at(version) else self.element_size(spec, version)
 
     def element_size(self, spec: FieldSpec, version: int) -> int:
-        """Return the minimum size of one element of an array field in a version."""
+        """Return the minimum size of a field, or of one element of an array, in a version."""
         if spec.element in FIXED:
             return SIZES[FIXED[spec.element]]
         if spec.element in BLOCKS:

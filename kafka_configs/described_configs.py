@@ -70,7 +70,7 @@ def describe(layers: Layers, resource_type: int, own: Mapping[str, str]) -> list
     merged = _merged(layers)
     return [
         _described(resource_type, key, own, layers, merged)
-        for key in _sorted(config_keys.keys(resource_type))
+        for _, key in sorted(config_keys.keys(resource_type).items())
         if not key.internal or key.name in own
     ]
 
@@ -187,7 +187,3 @@ def _shown(key: ConfigKey, text: str | None) -> str | None:
 
 def _type_number(key: ConfigKey | None) -> int:
     return 0 if key is None else _TYPES.index(key.type) + 1
-
-
-def _sorted(keys: Mapping[str, ConfigKey]) -> list[ConfigKey]:
-    return [keys[name] for name in sorted(keys)]

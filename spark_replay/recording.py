@@ -160,7 +160,7 @@ class RecordedConnection(RecorderConnection):
         pending = self.pending.pop(int.from_bytes(frame[:4], signed=True), None)
         offset = self.recording.writer.send(self.flow, False, len(frame).to_bytes(4) + frame, time_ns)
         if pending is not None:
-            self.recording.index(self, pending.request, pending.offset, pending.time_ns, offset, time_ns)
+            self.recording.index(self, pending, offset, time_ns)
 
     def raw(self, from_client: bool, data: bytes, time_ns: int) -> None:
         """Write bytes that are not Kafka frames, or encrypted ones."""
@@ -170,7 +170,7 @@ class RecordedConnection(RecorderConnection):
         """End the connection; its requests without a response are marked as such in the index."""
         self.recording.writer.close(self.flow, time_ns)
         for pending in self.pending.values():
-            self.recording.index(self, pending.request, pending.offset, pending.time_ns, None, None)
+            self.recording.index(self, pending, None, None)
         self.pending.clear()
 
 
@@ -256,15 +256,10 @@ class Recording(TrafficRecorder):
         self._index.close()
 
     def index(
-        self,
-        connection: RecordedConnection,
-        request: Request,
-        request_offset: int,
-        request_ns: int,
-        response_offset: int | None,
-        response_ns: int | None,
+        self, connection: RecordedConnection, pending: _PendingRequest, offset: int | None, time_ns: int | None
     ) -> None:
-        """Add an exchange to the index."""
+        """Add an exchange to the index; `offset` and `time_ns` are those of the response."""
+        request = pending.request
         line = {
             "connection": connection.number,
             "client": str(connection.client),
@@ -274,10 +269,10 @@ class Recording(TrafficRecorder):
             "apiVersion": request.api_version,
             "correlationId": request.correlation_id,
             "clientId": request.client_id,
-            "requestOffset": request_offset,
-            "requestNs": request_ns,
-            "responseOffset": response_offset,
-            "responseNs": response_ns,
+            "requestOffset": pending.offset,
+            "requestNs": pending.time_ns,
+            "responseOffset": offset,
+            "responseNs": time_ns,
         }
         self._lines.append(json.dumps(line, separators=(",", ":")))
         if len(self._lines) >= INDEX_LINES_HELD:

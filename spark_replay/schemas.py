@@ -16,6 +16,8 @@ _CONNECTION = [
     ("server_port", pa.int32()),
 ]
 
+_INCARNATION = [_CONNECTION[0], ("incarnation", pa.int32()), *_CONNECTION[1:]]
+
 PACKETS = pa.schema(
     [
         ("file", pa.string()),
@@ -71,9 +73,7 @@ that were left out, `conflict_bytes` those of them that differed.
 
 FRAMES = pa.schema(
     [
-        ("conn_id", pa.int64()),
-        ("incarnation", pa.int32()),
-        *_CONNECTION[1:],
+        *_INCARNATION,
         ("frame_no", pa.int64()),
         ("is_response", pa.bool_()),
         ("api_key", pa.int16()),
@@ -103,9 +103,7 @@ and the latency from the request's last byte to its own last.
 
 CONN_EVENTS = pa.schema(
     [
-        ("conn_id", pa.int64()),
-        ("incarnation", pa.int32()),
-        *_CONNECTION[1:],
+        *_INCARNATION,
         ("dir", pa.int8()),
         ("ts_ns", pa.int64()),
         ("kind", pa.string()),
@@ -145,9 +143,7 @@ JSON as Kafka's converters write it (on Spark optionally a VARIANT).
 
 EXCHANGES = pa.schema(
     [
-        ("conn_id", pa.int64()),
-        ("incarnation", pa.int32()),
-        *_CONNECTION[1:],
+        *_INCARNATION,
         ("api_key", pa.int16()),
         ("api_version", pa.int16()),
         ("correlation_id", pa.int32()),
@@ -184,16 +180,10 @@ REPLAY_RESULTS = pa.schema(
 )
 """A row is a replayed exchange; `status` is ok, timeout, closed, error or left_out (reason in `detail`)."""
 
+_OF_EXCHANGE = ("run_id", "session", "number", "conn_id", "incarnation", "request_frame_no", "api_key", "api_version")
 DIFFS = pa.schema(
     [
-        ("run_id", pa.string()),
-        ("session", pa.string()),
-        ("number", pa.int64()),
-        ("conn_id", pa.int64()),
-        ("incarnation", pa.int32()),
-        ("request_frame_no", pa.int64()),
-        ("api_key", pa.int16()),
-        ("api_version", pa.int16()),
+        *(REPLAY_RESULTS.field(name) for name in _OF_EXCHANGE),
         ("path", pa.string()),
         ("kind", pa.string()),
         ("expected", pa.string()),

@@ -1,13 +1,12 @@
-"""Headers of capture files as `construct` layouts: those read once for each file, section or interface.
+"""Headers of capture files that are read once for each file, section or interface.
 
-Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng. Records and packet blocks are read in columns elsewhere
-(`pcap_records`, `pcapng_blocks`); their layouts are here too, as an independent reading for tests to compare with.
+Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from struct import Struct
+from typing import Literal, NamedTuple
 
 from mockraft.spark_replay.formats.capture_errors import CaptureError
 
@@ -54,57 +53,6 @@ class Interface(NamedTuple):
     offset_s: int = 0
 
 
-@lru_cache(2)
-def layouts(order: Order) -> Any:
-    """Return the layouts of one byte order: a Container of pcap_header, record, interface, option and blocks."""
-    import construct
-
-    u16, u32, i64 = (
-        (construct.Int16ul, construct.Int32ul, construct.Int64sl)
-        if order == "<"
-        else (construct.Int16ub, construct.Int32ub, construct.Int64sb)
-    )
-    struct = construct.Struct
-    packet = ("ticks_high" / u32, "ticks_low" / u32, "captured" / u32, "original" / u32)
-    data = "data" / construct.Bytes(construct.this.captured)
-    return construct.Container(
-        pcap_header=struct(
-            "magic" / u32,
-            "version_major" / u16,
-            "version_minor" / u16,
-            "thiszone" / u32,
-            "sigfigs" / u32,
-            "snaplen" / u32,
-            "link_type" / u16,
-            "link_flags" / u16,
-        )
-        if order == "<"
-        else struct(
-            "magic" / u32,
-            "version_major" / u16,
-            "version_minor" / u16,
-            "thiszone" / u32,
-            "sigfigs" / u32,
-            "snaplen" / u32,
-            "link_flags" / u16,
-            "link_type" / u16,
-        ),
-        record=struct("seconds" / u32, "fraction" / u32, "captured" / u32, "original" / u32, data),
-        section=struct(
-            "type" / u32, "size" / u32, "magic" / u32, "version_major" / u16, "version_minor" / u16, "length" / i64
-        ),
-        interface=struct("link_type" / u16, "reserved" / u16, "snaplen" / u32),
-        option=struct(
-            "code" / u16,
-            "value" / construct.Aligned(4, construct.Prefixed(u16, construct.GreedyBytes)),
-        ),
-        time_offset=i64,
-        packet=struct("interface" / u32, *packet, data),
-        old_packet=struct("interface" / u16, "drops" / u16, *packet, data),
-        simple_packet=struct("original" / u32, "data" / construct.GreedyBytes),
-    )
-
-
 def read_pcap_header(data: bytes) -> PcapHeader | None:
     """Return the pcap header at the start of `data`; None if it is not a pcap. Raises CaptureError if it is cut."""
     magic = _PCAP_MAGICS.get(data[:4])
@@ -113,31 +61,26 @@ def read_pcap_header(data: bytes) -> PcapHeader | None:
     if len(data) < PCAP_HEADER_BYTES:
         raise CaptureError("the file ends inside its header")
     order, fraction_ns = magic
-    header = layouts(order).pcap_header.parse(data[:PCAP_HEADER_BYTES])
-    return PcapHeader(order, fraction_ns, header.link_type, header.snaplen)
+    snaplen, link_type = Struct(f"{order}II").unpack_from(data, 16)
+    # The upper half of the link type has flags.
+    return PcapHeader(order, fraction_ns, link_type & 0xFFFF, snaplen)
 
 
 def read_interface(order: Order, body: bytes) -> Interface:
     """Return the interface of a description block's body (without its lengths). Raises CaptureError if it is cut."""
-    import construct
-
-    layout = layouts(order)
-    try:
-        head = layout.interface.parse(body)
-    except construct.ConstructError:
-        raise CaptureError("truncated interface description") from None
-    interface = Interface(head.link_type, head.snaplen)
-    at = 8
+    if len(body) < 8:
+        raise CaptureError("truncated interface description")
+    link_type, _, snaplen = Struct(f"{order}HHI").unpack_from(body)
+    interface = Interface(link_type, snaplen)
+    option, at = Struct(f"{order}HH"), 8
     while at + 4 <= len(body):
-        try:
-            option = layout.option.parse(body[at:])
-        except construct.ConstructError:
+        code, size = option.unpack_from(body, at)
+        value = body[at + 4 : at + 4 + size]
+        if code == 0 or len(value) < size:
             break
-        if option.code == 0:
-            break
-        if option.code == _RESOLUTION and option.value:
-            interface = interface._replace(resolution=option.value[0])
-        elif option.code == _TIME_OFFSET and len(option.value) == 8:
-            interface = interface._replace(offset_s=layout.time_offset.parse(option.value))
-        at += 4 + len(option.value) + -len(option.value) % 4
+        if code == _RESOLUTION and value:
+            interface = interface._replace(resolution=value[0])
+        elif code == _TIME_OFFSET and size == 8:
+            interface = interface._replace(offset_s=Struct(f"{order}q").unpack(value)[0])
+        at += 4 + size + -size % 4
     return interface

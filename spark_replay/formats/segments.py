@@ -116,7 +116,6 @@ def _in_time(packets: PacketColumns, from_ns: int | None, to_ns: int | None) -> 
 
 def _segments(file: str, tcp: TcpColumns) -> Segments:
     packets = tcp.packets
-    flow, flows = _flows(tcp)
     return Segments(
         packets.buffer,
         file,
@@ -125,14 +124,8 @@ def _segments(file: str, tcp: TcpColumns) -> Segments:
         packets.ts_ns,
         packets.link_type,
         tcp.vlan,
-        tcp.seq,
-        tcp.ack,
-        tcp.flags,
-        tcp.start,
-        tcp.captured,
-        tcp.length,
-        flow,
-        flows,
+        *(tcp.seq, tcp.ack, tcp.flags, tcp.start, tcp.captured, tcp.length),
+        *_flows(tcp),
     )
 
 

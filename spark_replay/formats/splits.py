@@ -18,7 +18,7 @@ from mockraft.spark_replay.formats.file_events import FileEvents
 from mockraft.spark_replay.formats.file_headers import Order
 from mockraft.spark_replay.formats.packet_sources import Split, open_packets, read_header
 from mockraft.spark_replay.formats.pcapng_blocks import INTERFACE, SECTION, PcapngBlocks
-from mockraft.spark_replay.formats.sync import BlockSync, RecordSync
+from mockraft.spark_replay.formats.sync import BlockSync, Chain, RecordSync
 
 SplitIndex = Literal["auto", "exact", "off"]
 SPLIT_BYTES = 64 << 20
@@ -69,7 +69,7 @@ def _between(first: Split, later: list[Split]) -> list[Split]:
     return [split._replace(end=after.start) for split, after in zip(splits, later, strict=False)] + splits[-1:]
 
 
-def _cuts(sync: RecordSync | BlockSync, after: int, size: int, split_bytes: int) -> list[int]:
+def _cuts(sync: Chain, after: int, size: int, split_bytes: int) -> list[int]:
     cuts: list[int] = []
     for offset in range(split_bytes, size, split_bytes):
         if offset <= (cuts[-1] if cuts else after):

@@ -8,8 +8,8 @@ payload), both are followed until they meet or one breaks, so the result is on t
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 from mockraft.spark_replay.formats.capture_files import CaptureFile
@@ -54,17 +54,35 @@ class _Pages:
         return page
 
 
-class Chain(Protocol):
-    """The chain of records in one format."""
+class Chain(ABC):
+    """The chain of records in a file of one format; records start at multiples of `alignment`."""
 
     record_bytes_max: int
-    first_at: int
+    first_at = 0
+    alignment = 1
 
+    def __init__(self, file: CaptureFile) -> None:
+        self.pages = _Pages(file)
+        self.size = self.pages.size
+
+    def find(self, offset: int, end: int) -> int | None:
+        """Return the first certain record at or behind `offset`; None if there is none before `end`."""
+        return find_sync(self, offset + -offset % self.alignment, end)
+
+    def resume(self, offset: int, end: int | None) -> int | None:
+        """Return the first certain record behind damage before `offset`."""
+        return find_next(self, offset + -offset % self.alignment, self.size if end is None else end)
+
+    @abstractmethod
     def candidates(self, offset: int, size: int) -> Iterator[int]:
-        """Return offsets in a part of the file at which a record may start."""
+        """Yield offsets in a part of the file at which a record may start."""
 
+    @abstractmethod
     def follow(self, offset: int) -> int | None:
-        """Return the start of the next record if one starts at `offset`; None if none can."""
+        """Return the start of the next record if one starts at `offset`; None if none can.
+
+        The end of the file follows itself.
+        """
 
 
 def find_sync(chain: Chain, offset: int, end: int) -> int | None:
@@ -151,29 +169,21 @@ def _last_standing(chain: Chain, heads: dict[int, int]) -> int | None:
     return None
 
 
-class RecordSync:
+class RecordSync(Chain):
     """Records of a pcap file."""
 
+    record_bytes_max = RECORD_HEADER_BYTES + SNAPLEN_MAX
+    first_at = PCAP_HEADER_BYTES
+
     def __init__(self, file: CaptureFile, header: PcapHeader) -> None:
-        self.pages = _Pages(file)
-        self.size = self.pages.size
+        super().__init__(file)
         self.header = header
-        self.record_bytes_max = RECORD_HEADER_BYTES + SNAPLEN_MAX
-        self.first_at = PCAP_HEADER_BYTES
         self.numbers = struct.Struct(f"{header.order}IIII")
         first = self.pages.at(PCAP_HEADER_BYTES, RECORD_HEADER_BYTES)
         self.seconds = self.numbers.unpack(first)[0] if len(first) == RECORD_HEADER_BYTES else 0
 
-    def find(self, offset: int, end: int) -> int | None:
-        """Return the first certain record at or behind `offset`; None if there is none before `end`."""
-        return find_sync(self, offset, end)
-
-    def resume(self, offset: int, end: int | None) -> int | None:
-        """Return the first certain record behind damage before `offset`."""
-        return find_next(self, offset, self.size if end is None else end)
-
     def candidates(self, offset: int, size: int) -> Iterator[int]:
-        """Return offsets at which four numbers are plausible for a record."""
+        """Yield offsets at which four numbers are plausible for a record."""
         data = np.frombuffer(self.pages.file.read_at(offset, size + RECORD_HEADER_BYTES - 1), np.uint8)
         count = len(data) - RECORD_HEADER_BYTES + 1
         if count <= 0:
@@ -187,7 +197,7 @@ class RecordSync:
         yield from (at + offset).tolist()
 
     def follow(self, offset: int) -> int | None:
-        """Return the start of the next record; the end of the file follows itself."""
+        """Return the start of the next record."""
         if offset == self.size:
             return offset
         head = self.pages.at(offset, RECORD_HEADER_BYTES)
@@ -205,26 +215,18 @@ class RecordSync:
         return following
 
 
-class BlockSync:
+class BlockSync(Chain):
     """Blocks of one pcapng section."""
 
+    record_bytes_max = SNAPLEN_MAX + _BLOCK_HEADERS_BYTES
+    alignment = 4
+
     def __init__(self, file: CaptureFile, order: Order) -> None:
-        self.pages = _Pages(file)
-        self.size = self.pages.size
+        super().__init__(file)
         self.order = order
-        self.record_bytes_max = SNAPLEN_MAX + _BLOCK_HEADERS_BYTES
-        self.first_at = 0
-
-    def find(self, offset: int, end: int) -> int | None:
-        """Return the first certain block at or behind `offset`; None if there is none before `end`."""
-        return find_sync(self, offset + -offset % 4, end)
-
-    def resume(self, offset: int, end: int | None) -> int | None:
-        """Return the first certain block behind damage before `offset`."""
-        return find_next(self, offset + -offset % 4, self.size if end is None else end)
 
     def candidates(self, offset: int, size: int) -> Iterator[int]:
-        """Return aligned offsets with a length that is repeated at the block's end."""
+        """Yield aligned offsets with a length that is repeated at the block's end."""
         offset += -offset % 4
         data = self.pages.file.read_at(offset, size + 8)
         words = np.frombuffer(data[: len(data) // 4 * 4], f"{self.order}u4")
@@ -236,7 +238,7 @@ class BlockSync:
         yield from (at[is_equal | ~is_inside] * 4 + offset).tolist()
 
     def follow(self, offset: int) -> int | None:
-        """Return the start of the next block; the end of the file follows itself."""
+        """Return the start of the next block."""
         if offset == self.size:
             return offset
         size_bytes = self.pages.at(offset + 4, 4)

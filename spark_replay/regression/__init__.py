@@ -14,7 +14,7 @@ captured one, and `diff` compares the response. `log_readers` and `captured_log`
 which live in the metadata log. `targets` starts the controllers, `session_replay` and `rows` give the result as tables.
 
 A request is sent at most once: `coordinator` refuses a session that Spark starts a second time. Memory holds a bounded
-window of a session, whatever its length (`spill`).
+window of a session, whatever its length (`session_replay`).
 
 The other direction, a controller that answers from a capture, is `captured_answers` with its asyncio server
 `capture_controller`.

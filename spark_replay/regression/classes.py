@@ -24,7 +24,7 @@ MASKED = {
 }
 """Classes that are not compared, and why."""
 
-CLUSTER_ID, BROKER_EPOCH, TOPIC_ID, DIRECTORY_ID, INCARNATION_ID, PRODUCER_ID, SESSION_ID, MEMBER_ID, UUID = (
+ONE_TO_ONE = (
     "cluster id",
     "broker epoch",
     "topic id",
@@ -34,32 +34,14 @@ CLUSTER_ID, BROKER_EPOCH, TOPIC_ID, DIRECTORY_ID, INCARNATION_ID, PRODUCER_ID, S
     "session id",
     "member id",
     "uuid",
-)
-TOKEN_ID, TOKEN_HMAC, QUORUM_EPOCH, HOST, PORT, LOG_OFFSET, LOG_BYTES = (
     "token id",
     "token hmac",
-    "quorum epoch",
-    "host",
-    "port",
-    "log offset",
-    "log bytes",
-)
-ONE_TO_ONE = frozenset(
-    {
-        CLUSTER_ID,
-        BROKER_EPOCH,
-        TOPIC_ID,
-        DIRECTORY_ID,
-        INCARNATION_ID,
-        PRODUCER_ID,
-        SESSION_ID,
-        MEMBER_ID,
-        UUID,
-        TOKEN_ID,
-        TOKEN_HMAC,
-    }
 )
 """Classes whose captured and live values are paired one to one over the whole run."""
+CLUSTER_ID, BROKER_EPOCH, TOPIC_ID, DIRECTORY_ID, INCARNATION_ID, PRODUCER_ID = ONE_TO_ONE[:6]
+SESSION_ID, MEMBER_ID, UUID, TOKEN_ID, TOKEN_HMAC = ONE_TO_ONE[6:]
+
+QUORUM_EPOCH, HOST, PORT, LOG_OFFSET, LOG_BYTES = "quorum epoch", "host", "port", "log offset", "log bytes"
 
 MANY_TO_ONE = {
     QUORUM_EPOCH: "captured elections may not happen again, so several captured epochs may be one live epoch",

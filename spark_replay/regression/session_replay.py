@@ -1,13 +1,15 @@
 """Replay one cluster session: rows in, rows out, whatever its length.
 
-The session's exchanges and results are on disk (`spill`); memory holds a batch of each, the unanswered steps, and the
+The session's exchanges and results are on disk; memory holds a batch of each, the unanswered steps, and the
 pairs learnt.
 """
 
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -15,7 +17,6 @@ from mockraft.spark_replay.regression.captured import Captured, of_batches
 from mockraft.spark_replay.regression.replay import Options, Outcome, replay_steps
 from mockraft.spark_replay.regression.rows import REPLAYED, batch_of, row_of, split
 from mockraft.spark_replay.regression.send_order import survey
-from mockraft.spark_replay.regression.spill import Spill
 from mockraft.spark_replay.regression.targets import Target
 from mockraft.spark_replay.schemas import EXCHANGES
 
@@ -28,6 +29,38 @@ class Run(NamedTuple):
     run_id: str
     target: Target
     options: Options = Options()
+
+
+class Spill:
+    """Record batches of one schema in a temporary Arrow file, which the end of the `with` block deletes.
+
+    The file is written once, and then read as often as needed, a batch at a time.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="mockraft-replay-")
+        self._path = Path(self._folder.name) / "rows.arrow"
+        self._writer = pa.ipc.new_stream(str(self._path), schema)
+
+    def __enter__(self) -> Spill:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+        self._folder.cleanup()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add a batch."""
+        self._writer.write_batch(batch)
+
+    def written(self) -> None:
+        """Finish writing; call it before reading."""
+        self._writer.close()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all batches from the first on."""
+        with pa.OSFile(str(self._path)) as file, pa.ipc.open_stream(file) as reader:
+            yield from reader
 
 
 def replay_session(

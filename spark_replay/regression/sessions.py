@@ -15,7 +15,7 @@ from mockraft.spark_replay.regression.captured import Captured
 from mockraft.wire import api_keys
 from mockraft.wire.errors import WireError
 
-_SAID_BY_REQUEST = frozenset({api_keys.BROKER_REGISTRATION, api_keys.FETCH, api_keys.FETCH_SNAPSHOT})
+_ID_IN_REQUEST = frozenset({api_keys.BROKER_REGISTRATION, api_keys.FETCH, api_keys.FETCH_SNAPSHOT})
 _ID_IN_RESPONSE = frozenset({api_keys.DESCRIBE_CLUSTER, api_keys.METADATA})
 
 
@@ -89,23 +89,10 @@ def connections_of(exchanges: Iterable[Captured]) -> Iterator[ConnectionFacts]:
     yield from found.values()
 
 
-def by_session(exchanges: Iterable[Captured]) -> dict[str, list[Captured]]:
-    """Return a capture's exchanges by session, on one machine, numbered within each."""
-    given = list(exchanges)
-    connections = list(connections_of(given))
-    sessions = Sessions(cluster_periods_of(connections))
-    names = {(each.conn_id, each.incarnation): sessions.of(each) for each in connections}
-    found: dict[str, list[Captured]] = {}
-    for captured in given:
-        session = found.setdefault(names[captured.connection], [])
-        session.append(captured._replace(number=len(session) + 1))
-    return found
-
-
 def cluster_id_of(captured: Captured) -> str | None:
     """Return the cluster id in an exchange that was not refused."""
     key = captured.api_key
-    if captured.request is None or captured.response is None or key not in _SAID_BY_REQUEST | _ID_IN_RESPONSE:
+    if captured.request is None or captured.response is None or key not in _ID_IN_REQUEST | _ID_IN_RESPONSE:
         return None
     try:
         answer = captured.read_response()

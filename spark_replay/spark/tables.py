@@ -199,7 +199,7 @@ def _load(spark: SparkSession, path: Paths, level: str, options: dict[str, str])
 
 def _checked(options: dict[str, object]) -> dict[str, str]:
     """Return the options as Spark has them. Raises OptionError."""
-    texts = _texts(options)
+    texts = {name: _text(value) for name, value in options.items() if value is not None}
     _read(texts)
     return texts
 
@@ -208,14 +208,8 @@ def _read(options: dict[str, str]) -> SourceOptions:
     return SourceOptions.read({"level": "frames"} | options, levels=("frames",))
 
 
-def _texts(options: dict[str, object]) -> dict[str, str]:
-    """Return an option value as Spark has it: sequences joined by commas, booleans in lower case."""
-    return {name: _text(value) for name, value in options.items() if value is not None}
-
-
 def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
+    """Return an option's value as Spark has it: sequences joined by commas, booleans in lower case."""
     if isinstance(value, list | tuple | set | frozenset):
-        return ",".join(str(each) for each in value)
-    return str(value)
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,11 +7,13 @@ first copy counts. A piece more than 1 GiB away from the stream's position belon
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from mockraft.spark_replay.arrow_columns import Array
 from mockraft.spark_replay.streams.frame_columns import Pieces, Stretch
+from mockraft.spark_replay.streams.overlaps import uncovered
 from mockraft.spark_replay.streams.pairing import ConnectionNames
 
 _HALF, _MASK = 1 << 31, 0xFFFFFFFF
@@ -36,57 +38,36 @@ class Piece(NamedTuple):
         return Piece(begin, end, self.data[begin - self.start : end - self.start], self.ts_ns, self.offset)
 
 
+@dataclass(slots=True, eq=False)
 class Direction:
     """One side's stream: the position, the pieces held for missing bytes, and the half-read frame."""
 
-    __slots__ = (
-        "after_gap",
-        "base",
-        "conflict_bytes",
-        "dup_bytes",
-        "fin",
-        "frames",
-        "held",
-        "held_bytes",
-        "hole_bytes",
-        "is_dead",
-        "is_lost",
-        "is_response",
-        "is_whole",
-        "last_id",
-        "next_seq",
-        "queue",
-        "queued_bytes",
-        "skipped_bytes",
-        "syn_seq",
-        "tail",
-        "tail_bytes",
-        "tail_need",
-        "ts_ns",
-    )
-
-    def __init__(self, is_response: bool) -> None:
-        self.is_response = is_response
-        self.syn_seq: int | None = None
-        self.next_seq: int | None = None
-        self.base = 0
-        self.fin: int | None = None
-        self.held: list[Piece] = []
-        self.held_bytes = 0
-        # Latest time so far: bytes become readable when all earlier ones have arrived.
-        self.ts_ns = 0
-        self.frames = 0
-        self.last_id: int | None = None
-        self.is_lost = self.is_dead = self.after_gap = False
-        self.is_whole = True
-        self.tail: list[Stretch] = []
-        self.tail_bytes = 0
-        # Size of that frame including its length, 0 until it is known to be possible.
-        self.tail_need = 0
-        # Stretches postponed until the other direction has been read; None is a gap.
-        self.queue: list[Stretch | None] = []
-        self.queued_bytes = 0
-        self.dup_bytes = self.conflict_bytes = self.hole_bytes = self.skipped_bytes = 0
+    is_response: bool
+    syn_seq: int | None = None
+    next_seq: int | None = None
+    base: int = 0
+    fin: int | None = None
+    held: list[Piece] = field(default_factory=list)
+    held_bytes: int = 0
+    # Latest time so far: bytes become readable when all earlier ones have arrived.
+    ts_ns: int = 0
+    frames: int = 0
+    last_id: int | None = None
+    is_lost: bool = False
+    is_dead: bool = False
+    after_gap: bool = False
+    is_whole: bool = True
+    tail: list[Stretch] = field(default_factory=list)
+    tail_bytes: int = 0
+    # Size of that frame including its length, 0 until it is known to be possible.
+    tail_need: int = 0
+    # Stretches postponed until the other direction has been read; None is a gap.
+    queue: list[Stretch | None] = field(default_factory=list)
+    queued_bytes: int = 0
+    dup_bytes: int = 0
+    conflict_bytes: int = 0
+    hole_bytes: int = 0
+    skipped_bytes: int = 0
 
     def unwrapped(self, seq: int) -> int:
         """Return the position in the stream of a 32-bit sequence number."""
@@ -101,7 +82,7 @@ class Direction:
             return []
         used = 0
         ready: list[Piece] = []
-        for begin, end in self._free(max(piece.start, self.next_seq), piece.end):
+        for begin, end in uncovered(self.held, max(piece.start, self.next_seq), piece.end):
             part = piece.cut(begin, end)
             used += end - begin
             if begin == self.next_seq:
@@ -115,19 +96,6 @@ class Direction:
             ready += self.release()
             ready.sort(key=_start)
         return ready
-
-    def _free(self, begin: int, end: int) -> list[tuple[int, int]]:
-        free = []
-        at = max(bisect_right(self.held, begin, key=_start) - 1, 0)
-        while begin < end and at < len(self.held) and self.held[at].start < end:
-            held = self.held[at]
-            if held.start > begin:
-                free.append((begin, held.start))
-            begin = max(begin, held.end)
-            at += 1
-        if begin < end:
-            free.append((begin, end))
-        return free
 
     def release(self) -> list[Piece]:
         """Return the held pieces that follow now."""
@@ -171,41 +139,25 @@ def _start(piece: Piece) -> int:
     return piece.start
 
 
+@dataclass(slots=True, eq=False)
 class Connection:
     """One incarnation of a connection."""
 
-    __slots__ = (
-        "chunk",
-        "client",
-        "closed_ns",
-        "fins",
-        "is_kafka",
-        "is_opaque",
-        "is_oriented",
-        "last_ns",
-        "names",
-        "recent",
-        "recent_count",
-        "server",
-        "uid",
-    )
-
-    def __init__(self, uid: int, names: ConnectionNames, is_oriented: bool, is_kafka: bool | None) -> None:
-        self.uid = uid
-        self.names = names
-        self.client = Direction(False)
-        self.server = Direction(True)
-        self.is_oriented = is_oriented
-        # None until the first request is seen, if no port identifies Kafka.
-        self.is_kafka = is_kafka
-        self.is_opaque = False
-        self.chunk: tuple[str, int] | None = None
-        self.fins = 0
-        self.closed_ns: int | None = None
-        self.last_ns = 0
-        # A list: an empty deque is ten times as large, and there may be 100,000 connections.
-        self.recent: list[tuple[Array, Array]] = []
-        self.recent_count = 0
+    uid: int
+    names: ConnectionNames
+    is_oriented: bool
+    # None until the first request is seen, if no port identifies Kafka.
+    is_kafka: bool | None
+    client: Direction = field(default_factory=lambda: Direction(False))
+    server: Direction = field(default_factory=lambda: Direction(True))
+    is_opaque: bool = False
+    chunk: tuple[str, int] | None = None
+    fins: int = 0
+    closed_ns: int | None = None
+    last_ns: int = 0
+    # A list: an empty deque is ten times as large, and there may be 100,000 connections.
+    recent: list[tuple[Array, Array]] = field(default_factory=list)
+    recent_count: int = 0
 
     @property
     def sides(self) -> tuple[Direction, Direction]:

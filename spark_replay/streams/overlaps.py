@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -76,12 +78,12 @@ def _first_copies(members: Array, start: Array, end: Array, arrival: Array) -> A
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
-def uncovered(taken: list[tuple[int, int]], begin: int, end: int) -> list[tuple[int, int]]:
-    """Return the parts of [begin, end) not covered by the disjoint, sorted stretches `taken`."""
+def uncovered(taken: Sequence[tuple[int, int, *tuple[object, ...]]], begin: int, end: int) -> list[tuple[int, int]]:
+    """Return the parts of [begin, end) not covered by the disjoint, sorted stretches `taken` (start, end, …)."""
     free = []
-    at = max(bisect_right(taken, (begin, 1 << 62)) - 1, 0)
+    at = max(bisect_right(taken, begin, key=itemgetter(0)) - 1, 0)
     while begin < end and at < len(taken) and taken[at][0] < end:
-        low, high = taken[at]
+        low, high, *_ = taken[at]
         if low > begin:
             free.append((begin, low))
         begin = max(begin, high)

@@ -6,7 +6,6 @@ from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.regression.sessions import (
     ConnectionFacts,
     Sessions,
-    by_session,
     cluster_periods_of,
     connections_of,
 )
@@ -23,10 +22,9 @@ def test_a_controllers_capture_is_one_session_with_all_its_connections() -> None
     connections = list(connections_of(captured))
     assert len(connections) == 33
     assert len({each.cluster_id for each in connections}) == 2  # most say none
-    found = by_session(captured)
-    ((name, exchanges),) = found.items()
+    (name,) = {Sessions(cluster_periods_of(connections)).of(each) for each in connections}
     assert len(name) == 22
-    assert [each.number for each in exchanges] == list(range(1, 867))
+    assert [each.number for each in captured] == list(range(1, 867))
 
 
 def test_controllers_of_one_cluster_share_a_session() -> None:
