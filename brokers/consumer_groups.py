@@ -12,20 +12,13 @@ from typing import Generic, NamedTuple, TypeVar
 
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
+from mockraft.wire.errors import ApiError
 
 SESSION_TIMEOUT_MIN_MS = 6_000
 SESSION_TIMEOUT_MAX_MS = 1_800_000
 MEMBERS_MAX = 1_000
 GROUPS_MAX = 1_000
 INITIAL_DELAY = "group.initial.rebalance.delay.ms"
-
-
-class GroupError(Exception):
-    """A member's request is refused with this error code."""
-
-    def __init__(self, error_code: int) -> None:
-        super().__init__(error_codes.name(error_code))
-        self.error_code = error_code
 
 
 class GroupState(Enum):
@@ -78,9 +71,9 @@ class Waiting(Generic[T]):
         self._error_code = error_codes.NONE
 
     def result(self) -> T | None:
-        """Return the result; None while there is none. Raises GroupError."""
+        """Return the result; None while there is none. Raises ApiError."""
         if self._error_code != error_codes.NONE:
-            raise GroupError(self._error_code)
+            raise ApiError(self._error_code)
         return self._result
 
     def resolve(self, result: T) -> None:
@@ -110,7 +103,7 @@ class Member:
 
 
 class Group:
-    """One group. `offsets` are by (topic, partition). Methods raise GroupError.
+    """One group. `offsets` are by (topic, partition). Methods raise ApiError.
 
     `changed` is called when waiting requests have results.
     """
@@ -157,7 +150,7 @@ class Group:
         member = self._member(member_id, generation)
         self.touch(member_id, now_ms)
         if self.state is GroupState.PREPARING_REBALANCE:
-            raise GroupError(error_codes.REBALANCE_IN_PROGRESS)
+            raise ApiError(error_codes.REBALANCE_IN_PROGRESS)
         request: Waiting[bytes] = Waiting()
         member.sync_request = request
         if self.state is GroupState.COMPLETING_REBALANCE and member_id == self.leader:
@@ -177,26 +170,26 @@ class Group:
         self._member(member_id, generation)
         self.touch(member_id, now_ms)
         if self.state is GroupState.PREPARING_REBALANCE:
-            raise GroupError(error_codes.REBALANCE_IN_PROGRESS)
+            raise ApiError(error_codes.REBALANCE_IN_PROGRESS)
 
     def leave(self, member_id: str, instance_id: str | None, now_ms: int) -> None:
         """Remove the member; a static one may be given by its instance id alone."""
         if instance_id is not None and not member_id:
             member_id = next((k for k, each in self.members.items() if each.joining.instance_id == instance_id), "")
         if member_id not in self.members:
-            raise GroupError(error_codes.UNKNOWN_MEMBER_ID)
+            raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
         self._remove(member_id, now_ms)
 
     def check_commit(self, member_id: str, generation: int, now_ms: int) -> None:
         """Check that this member may commit offsets: one of this generation, or anybody while the group is empty."""
         if generation < 0 and not member_id:
             if self.members:
-                raise GroupError(error_codes.UNKNOWN_MEMBER_ID)
+                raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
             return
         self._member(member_id, generation)
         self.touch(member_id, now_ms)
         if self.state is GroupState.COMPLETING_REBALANCE:
-            raise GroupError(error_codes.REBALANCE_IN_PROGRESS)
+            raise ApiError(error_codes.REBALANCE_IN_PROGRESS)
 
     def touch(self, member_id: str, now_ms: int) -> None:
         """Restart the member's session timeout."""
@@ -221,17 +214,17 @@ class Group:
 
     def _check(self, joining: Joining) -> None:
         if not SESSION_TIMEOUT_MIN_MS <= joining.session_timeout_ms <= SESSION_TIMEOUT_MAX_MS:
-            raise GroupError(error_codes.INVALID_SESSION_TIMEOUT)
+            raise ApiError(error_codes.INVALID_SESSION_TIMEOUT)
         others = [each for member_id, each in self.members.items() if member_id != joining.member_id]
         if not joining.protocol_type or not joining.protocols:
-            raise GroupError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
+            raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
         if others and (
             joining.protocol_type != self.protocol_type
             or not set(joining.protocols).intersection(*(each.joining.protocols for each in others))
         ):
-            raise GroupError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
+            raise ApiError(error_codes.INCONSISTENT_GROUP_PROTOCOL)
         if len(others) >= MEMBERS_MAX:
-            raise GroupError(error_codes.GROUP_MAX_SIZE_REACHED)
+            raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
         self.protocol_type = joining.protocol_type
 
     def _changes_nothing(self, known: Member, joining: Joining) -> bool:
@@ -247,9 +240,9 @@ class Group:
     def _member(self, member_id: str, generation: int) -> Member:
         member = self.members.get(member_id)
         if member is None:
-            raise GroupError(error_codes.UNKNOWN_MEMBER_ID)
+            raise ApiError(error_codes.UNKNOWN_MEMBER_ID)
         if generation != self.generation:
-            raise GroupError(error_codes.ILLEGAL_GENERATION)
+            raise ApiError(error_codes.ILLEGAL_GENERATION)
         return member
 
     def _prepare(self, now_ms: int) -> None:
@@ -326,13 +319,13 @@ class Groups:
         self._initial_delay_ms = int(properties.get(INITIAL_DELAY, "0"))
 
     def find(self, group_id: str) -> Group:
-        """Return the group, creating it if needed. Raises GroupError when there are too many."""
+        """Return the group, creating it if needed. Raises ApiError when there are too many."""
         group = self.groups.get(group_id)
         if group is None:
             if len(self.groups) >= GROUPS_MAX:
                 self.groups = {name: each for name, each in self.groups.items() if not each.is_idle}
             if len(self.groups) >= GROUPS_MAX:
-                raise GroupError(error_codes.GROUP_MAX_SIZE_REACHED)
+                raise ApiError(error_codes.GROUP_MAX_SIZE_REACHED)
             group = self.groups[group_id] = Group(self._initial_delay_ms, self._changed)
         return group
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.apis.find_coordinator import coordinator_of
-from mockraft.brokers.consumer_groups import Group, GroupError, Joined, Joining, Offset
+from mockraft.brokers.consumer_groups import Group, Joining, Offset
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.heartbeat_request import HeartbeatRequest
@@ -72,10 +72,16 @@ def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | 
     )
     try:
         waiting = group.join(joining, ctx.now_ms)
-    except GroupError as refused:
+    except ApiError as refused:
         return _join_refused(refused.error_code, member_id, ctx.api_version)
 
-    def answer(joined: Joined) -> JoinGroupResponse:
+    def retry(_now_ms: int, _expired: bool) -> JoinGroupResponse | None:
+        try:
+            joined = waiting.result()
+        except ApiError as refused:
+            return _join_refused(refused.error_code, member_id, ctx.api_version)
+        if joined is None:
+            return None
         return JoinGroupResponse(
             generation_id=joined.generation,
             protocol_type=group.protocol_type,
@@ -88,13 +94,6 @@ def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | 
             ],
         )
 
-    def retry(_now_ms: int, _expired: bool) -> JoinGroupResponse | None:
-        try:
-            joined = waiting.result()
-        except GroupError as refused:
-            return _join_refused(refused.error_code, member_id, ctx.api_version)
-        return None if joined is None else answer(joined)
-
     return retry(ctx.now_ms, False) or Parked(NEVER_MS, retry)
 
 
@@ -102,16 +101,10 @@ def sync(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | 
     """Return the member's assignment; the leader's request carries all assignments."""
     group = _group(ctx, request.group_id)
     assignments = {each.member_id: bytes(each.assignment) for each in request.assignments}
-    try:
-        waiting = group.sync(request.member_id, request.generation_id, assignments, ctx.now_ms)
-    except GroupError as refused:
-        raise ApiError(refused.error_code) from refused
+    waiting = group.sync(request.member_id, request.generation_id, assignments, ctx.now_ms)
 
     def retry(_now_ms: int, _expired: bool) -> SyncGroupResponse | None:
-        try:
-            assignment = waiting.result()
-        except GroupError as refused:
-            raise ApiError(refused.error_code) from refused
+        assignment = waiting.result()
         if assignment is None:
             return None
         return SyncGroupResponse(assignment=assignment, protocol_type=group.protocol_type, protocol_name=group.protocol)
@@ -121,10 +114,7 @@ def sync(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | 
 
 def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
     """Renew the member's session."""
-    try:
-        _group(ctx, request.group_id).heartbeat(request.member_id, request.generation_id, ctx.now_ms)
-    except GroupError as refused:
-        raise ApiError(refused.error_code) from refused
+    _group(ctx, request.group_id).heartbeat(request.member_id, request.generation_id, ctx.now_ms)
     return HeartbeatResponse()
 
 
@@ -151,21 +141,18 @@ def commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitRes
     try:
         group = _group(ctx, request.group_id)
         group.check_commit(request.member_id, request.generation_id_or_member_epoch, ctx.now_ms)
-    except (GroupError, ApiError) as refused:
+    except ApiError as refused:
         code, group = refused.error_code, Group()
-    topics = []
-    for topic in request.topics:
-        answered = []
+    response = _commit_error(request, code, None)
+    for topic, answers in zip(request.topics, response.topics, strict=True):
         name = _name_of(ctx, topic)
-        for partition in topic.partitions:
-            each = code or _check_offset(ctx, name, partition)
-            if each == error_codes.NONE and name is not None:
+        for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
+            answer.error_code = code or _check_offset(ctx, name, partition)
+            if answer.error_code == error_codes.NONE and name is not None:
                 group.offsets[name, partition.partition_index] = Offset(
                     partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata
                 )
-            answered.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=each))
-        topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answered))
-    return OffsetCommitResponse(topics=topics)
+    return response
 
 
 def fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse:
@@ -283,7 +270,7 @@ def _check_offset(ctx: RequestContext, topic: str | None, partition: OffsetCommi
 def _left(group: Group, member_id: str, instance_id: str | None, now_ms: int) -> int:
     try:
         group.leave(member_id, instance_id, now_ms)
-    except GroupError as refused:
+    except ApiError as refused:
         return refused.error_code
     return error_codes.NONE
 
@@ -294,10 +281,7 @@ def _group(ctx: RequestContext, group_id: str) -> Group:
         raise ApiError(error_codes.INVALID_GROUP_ID)
     if coordinator_of(ctx, group_id) != ctx.broker.config.broker_id:
         raise ApiError(error_codes.NOT_COORDINATOR)
-    try:
-        return ctx.broker.groups.find(group_id)
-    except GroupError as refused:
-        raise ApiError(refused.error_code) from refused
+    return ctx.broker.groups.find(group_id)
 
 
 def _join_refused(error_code: int, member_id: str, version: int) -> JoinGroupResponse:

@@ -32,14 +32,10 @@ class _Wait(NamedTuple):
 def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse | Parked[DeleteRecordsResponse]:
     """Delete all records before the given offset of each partition; -1 is its high watermark."""
     replicas = ctx.broker.replicas
-    topics = []
+    response = error(request, error_codes.NONE, None)
     waits: list[_Wait] = []
-    for topic in request.topics:
-        answered = []
-        for partition in topic.partitions:
-            answer = DeleteRecordsPartitionResult(
-                partition_index=partition.partition_index, low_watermark=INVALID_LOW_WATERMARK
-            )
+    for topic, answers in zip(request.topics, response.topics, strict=True):
+        for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
             try:
                 key = (topic_by_name(ctx, topic.name).topic_id, partition.partition_index)
                 hosted = replicas.find(key)
@@ -48,9 +44,6 @@ def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsR
                 waits.append(_Wait(key, offset, answer))
             except LogError as refused:
                 answer.error_code = refused.error_code
-            answered.append(answer)
-        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answered))
-    response = DeleteRecordsResponse(topics=topics)
 
     def retry(_now_ms: int, expired: bool) -> DeleteRecordsResponse | None:
         waits[:] = [wait for wait in waits if not _is_done(replicas, wait, expired)]

@@ -30,11 +30,9 @@ LEADER_EPOCHS_FROM = 4
 
 def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
     """Return each partition's offset for the requested time."""
-    topics = []
-    for topic in request.topics:
-        answered = []
-        for partition in topic.partitions:
-            answer = ListOffsetsPartitionResponse(partition_index=partition.partition_index)
+    response = error(request, error_codes.NONE, None)
+    for topic, answers in zip(request.topics, response.topics, strict=True):
+        for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
             try:
                 key = (topic_by_name(ctx, topic.name).topic_id, partition.partition_index)
                 _find(ctx.broker.replicas.find(key), partition, request.replica_id, answer)
@@ -44,9 +42,7 @@ def handle(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
                     answer.error_code = error_codes.LEADER_NOT_AVAILABLE
             if ctx.api_version < LEADER_EPOCHS_FROM:
                 answer.leader_epoch = UNKNOWN
-            answered.append(answer)
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answered))
-    return ListOffsetsResponse(topics=topics)
+    return response
 
 
 def error(request: ListOffsetsRequest, error_code: int, _message: str | None) -> ListOffsetsResponse:

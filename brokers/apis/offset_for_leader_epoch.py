@@ -5,6 +5,7 @@ from __future__ import annotations
 from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.brokers.apis.leaders import topic_by_name
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.wire import error_codes
 from mockraft.wire.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
 from mockraft.wire.messages.offset_for_leader_epoch_response import (
     EpochEndOffset,
@@ -15,22 +16,18 @@ from mockraft.wire.messages.offset_for_leader_epoch_response import (
 
 def handle(request: OffsetForLeaderEpochRequest, ctx: RequestContext) -> OffsetForLeaderEpochResponse:
     """Return the largest epoch up to the requested one, and its end offset."""
-    replicas = ctx.broker.replicas
-    topics = []
-    for topic in request.topics:
-        answered = []
-        for partition in topic.partitions:
-            answer = EpochEndOffset(partition=partition.partition)
+    response = error(request, error_codes.NONE, None)
+    for topic, answers in zip(request.topics, response.topics, strict=True):
+        for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
             try:
-                hosted = replicas.find((topic_by_name(ctx, topic.topic).topic_id, partition.partition))
+                key = (topic_by_name(ctx, topic.topic).topic_id, partition.partition)
+                hosted = ctx.broker.replicas.find(key)
                 log = hosted.log
                 hosted.check_epoch(partition.current_leader_epoch, only_leader=True)
                 answer.leader_epoch, answer.end_offset = log.end_of_epoch(partition.leader_epoch)
             except LogError as refused:
                 answer.error_code = refused.error_code
-            answered.append(answer)
-        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answered))
-    return OffsetForLeaderEpochResponse(topics=topics)
+    return response
 
 
 def error(request: OffsetForLeaderEpochRequest, error_code: int, _message: str | None) -> OffsetForLeaderEpochResponse:

@@ -56,19 +56,19 @@ class _Wait(NamedTuple):
 def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | bytes | Parked[ProduceResponse | bytes]:
     """Append the batches of each partition, and wait for the replicas with acks=all."""
     if request.acks not in (-1, 0, 1):
-        return _all_refused(request, error_codes.INVALID_REQUIRED_ACKS)
-    topics = [TopicProduceResponse(name=topic.name, topic_id=topic.topic_id) for topic in request.topic_data]
+        code = error_codes.INVALID_REQUIRED_ACKS
+        return error(request, code, error_codes.message(code))
+    response = error(request, error_codes.NONE, None)
     waits: list[_Wait] = []
-    for topic, answer in zip(request.topic_data, topics, strict=True):
-        for partition in topic.partition_data:
-            answered, wait = _append(ctx, topic, partition, request)
-            answer.partition_responses.append(answered)
+    for topic, answers in zip(request.topic_data, response.responses, strict=True):
+        for partition, answer in zip(topic.partition_data, answers.partition_responses, strict=True):
+            wait = _append(ctx, topic, partition, request.acks, answer)
             if wait is not None:
                 waits.append(wait)
 
     def retry(_now_ms: int, expired: bool) -> ProduceResponse | bytes | None:
         waits[:] = [wait for wait in waits if not _is_done(ctx.broker.replicas, wait, expired)]
-        return None if waits else _finish(request, ctx, topics)
+        return None if waits else _finish(request, ctx, response)
 
     result = retry(ctx.now_ms, False)
     return Parked(ctx.now_ms + request.timeout_ms, retry) if result is None else result
@@ -94,34 +94,30 @@ def error(request: ProduceRequest, error_code: int, message: str | None) -> Prod
 
 
 def _append(
-    ctx: RequestContext, topic: TopicProduceData, partition: PartitionProduceData, request: ProduceRequest
-) -> tuple[PartitionProduceResponse, _Wait | None]:
-    """Return the partition's response so far, and what to wait for, if anything."""
-    log_start_offset = UNKNOWN_OFFSET
+    ctx: RequestContext,
+    topic: TopicProduceData,
+    partition: PartitionProduceData,
+    acks: int,
+    answer: PartitionProduceResponse,
+) -> _Wait | None:
+    """Append to one partition and fill in its answer; return what to wait for, if anything."""
     try:
-        known = _topic(ctx, topic)
-        key = (known.topic_id, partition.index)
+        key = (_topic(ctx, topic).topic_id, partition.index)
         records = bytes(partition.records or b"")
         _check(records, ctx.api_version)
         hosted = ctx.broker.replicas.find(key)
-        log_start_offset = hosted.log.start_offset
-        appended = hosted.append(records, request.acks, ctx.now_ms, ctx.broker.wall_clock_ms())
+        answer.log_start_offset = hosted.log.start_offset
+        appended = hosted.append(records, acks, ctx.now_ms, ctx.broker.wall_clock_ms())
     except LogError as refused:
-        code = refused.error_code
-        return PartitionProduceResponse(
-            index=partition.index,
-            error_code=code,
-            base_offset=UNKNOWN_OFFSET,
-            log_start_offset=UNKNOWN_OFFSET if code in WITHOUT_LOG_START else log_start_offset,
-            error_message=str(refused) or error_codes.message(code),
-        ), None
-    answered = PartitionProduceResponse(
-        index=partition.index,
-        base_offset=appended.base_offset,
-        log_append_time_ms=appended.log_append_time_ms,
-        log_start_offset=appended.log_start_offset,
-    )
-    return answered, _Wait(key, appended.end_offset, answered) if request.acks == -1 else None
+        answer.error_code = refused.error_code
+        answer.error_message = str(refused) or error_codes.message(refused.error_code)
+        if answer.error_code in WITHOUT_LOG_START:
+            answer.log_start_offset = UNKNOWN_OFFSET
+        return None
+    answer.base_offset = appended.base_offset
+    answer.log_append_time_ms = appended.log_append_time_ms
+    answer.log_start_offset = appended.log_start_offset
+    return _Wait(key, appended.end_offset, answer) if acks == -1 else None
 
 
 def _topic(ctx: RequestContext, topic: TopicProduceData) -> Topic:
@@ -180,11 +176,8 @@ def _is_done(replicas: Replicas, wait: _Wait, expired: bool) -> bool:
     return done
 
 
-def _finish(
-    request: ProduceRequest, ctx: RequestContext, topics: list[TopicProduceResponse]
-) -> ProduceResponse | bytes:
-    response = ProduceResponse(responses=topics)
-    failed = [(t, p) for t in topics for p in t.partition_responses if p.error_code != error_codes.NONE]
+def _finish(request: ProduceRequest, ctx: RequestContext, response: ProduceResponse) -> ProduceResponse | bytes:
+    failed = [(t, p) for t in response.responses for p in t.partition_responses if p.error_code != error_codes.NONE]
     if request.acks == 0:
         if failed:
             # The client reads no responses: closing the connection is the only signal.
@@ -211,12 +204,6 @@ def _add_leaders(
         NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
         for node_id, host, port, rack in leader_endpoints(ctx, leaders)
     ]
-
-
-def _all_refused(request: ProduceRequest, error_code: int) -> ProduceResponse:
-    if request.acks == 0:
-        raise ConnectionClosedError(f"Produce: {error_codes.name(error_code)}")
-    return error(request, error_code, error_codes.message(error_code))
 
 
 API = Api(ProduceRequest, ProduceResponse, handle, error, min_version=0, replicas=_replicas)
