@@ -12,9 +12,9 @@ import ipaddress
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING
 
-from mockraft.brokers.apis.api import AnyApi, ApiError, ConnectionClosedError, Parked, RequestContext
+from mockraft.brokers.apis.api import AnyApi, ApiError, ConnectionClosedError, Parked, RequestContext, ResponseT
 from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.lifecycle import BrokerState
@@ -28,6 +28,9 @@ from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from mockraft.wire.messages.response_header import ResponseHeader
+
+if TYPE_CHECKING:
+    from mockraft.wire.message import RequestMessage
 
 RETRY_TIMEOUT_MS = 60_000
 _PRINCIPAL_VERSION = Struct(">h")
@@ -93,7 +96,7 @@ class Forwarding:
         # No deadline: the channel gives up in time.
         return Parked(NEVER_MS, retry)
 
-    def send(self, request: Message, answered: Callable[[Any], None]) -> None:
+    def send(self, request: RequestMessage[ResponseT], answered: Callable[[ResponseT | ApiError], None]) -> None:
         """Send a request over the channel, after the waiting ones; call back with its response or an ApiError."""
 
         async def work() -> None:
@@ -102,10 +105,11 @@ class Forwarding:
 
         self._start_task(work)
 
-    async def _send(self, request: Message) -> Any:
+    async def _send(self, request: RequestMessage[ResponseT]) -> ResponseT | ApiError:
         try:
             async with asyncio.timeout(self.channel.retry_timeout_ms / 1000), self._one_at_a_time:
-                return await self.channel.send(lambda _: request)
+                response: ResponseT = await self.channel.send(lambda _: request)
+                return response
         except (NotSentError, TimeoutError):
             return ApiError(error_codes.REQUEST_TIMED_OUT)
         except (client.UnsupportedVersionError, WireError) as error:

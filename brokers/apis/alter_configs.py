@@ -6,53 +6,50 @@ answers are merged in the order of the request (ConfigAdminManager.reassembleInc
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from mockraft.brokers.apis import config_changes
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.forwarding import frame_of
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER
-from mockraft.wire import error_codes, messages
+from mockraft.wire import error_codes
+from mockraft.wire.messages import alter_configs_response as legacy
+from mockraft.wire.messages import incremental_alter_configs_response as incremental
+from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
+from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+
+RequestT = TypeVar("RequestT", AlterConfigsRequest, IncrementalAlterConfigsRequest)
+ResponseT = TypeVar("ResponseT", legacy.AlterConfigsResponse, incremental.IncrementalAlterConfigsResponse)
 
 
-def _api(name: str, *, incremental: bool) -> AnyApi:
-    request_class: Any = messages.by_name(f"{name}Request")
-    response_class: Any = messages.by_name(f"{name}Response")
-    module: Any = __import__(response_class.__module__, fromlist=["AlterConfigsResourceResponse"])
-    said_of_resource = module.AlterConfigsResourceResponse
-
-    def response_for(resource: Any, code: int, message: str | None) -> Any:
-        return said_of_resource(
-            error_code=code,
-            error_message=message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-
-    def handle(request: Any, ctx: RequestContext) -> Any:
+def _api(
+    request_class: type[RequestT],
+    response_class: type[ResponseT],
+    error: Callable[[RequestT, int, str | None], ResponseT],
+) -> Api[RequestT, ResponseT]:
+    def handle(request: RequestT, ctx: RequestContext) -> ResponseT | Parked[ResponseT]:
         results: dict[config_changes.Key, tuple[int, str | None]] = {}
         for key, refusal in config_changes.refused_twice(request.resources).items():
             results[key] = (refusal.error_code, refusal.message)
-        rest = []
         for resource in request.resources:
             key = (resource.resource_type, resource.resource_name)
             if key in results:
                 continue
             try:
-                config_changes.check(resource, ctx, incremental=incremental)
+                config_changes.check(resource, ctx)
             except ApiError as refusal:
                 results[key] = (refusal.error_code, refusal.message)
             else:
                 if resource.resource_type == BROKER_LOGGER:
                     results[key] = (error_codes.NONE, None)
-                else:
-                    rest.append(resource)
+        rest = [each for each in request.resources if (each.resource_type, each.resource_name) not in results]
         if not rest:
             return merged(request, results)
         remaining = request_class(resources=rest, validate_only=request.validate_only)
         parked = ctx.broker.forwarding.forward(api, ctx, frame_of(remaining, ctx))
 
-        def retry(now_ms: int, expired: bool) -> Any:
+        def retry(now_ms: int, expired: bool) -> ResponseT | None:
             try:
                 body = parked.retry(now_ms, expired)
             except ApiError as refusal:
@@ -67,21 +64,48 @@ def _api(name: str, *, incremental: bool) -> AnyApi:
 
         return Parked(parked.deadline_ms, retry)
 
-    def merged(request: Any, results: dict[config_changes.Key, tuple[int, str | None]]) -> Any:
-        missing = (error_codes.UNKNOWN_SERVER_ERROR, None)
-        keys = [(each.resource_type, each.resource_name) for each in request.resources]
-        return response_class(
-            responses=[
-                response_for(each, *results.get(key, missing))
-                for key, each in zip(keys, request.resources, strict=True)
-            ]
-        )
+    def merged(request: RequestT, results: dict[config_changes.Key, tuple[int, str | None]]) -> ResponseT:
+        response = error(request, error_codes.UNKNOWN_SERVER_ERROR, None)
+        for each in response.responses:
+            if (result := results.get((each.resource_type, each.resource_name))) is not None:
+                each.error_code, each.error_message = result
+        return response
 
-    def error(request: Any, error_code: int, message: str | None) -> Any:
-        return response_class(responses=[response_for(each, error_code, message) for each in request.resources])
-
-    api = Api(request_class, response_class, handle, error, forwarded=True)
+    api: Api[RequestT, ResponseT] = Api(request_class, response_class, handle, error, forwarded=True)
     return api
 
 
-APIS = [_api("AlterConfigs", incremental=False), _api("IncrementalAlterConfigs", incremental=True)]
+def _error(request: AlterConfigsRequest, error_code: int, message: str | None) -> legacy.AlterConfigsResponse:
+    return legacy.AlterConfigsResponse(
+        responses=[
+            legacy.AlterConfigsResourceResponse(
+                error_code=error_code,
+                error_message=message,
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
+            for each in request.resources
+        ]
+    )
+
+
+def _incremental_error(
+    request: IncrementalAlterConfigsRequest, error_code: int, message: str | None
+) -> incremental.IncrementalAlterConfigsResponse:
+    return incremental.IncrementalAlterConfigsResponse(
+        responses=[
+            incremental.AlterConfigsResourceResponse(
+                error_code=error_code,
+                error_message=message,
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
+            for each in request.resources
+        ]
+    )
+
+
+APIS: Final[tuple[AnyApi, ...]] = (
+    _api(AlterConfigsRequest, legacy.AlterConfigsResponse, _error),
+    _api(IncrementalAlterConfigsRequest, incremental.IncrementalAlterConfigsResponse, _incremental_error),
+)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from mockraft.brokers.apis.api import ApiError, RequestContext
 from mockraft.brokers.static_configs import static_configs
@@ -25,13 +25,16 @@ from mockraft.kafka_configs.dynamic_configs import (
 )
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import split
+from mockraft.wire.messages import alter_configs_request as legacy
+from mockraft.wire.messages import incremental_alter_configs_request as incremental
 
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 ALL_DIRS: Final = "*"
 _INTEGER: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
-Key = tuple[int, str]
+Key: TypeAlias = tuple[int, str]
 """Resource type and name."""
+Resource: TypeAlias = legacy.AlterConfigsResource | incremental.AlterConfigsResource
 
 
 def invalid(message: str) -> ApiError:
@@ -39,34 +42,38 @@ def invalid(message: str) -> ApiError:
     return ApiError(error_codes.INVALID_REQUEST, message)
 
 
-def refused_twice(resources: Iterable[Any]) -> dict[Key, ApiError]:
+def refused_twice(resources: Iterable[Resource]) -> dict[Key, ApiError]:
     """Return an error for each resource that is named more than once."""
     counted = Counter((each.resource_type, each.resource_name) for each in resources)
     return {key: invalid("Each resource must appear at most once.") for key, count in counted.items() if count > 1}
 
 
-def check(resource: Any, ctx: RequestContext, *, incremental: bool) -> None:
-    """Validate one resource of AlterConfigs or, if `incremental`, IncrementalAlterConfigs. Raises ApiError."""
+def check(resource: Resource, ctx: RequestContext) -> None:
+    """Validate one resource of AlterConfigs or IncrementalAlterConfigs. Raises ApiError."""
     names = [config.name for config in resource.configs]
     if len(set(names)) < len(names):
         raise invalid("Error due to duplicate config keys")
-    nulls = [c.name for c in resource.configs if c.value is None and not (incremental and _deletes(c))]
+    nulls = [c.name for c in resource.configs if c.value is None and not _deletes(c)]
     if nulls:
         raise invalid(f"Null value not supported for : {', '.join(nulls)}")
     kind = resource.resource_type
     if kind == BROKER:
         if resource.resource_name:
             _check_this_broker(resource.resource_name, ctx)
-        values = _changed(resource, ctx) if incremental else {c.name: c.value for c in resource.configs}
+        values = (
+            _changed(resource, ctx)
+            if isinstance(resource, incremental.AlterConfigsResource)
+            else {c.name: c.value or "" for c in resource.configs}
+        )
         _check_broker_values(values, ctx, per_broker=bool(resource.resource_name))
-    elif kind == BROKER_LOGGER and incremental:
+    elif kind == BROKER_LOGGER and isinstance(resource, incremental.AlterConfigsResource):
         _check_loggers(resource, ctx)
     elif kind not in (TOPIC, CLIENT_METRICS, GROUP):
         raise invalid(f"Unknown resource type {kind}")
 
 
-def _deletes(config: Any) -> bool:
-    return bool(config.config_operation == Operation.DELETE)
+def _deletes(config: legacy.AlterableConfig | incremental.AlterableConfig) -> bool:
+    return isinstance(config, incremental.AlterableConfig) and config.config_operation == Operation.DELETE
 
 
 def _check_this_broker(name: str, ctx: RequestContext) -> None:
@@ -76,7 +83,7 @@ def _check_this_broker(name: str, ctx: RequestContext) -> None:
         raise invalid(f"Unexpected broker id, expected {ctx.broker.config.broker_id}, but received {name}")
 
 
-def _check_loggers(resource: Any, ctx: RequestContext) -> None:
+def _check_loggers(resource: incremental.AlterConfigsResource, ctx: RequestContext) -> None:
     """Validate logger changes as RuntimeLoggerManager does, for a broker without configurable loggers."""
     broker_id = ctx.broker.config.broker_id
     if not _INTEGER.fullmatch(resource.resource_name):
@@ -91,7 +98,7 @@ def _check_loggers(resource: Any, ctx: RequestContext) -> None:
         raise invalid(f"{operation} is not allowed for the BROKER_LOGGER resource")
 
 
-def _changed(resource: Any, ctx: RequestContext) -> dict[str, str]:
+def _changed(resource: incremental.AlterConfigsResource, ctx: RequestContext) -> dict[str, str]:
     """Return the resource's dynamic values after the operations (ConfigAdminManager.prepareIncrementalConfigs)."""
     values = usable(ctx.image.config(BROKER, resource.resource_name), per_broker=bool(resource.resource_name))
     for config in resource.configs:
@@ -100,11 +107,11 @@ def _changed(resource: Any, ctx: RequestContext) -> dict[str, str]:
     for config in resource.configs:
         operation = Operation(config.config_operation)
         if operation is Operation.SET:
-            values[config.name] = config.value
+            values[config.name] = config.value or ""
         elif operation is Operation.DELETE:
             values.pop(config.name, None)
         else:
-            values[config.name] = _listed(config.name, config.value, operation, values)
+            values[config.name] = _listed(config.name, config.value or "", operation, values)
     return values
 
 

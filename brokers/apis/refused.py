@@ -7,80 +7,100 @@ there are no ACLs to describe.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from mockraft.brokers.apis.api import AnyApi, Api, RequestContext
-from mockraft.wire import error_codes, messages
+from mockraft.brokers.apis.api import AnyApi, Api, RequestContext, RequestT, ResponseT
+from mockraft.wire import error_codes
+from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
+from mockraft.wire.messages.create_delegation_token_response import CreateDelegationTokenResponse
+from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
+from mockraft.wire.messages.describe_acls_response import DescribeAclsResponse
+from mockraft.wire.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
+from mockraft.wire.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
+from mockraft.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
+from mockraft.wire.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
+from mockraft.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from mockraft.wire.messages.renew_delegation_token_response import RenewDelegationTokenResponse
+from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from mockraft.wire.messages.sasl_handshake_response import SaslHandshakeResponse
 
 _LOG_IN_TOO_LATE = "SaslAuthenticate request received after successful authentication"
 _NO_AUTHORIZER = "No Authorizer is configured on the broker"
-
-
-ErrorFields = dict[str, Any]
-"""The fields of an error response."""
-
-
-def _code(code: int, _message: str | None) -> ErrorFields:
-    return {"error_code": code}
-
-
-def _code_and_message(code: int, message: str | None) -> ErrorFields:
-    return {"error_code": code, "error_message": message}
-
-
-def _no_token(code: int, _message: str | None) -> ErrorFields:
-    return {"error_code": code, "issue_timestamp_ms": -1, "expiry_timestamp_ms": -1, "max_timestamp_ms": -1}
-
-
-def _no_expiry(code: int, _message: str | None) -> ErrorFields:
-    return {"error_code": code, "expiry_timestamp_ms": -1}
-
-
-def _nothing_of(_request: Any, _ctx: RequestContext) -> ErrorFields:
-    return {}
-
-
-def _owner_and_requester(request: Any, ctx: RequestContext) -> ErrorFields:
-    kind, _, name = ctx.principal.partition(":")
-    error_fields = {"principal_type": kind, "principal_name": name}
-    if ctx.api_version >= 3:
-        error_fields |= {"token_requester_principal_type": kind, "token_requester_principal_name": name}
-        if request.owner_principal_name:
-            error_fields |= {
-                "principal_type": request.owner_principal_type,
-                "principal_name": request.owner_principal_name,
-            }
-    return error_fields
+_NO_TOKENS = error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
 def _refused(
-    name: str,
+    request: type[RequestT],
+    response: type[ResponseT],
     code: int,
-    error_fields: Callable[[int, str | None], ErrorFields],
+    error: Callable[[RequestT, int, str | None], ResponseT],
     message: str | None = None,
-    of: Callable[[Any, RequestContext], ErrorFields] = _nothing_of,
     *,
     forwarded: bool = False,
-) -> AnyApi:
-    response = messages.by_name(f"{name}Response")
-
-    def handle(request: Any, ctx: RequestContext) -> Any:
-        return response(**error_fields(code, message), **of(request, ctx))
-
-    def error(_request: Any, error_code: int, message: str | None) -> Any:
-        return response(**error_fields(error_code, message))
-
-    return Api(messages.by_name(f"{name}Request"), response, handle, error, forwarded=forwarded)
+) -> Api[RequestT, ResponseT]:
+    return Api(request, response, lambda body, _ctx: error(body, code, message), error, forwarded=forwarded)
 
 
-_NO_TOKENS = error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+def _create_token(request: CreateDelegationTokenRequest, ctx: RequestContext) -> CreateDelegationTokenResponse:
+    response = _no_token(request, _NO_TOKENS, None)
+    kind, _, name = ctx.principal.partition(":")
+    response.principal_type, response.principal_name = kind, name
+    if ctx.api_version >= 3:
+        response.token_requester_principal_type, response.token_requester_principal_name = kind, name
+        if request.owner_principal_name:
+            response.principal_type = request.owner_principal_type or ""
+            response.principal_name = request.owner_principal_name
+    return response
 
-APIS: Final = [
-    _refused("SaslHandshake", error_codes.ILLEGAL_SASL_STATE, _code),
-    _refused("SaslAuthenticate", error_codes.ILLEGAL_SASL_STATE, _code_and_message, _LOG_IN_TOO_LATE),
-    _refused("DescribeAcls", error_codes.SECURITY_DISABLED, _code_and_message, _NO_AUTHORIZER),
-    _refused("CreateDelegationToken", _NO_TOKENS, _no_token, None, _owner_and_requester, forwarded=True),
-    _refused("RenewDelegationToken", _NO_TOKENS, _no_expiry, forwarded=True),
-    _refused("ExpireDelegationToken", _NO_TOKENS, _no_expiry, forwarded=True),
-    _refused("DescribeDelegationToken", _NO_TOKENS, _code),
-]
+
+def _no_token(_request: CreateDelegationTokenRequest, code: int, _message: str | None) -> CreateDelegationTokenResponse:
+    return CreateDelegationTokenResponse(
+        error_code=code, issue_timestamp_ms=-1, expiry_timestamp_ms=-1, max_timestamp_ms=-1
+    )
+
+
+APIS: Final[tuple[AnyApi, ...]] = (
+    _refused(
+        SaslHandshakeRequest,
+        SaslHandshakeResponse,
+        error_codes.ILLEGAL_SASL_STATE,
+        lambda _request, code, _message: SaslHandshakeResponse(error_code=code),
+    ),
+    _refused(
+        SaslAuthenticateRequest,
+        SaslAuthenticateResponse,
+        error_codes.ILLEGAL_SASL_STATE,
+        lambda _request, code, message: SaslAuthenticateResponse(error_code=code, error_message=message),
+        _LOG_IN_TOO_LATE,
+    ),
+    _refused(
+        DescribeAclsRequest,
+        DescribeAclsResponse,
+        error_codes.SECURITY_DISABLED,
+        lambda _request, code, message: DescribeAclsResponse(error_code=code, error_message=message),
+        _NO_AUTHORIZER,
+    ),
+    Api(CreateDelegationTokenRequest, CreateDelegationTokenResponse, _create_token, _no_token, forwarded=True),
+    _refused(
+        RenewDelegationTokenRequest,
+        RenewDelegationTokenResponse,
+        _NO_TOKENS,
+        lambda _request, code, _message: RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1),
+        forwarded=True,
+    ),
+    _refused(
+        ExpireDelegationTokenRequest,
+        ExpireDelegationTokenResponse,
+        _NO_TOKENS,
+        lambda _request, code, _message: ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1),
+        forwarded=True,
+    ),
+    _refused(
+        DescribeDelegationTokenRequest,
+        DescribeDelegationTokenResponse,
+        _NO_TOKENS,
+        lambda _request, code, _message: DescribeDelegationTokenResponse(error_code=code),
+    ),
+)
