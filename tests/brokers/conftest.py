@@ -13,12 +13,7 @@ from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.metadata.metadata_view import MetadataView
 from mockraft.brokers.metadata.observer import METADATA_TOPIC_ID, Observer
 from mockraft.serving.directory_ids import UNASSIGNED
-from mockraft.wire import api_keys, client, error_codes, metadata_log_frame, record_batch
-from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
+from mockraft.wire import api_keys, error_codes, metadata_log_frame, record_batch
 from mockraft.wire.messages.fetch_response import (
     FetchableTopicResponse,
     FetchResponse,
@@ -31,6 +26,7 @@ from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.records.voters_record import Endpoint, Voter, VotersRecord
 
+from ..topics import ask, assigned, create_topics
 from ..waiting import until
 
 LEADER_ID = 3000
@@ -164,7 +160,7 @@ class Cluster:
     async def stop(self, broker: SimulatedBroker) -> None:
         """It leaves, and can register again at once: its session is not waited for."""
         await broker.shut_down()
-        await self.send(UnregisterBrokerRequest(broker_id=broker.config.broker_id))
+        await ask(self.controller.bootstrap, UnregisterBrokerRequest(broker_id=broker.config.broker_id))
 
     def again(self, config: BrokerConfig, **changes: Any) -> BrokerConfig:
         fresh = bytes([config.incarnation_id[0] ^ 1]) + config.incarnation_id[1:]
@@ -173,23 +169,9 @@ class Cluster:
     def _disk(self, broker_id: int, path: str) -> MemoryDisk:
         return self.disks.setdefault((broker_id, path), MemoryDisk(path))
 
-    async def send(self, request: Any) -> Any:
-        connection = await client.connect(self.controller.host, self.controller.port, client_id="test")
-        try:
-            return await connection.send(request)
-        finally:
-            await connection.close()
-
-    async def create(self, topic: str, *assigned: list[int]) -> bytes:
-        """A topic whose partitions have their replicas on these brokers."""
-        assignments = [
-            CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
-            for index, brokers in enumerate(assigned)
-        ]
-        topics = [CreatableTopic(name=topic, num_partitions=-1, replication_factor=-1, assignments=assignments)]
-        response = await self.send(CreateTopicsRequest(topics=topics, timeout_ms=5000))
-        assert response.topics[0].error_code == 0, response
-        return bytes(response.topics[0].topic_id)
+    async def create(self, topic: str, *replicas: list[int]) -> bytes:
+        """Create a topic with these replicas by partition."""
+        return (await create_topics(self.controller.bootstrap, assigned(topic, *replicas)))[0]
 
     @property
     def image(self) -> Any:

@@ -13,12 +13,12 @@ from mockraft.brokers.config import draw_config
 from mockraft.brokers.fleet import fetch_cluster_id, start_brokers
 from mockraft.brokers.lifecycle import BrokerState, End, RegistrationTimedOut
 from mockraft.server.controller.result import ControllerResult
-from mockraft.wire import api_keys, client
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire import api_keys
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 
+from ..topics import ask, create_topics, topic
 from ..waiting import until
 
 # (client id, API, version) of a real 4.3.1 broker against Kafka's own controller, off the wire; heartbeats before
@@ -57,19 +57,8 @@ def cordoned(value: str | None) -> ConfigRecord:
     return ConfigRecord(resource_type=4, resource_name="1", name="cordoned.log.dirs", value=value)
 
 
-async def send(controller: Controller, request: Any) -> Any:
-    connection = await client.connect(controller.host, controller.port, client_id="test")
-    try:
-        return await connection.send(request)
-    finally:
-        await connection.close()
-
-
 async def create_topic(controller: Controller, name: str, replicas: int = 1, partitions: int = 4) -> bytes:
-    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)
-    response = await send(controller, CreateTopicsRequest(topics=[topic], timeout_ms=5000))
-    assert response.topics[0].error_code == 0
-    return bytes(response.topics[0].topic_id)
+    return (await create_topics(controller.bootstrap, topic(name, partitions, replicas)))[0]
 
 
 async def test_registers_catches_up_and_is_unfenced() -> None:
@@ -159,7 +148,7 @@ async def test_replica_directories_are_assigned_at_the_controller() -> None:
         assert {(topic_id, n): p.directories[0] for n, p in partitions.items()} == broker.directories.placed
         counts = [list(broker.directories.placed.values()).count(d.directory_id) for d in broker.config.log_dirs]
         assert counts == [2, 2], "spread over both directories"
-        await send(controller, DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
+        await ask(controller.bootstrap, DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
         await until(lambda: not broker.directories.placed)
 
 

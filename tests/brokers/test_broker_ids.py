@@ -15,12 +15,8 @@ from mockraft.brokers.ids.broker_ids import Resolved, collect_garbage, resolve
 from mockraft.brokers.ids.host_map import HOSTS_FILE, HostFile
 from mockraft.brokers.ids.identity import IdentityError, Refusal, Source, Steps
 from mockraft.brokers.ids.observed_cluster import ObservedCluster
-from mockraft.wire import client
-from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
+
+from ..topics import assigned, create_topics
 
 SESSION_TIMEOUT_MS = 1_500
 
@@ -56,15 +52,8 @@ async def running(controller: Controller, *broker_ids: int, host: str = "h{}") -
 
 
 async def place(controller: Controller, *broker_ids: int) -> None:
-    """Make a topic with a replica on each of these."""
-    connection = await client.connect(*endpoint_of(controller.bootstrap), client_id="test")
-    placed = [
-        CreatableReplicaAssignment(partition_index=index, broker_ids=[each]) for index, each in enumerate(broker_ids)
-    ]
-    topic = CreatableTopic(name="used", num_partitions=-1, replication_factor=-1, assignments=placed)
-    response = await connection.send(CreateTopicsRequest(topics=[topic]))
-    await connection.close()
-    assert [each.error_code for each in response.topics] == [0]
+    """Create a topic with a replica on each of these."""
+    await create_topics(controller.bootstrap, assigned("used", *([each] for each in broker_ids)))
 
 
 async def resolved(controller: Controller, folder: Path, host: str, **options: Any) -> Resolved:

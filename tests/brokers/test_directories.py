@@ -16,6 +16,7 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import (
 )
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
+from ..topics import ask
 from ..waiting import until
 
 Cluster = Any
@@ -94,7 +95,7 @@ async def test_replica_in_another_directory_stays_and_the_metadata_is_corrected(
     topic_id = await cluster.create("orders", [1])
     (there,) = await cluster.placed(topic_id)
     told = len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS))
-    await cluster.send(assignment(broker, topic_id, said))
+    await ask(cluster.controller.bootstrap, assignment(broker, topic_id, said))
     await until(lambda: len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS)) == told + 2)
     assert await until(lambda: cluster.directories(topic_id) == [there])
     assert broker.directories.placed == {(topic_id, 0): there}
@@ -104,7 +105,9 @@ async def test_a_deleted_topics_logs_go(cluster: Cluster) -> None:
     broker = await cluster.start()
     topic_id = await cluster.create("orders", [1], [1])
     await cluster.placed(topic_id)
-    await cluster.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
+    await ask(
+        cluster.controller.bootstrap, DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000)
+    )
     await until(lambda: not broker.directories.placed)
     assert broker.logs.held() == []
     assert not any("orders" in name for disk in cluster.disks.values() for name in disk.names())
@@ -114,7 +117,9 @@ async def test_a_log_of_a_topic_that_was_deleted_meanwhile_is_put_aside(cluster:
     broker = await cluster.start(dirs=1)
     await cluster.placed(await cluster.create("orders", [1]))
     await cluster.stop(broker)
-    await cluster.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
+    await ask(
+        cluster.controller.bootstrap, DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000)
+    )
     again = SimulatedBroker(cluster.again(broker.config))
     cluster.brokers[1] = again
     again.start()

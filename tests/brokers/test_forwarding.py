@@ -21,6 +21,7 @@ from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
+from ..topics import topic
 from ..waiting import until
 
 
@@ -60,8 +61,7 @@ async def asking() -> AsyncIterator[Asking]:
 
 
 def create(*names: str) -> CreateTopicsRequest:
-    topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names]
-    return CreateTopicsRequest(topics=topics, timeout_ms=5000)
+    return CreateTopicsRequest(topics=[topic(name, 2, 1) for name in names], timeout_ms=5000)
 
 
 async def test_request_is_forwarded_with_principal_and_client_address(asking: Asking) -> None:

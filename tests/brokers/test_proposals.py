@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.wire import api_keys
-from mockraft.wire.client import connect
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 
+from ..topics import create_topics, topic
 from ..waiting import until
 
 DEADLINE_S = 60.0
@@ -23,10 +22,7 @@ async def test_runs_on_a_controller_of_the_same_proposal(profile: list[str]) -> 
         joining = {"messages": controller.messages, "log_dir_paths": ("/a", "/b"), "heartbeat_interval_ms": 50}
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, **joining) as broker:
             await broker.wait_until(BrokerState.RUNNING)
-            connection = await connect(controller.host, controller.port)
-            topics = [CreatableTopic(name="t", num_partitions=3, replication_factor=1)]
-            await connection.send(CreateTopicsRequest(topics=topics, timeout_ms=1000))
-            await connection.close()
+            await create_topics(controller.bootstrap, topic("t", 3, 1))
 
             directories = {log_dir.directory_id for log_dir in broker.config.log_dirs}
             image = controller.running.controller.image

@@ -8,9 +8,10 @@ from mockraft.kafka.child_process import free_port
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.running_quorum import QuorumError, directory_id
 from mockraft.wire import api_keys, client, error_codes
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 
+from ..topics import topic
 from ..waiting import until
 
 ALL = [3000, 3001, 3002]
@@ -18,9 +19,7 @@ WAIT_S = 20
 
 
 def creation(name: str) -> CreateTopicsRequest:
-    return CreateTopicsRequest(
-        topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)], timeout_ms=5000
-    )
+    return CreateTopicsRequest(topics=[topic(name, 1, 1)], timeout_ms=5000)
 
 
 async def create(quorum: Quorum, name: str, node_id: int | None = None) -> int:

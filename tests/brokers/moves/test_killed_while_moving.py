@@ -11,13 +11,8 @@ from pathlib import Path
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.disks.real_disk import RealDisk
-from mockraft.wire import client
-from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
 
+from ...topics import assigned, create_topics
 from ...waiting import until
 
 SCRIPT = Path(__file__).with_name("dying_broker.py")
@@ -35,19 +30,6 @@ LEFT = {
 """Files left by the kill in d0, where the replica was, and in d1."""
 TOLD = ("assignment sent", "assignment acknowledged", "between the renames", "old log not removed")
 """The steps at which the controller has the new directory already."""
-
-
-async def create_topic(controller: Controller) -> None:
-    topic = CreatableTopic(
-        name=TOPIC,
-        num_partitions=-1,
-        replication_factor=-1,
-        assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1])],
-    )
-    connection = await client.connect(controller.host, controller.port, client_id="test")
-    response = await connection.send(CreateTopicsRequest(topics=[topic], timeout_ms=5000))
-    await connection.close()
-    assert response.topics[0].error_code == 0
 
 
 def logs_below(folder: Path) -> list[str]:
@@ -73,7 +55,7 @@ async def test_broker_killed_during_a_move_loses_no_record(tmp_path: Path, step:
         waiting = asyncio.create_task(process.wait())
         brokers = controller.running.controller.image.cluster.brokers
         await until(lambda: waiting.done() or (1 in brokers and not brokers[1].fenced))
-        await create_topic(controller)
+        await create_topics(controller.bootstrap, assigned(TOPIC, [1]))
         assert await waiting == -signal.SIGKILL
         assert (logs_below(tmp_path / "d0"), logs_below(tmp_path / "d1")) == LEFT[step]
         before = directory_at(controller)

@@ -15,14 +15,8 @@ from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.partitions.hosted import HostedPartition
-from mockraft.wire import client
-from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 
+from ...topics import create_topics, topic
 from ...waiting import until
 
 LAG_TIME_MAX_MS = 600
@@ -60,15 +54,6 @@ class Brokers:
 
     async def kill(self, broker_id: int) -> None:
         await self.running.pop(broker_id).kill()
-
-    async def send(self, request: Any) -> Any:
-        """Ask the controller."""
-        host, port = self._bootstrap.split(":")
-        connection = await client.connect(host, int(port), client_id="test")
-        try:
-            return await connection.send(request)
-        finally:
-            await connection.close()
 
     async def close(self) -> None:
         for broker_id in list(self.running):
@@ -109,21 +94,17 @@ class Brokers:
         self, name: str, *, partitions: int = 1, replicas: int = 1, assigned: list[int] | None = None, **config: Any
     ) -> ReplicaKey:
         """A topic that every broker knows and has a leader for; `assigned` are the replicas of its one partition."""
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=-1 if assigned else partitions,
-            replication_factor=-1 if assigned else replicas,
-            assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=assigned)] if assigned else [],
-            configs=[CreatableTopicConfig(name=k.replace("_", "."), value=str(v)) for k, v in config.items()],
+        configs = {key: str(value) for key, value in config.items()}
+        made = (
+            topic(name, manual=[(0, assigned)], **configs) if assigned else topic(name, partitions, replicas, **configs)
         )
-        response = await self.send(CreateTopicsRequest(topics=[topic], timeout_ms=5000))
-        assert response.topics[0].error_code == 0, response
+        (topic_id,) = await create_topics(self._bootstrap, made)
         count = 1 if assigned else partitions
         for index in range(count):
             await until(lambda index=index: self.leader(name, index))
         for broker in self.running.values():
             await until(lambda broker=broker: broker.image and name in broker.image.topics_by_name)
-        return bytes(response.topics[0].topic_id), 0
+        return topic_id, 0
 
     def _disk(self, path: str) -> MemoryDisk:
         return self._disks.setdefault(path, MemoryDisk(path))

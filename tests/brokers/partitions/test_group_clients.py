@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
-from mockraft.wire import client, error_codes
+from mockraft.wire import error_codes
 from mockraft.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from mockraft.wire.messages.offset_commit_request import (
     OffsetCommitRequest,
@@ -21,6 +21,7 @@ from mockraft.wire.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 
+from ...topics import ask
 from .conftest import produce
 
 TEXTS = [f"record {number}" for number in range(40)]
@@ -102,20 +103,11 @@ async def test_kafka_python_subscribes(brokers: Any) -> None:
     assert await asyncio.to_thread(run) == TEXTS
 
 
-async def ask(brokers: Any, request: Any, version: int, broker_id: int = 1) -> Any:
-    host, port = brokers.running[broker_id].listener.bootstrap.split(":")
-    connection = await client.connect(host, int(port), client_id="test")
-    try:
-        return await connection.send(request, version=version)
-    finally:
-        await connection.close()
-
-
 @pytest.mark.parametrize("version", range(7))
 async def test_every_broker_names_the_same_coordinator(brokers: Any, version: int) -> None:
     await brokers.start(1, 2, 3)
     request = FindCoordinatorRequest(key="" if version >= 4 else "g", coordinator_keys=["g"] if version >= 4 else [])
-    found = [await ask(brokers, request, version, broker_id) for broker_id in (1, 2, 3)]
+    found = [await ask(brokers.running[broker_id].listener.bootstrap, request, version) for broker_id in (1, 2, 3)]
     told = [each.coordinators[0] if version >= 4 else each for each in found]
     assert {each.error_code for each in told} == {0}
     assert len({(each.node_id, each.port) for each in told}) == 1
@@ -127,7 +119,9 @@ async def test_every_broker_names_the_same_coordinator(brokers: Any, version: in
 )
 async def test_only_consumer_groups_have_a_coordinator(brokers: Any, key_type: int, error_code: int) -> None:
     await brokers.start(1)
-    response = await ask(brokers, FindCoordinatorRequest(key_type=key_type, coordinator_keys=["t"]), 6)
+    response = await ask(
+        brokers.running[1].listener.bootstrap, FindCoordinatorRequest(key_type=key_type, coordinator_keys=["t"]), 6
+    )
     assert response.coordinators[0].error_code == error_code
 
 
@@ -144,10 +138,14 @@ async def test_offsets_are_committed_and_fetched_by_topic_id(brokers: Any) -> No
             for each in ids
         ],
     )
-    committed = await ask(brokers, committing, 10)
+    committed = await ask(brokers.running[1].listener.bootstrap, committing, 10)
     assert [topic.partitions[0].error_code for topic in committed.topics] == [0, error_codes.UNKNOWN_TOPIC_ID]
     topics = [OffsetFetchRequestTopics(topic_id=each, partition_indexes=[0]) for each in ids]
-    fetched = await ask(brokers, OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)]), 10)
+    fetched = await ask(
+        brokers.running[1].listener.bootstrap,
+        OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)]),
+        10,
+    )
     found = {topic.topic_id: topic.partitions[0] for topic in fetched.groups[0].topics}
     assert (found[topic_id].committed_offset, found[topic_id].error_code) == (7, 0)
     assert found[bytes(16)].error_code == error_codes.UNKNOWN_TOPIC_ID
@@ -160,15 +158,15 @@ async def test_group_without_commits_has_no_offsets(brokers: Any, version: int) 
     if version >= 8:
         topics = [OffsetFetchRequestTopics(name="orders", partition_indexes=[0])]
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)])
-    response = await ask(brokers, request, version)
+    response = await ask(brokers.running[1].listener.bootstrap, request, version)
     topic = response.groups[0].topics[0] if version >= 8 else response.topics[0]
     assert (topic.partitions[0].committed_offset, topic.partitions[0].error_code) == (-1, 0)
 
 
 async def test_broker_that_does_not_coordinate_refuses_with_not_coordinator(brokers: Any) -> None:
     await brokers.start(1, 2)
-    found = await ask(brokers, FindCoordinatorRequest(coordinator_keys=["g"]), 6)
+    found = await ask(brokers.running[1].listener.bootstrap, FindCoordinatorRequest(coordinator_keys=["g"]), 6)
     other = 3 - found.coordinators[0].node_id
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
-    response = await ask(brokers, request, 9, other)
+    response = await ask(brokers.running[other].listener.bootstrap, request, 9)
     assert response.groups[0].error_code == error_codes.NOT_COORDINATOR

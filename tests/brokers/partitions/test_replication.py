@@ -9,6 +9,7 @@ from mockraft import Controller
 from mockraft.wire import api_keys
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
+from ...topics import ask
 from ...waiting import until
 from .conftest import consume, produce
 
@@ -88,11 +89,11 @@ async def test_acknowledged_records_survive_loss_of_the_leader(brokers: Any, cle
     assert returned.read(0, 1 << 20, end_offset) == leader.log.read(0, 1 << 20, end_offset)
 
 
-async def test_deleted_topic_leaves_no_logs(brokers: Any) -> None:
+async def test_deleted_topic_leaves_no_logs(controller: Controller, brokers: Any) -> None:
     await brokers.start(1, 2)
     key = await brokers.create_topic("orders", replicas=2)
     await produce(brokers, "orders", TEXTS[:5])
-    await brokers.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
+    await ask(controller.bootstrap, DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
     for broker in brokers.running.values():
         await until(lambda broker=broker: broker.replicas.hosted(key) is None and not broker.replicas.fetchers)
         assert broker.logs.held() == []

@@ -27,6 +27,7 @@ from mockraft.wire.messages.offset_for_leader_epoch_request import (
 )
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
+from ...topics import ask as ask_at
 from ...waiting import until
 
 Ask = Callable[..., Awaitable[Any]]
@@ -46,12 +47,7 @@ def ask(brokers: Any, topic_id: bytes) -> Ask:
     """`ask(request, version, broker_id=1)` over a connection of its own."""
 
     async def run(request: Any, version: int | None = None, broker_id: int = 1) -> Any:
-        host, port = brokers.running[broker_id].listener.bootstrap.split(":")
-        connection = await client.connect(host, int(port), client_id="test", request_timeout_ms=8_000)
-        try:
-            return await connection.send(request, version=version)
-        finally:
-            await connection.close()
+        return await ask_at(brokers.running[broker_id].listener.bootstrap, request, version, request_timeout_ms=8_000)
 
     return run
 

@@ -13,15 +13,11 @@ from crc32c import crc32c
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.kafka.processes import KafkaBroker, wait_until
 from mockraft.wire import client, error_codes
-from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+
+from ...topics import assigned, create_topics
 
 pytestmark = pytest.mark.real_kafka
 
@@ -127,7 +123,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
                 simulated.wait_until(BrokerState.RUNNING)
                 real.wait_until_running()
                 address = controller.bootstrap.rpartition(":")
-                asyncio.run(create_topics((address[0], int(address[2]))))
+                asyncio.run(create_both((address[0], int(address[2]))))
                 port = simulated.call(lambda: simulated.broker.config.listeners[0].port)
                 found = Both({"real": (real.host, real.port), "simulated": ("127.0.0.1", port)})
                 wait_until(lambda: produced(found, "good") == [0, 0], 15, "both lead their topics")
@@ -136,25 +132,14 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
             real.kill()
 
 
-async def create_topics(controller: tuple[str, int]) -> None:
-    configs = [CreatableTopicConfig(name="max.message.bytes", value="2000")]
+async def create_both(controller: tuple[str, int]) -> None:
+    kinds = (("real", 1), ("simulated", 2))
     topics = [
-        CreatableTopic(
-            name=f"{kind}{suffix}",
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[broker_id])],
-            configs=configs,
-        )
-        for kind, broker_id in (("real", 1), ("simulated", 2))
+        assigned(f"{kind}{suffix}", [broker_id], max_message_bytes="2000")
+        for kind, broker_id in kinds
         for suffix in ("", "-times")
     ]
-    connection = await client.connect(*controller, client_id="odd")
-    try:
-        response = await connection.send(CreateTopicsRequest(topics=topics, timeout_ms=5000))
-        assert [topic.error_code for topic in response.topics] == [0] * 4
-    finally:
-        await connection.close()
+    await create_topics("{}:{}".format(*controller), *topics)
 
 
 def produce(topic: str, records: bytes) -> ProduceRequest:

@@ -16,15 +16,11 @@ from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.serving.directory_ids import draw_uuid
-from mockraft.wire import client, error_codes
-from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
+from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.uuids import read_text, text_of
 
+from ...topics import ask, assigned, create_topics
 from ...waiting import until
 
 pytestmark = pytest.mark.real_kafka
@@ -180,23 +176,13 @@ class Life:
     def registration(self) -> Any:
         return self.image.cluster.brokers.get(self.broker.broker_id)
 
-    async def ask(self, request: Any) -> Any:
-        connection = await client.connect(self.controller.host, self.controller.port, client_id="test")
-        try:
-            return await connection.send(request)
-        finally:
-            await connection.close()
-
     async def create(self, topic: str, partitions: int = PARTITIONS) -> None:
-        assignments = [
-            CreatableReplicaAssignment(partition_index=n, broker_ids=[self.broker.broker_id]) for n in range(partitions)
-        ]
-        topics = [CreatableTopic(name=topic, num_partitions=-1, replication_factor=-1, assignments=assignments)]
-        response = await self.ask(CreateTopicsRequest(topics=topics, timeout_ms=5000))
-        assert response.topics[0].error_code == 0
+        await create_topics(self.controller.bootstrap, assigned(topic, *[[self.broker.broker_id]] * partitions))
 
     async def delete(self, topic: str) -> None:
-        response = await self.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=5000))
+        response = await ask(
+            self.controller.bootstrap, DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=5000)
+        )
         assert response.responses[0].error_code == 0
 
     def places(self, topic: str) -> list[str]:

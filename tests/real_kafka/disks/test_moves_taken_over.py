@@ -12,22 +12,17 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.server.controller.result import ControllerResult
-from mockraft.wire import client
 from mockraft.wire.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.uuids import read_text
 
+from ...topics import ask, assigned, create_topics
 from ...waiting import until
 
 pytestmark = pytest.mark.real_kafka
@@ -86,14 +81,7 @@ class Disks:
 
     async def create(self, bootstrap: str) -> Path:
         """The topic with its records; the directory it is in."""
-        topic = CreatableTopic(
-            name=TOPIC,
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1])],
-        )
-        response = await self._ask(self.controller.bootstrap, CreateTopicsRequest(topics=[topic], timeout_ms=5000))
-        assert response.topics[0].error_code == 0
+        await create_topics(self.controller.bootstrap, assigned(TOPIC, [1]))
         await until(lambda: any(self.lies().values()) and any(self.known()[:8]))
 
         def run() -> None:
@@ -112,7 +100,7 @@ class Disks:
         await until(lambda: self._heard() >= committed - 1)
         topics = [AlterReplicaLogDirTopic(name=TOPIC, partitions=[0])]
         request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=str(target), topics=topics)])
-        response = await self._ask(bootstrap, request)
+        response = await ask(bootstrap, request)
         assert response.results[0].partitions[0].error_code == 0
         await until(lambda: [path for path in target.glob("*-future/*.log") if path.stat().st_size])
 
@@ -138,14 +126,6 @@ class Disks:
             return found
 
         return await asyncio.wait_for(asyncio.to_thread(run), 60)
-
-    async def _ask(self, bootstrap: str, request: Any) -> Any:
-        host, _, port = bootstrap.rpartition(":")
-        connection = await client.connect(host, int(port), client_id="test")
-        try:
-            return await connection.send(request)
-        finally:
-            await connection.close()
 
     def _directory_id(self, path: Path) -> bytes:
         lines = (path / "meta.properties").read_text().splitlines()

@@ -24,9 +24,6 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
@@ -38,6 +35,8 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.register_controller_record import RegisterControllerRecord
+
+from ...topics import assigned
 
 pytestmark = pytest.mark.real_kafka
 
@@ -138,17 +137,9 @@ class Life:
         if not registered:
             return None
         size = self.chance.randint(1, min(3, len(registered)))
-        assignments = [
-            CreatableReplicaAssignment(partition_index=index, broker_ids=self.chance.sample(registered, size))
-            for index in range(self.chance.randint(1, 3))
-        ]
-        topic = CreatableTopic(
-            name=f"t{self.chance.randrange(TOPICS)}",
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=assignments,
-            configs=[CreatableTopicConfig(name="min.insync.replicas", value=str(self.chance.randint(1, 3)))],
-        )
+        replicas = [self.chance.sample(registered, size) for _ in range(self.chance.randint(1, 3))]
+        name = f"t{self.chance.randrange(TOPICS)}"
+        topic = assigned(name, *replicas, min_insync_replicas=str(self.chance.randint(1, 3)))
         return CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7
 
     def delete_topic(self) -> tuple[Any, int] | None:

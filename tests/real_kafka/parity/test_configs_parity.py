@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 import pytest
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+
+from ...topics import topic
 
 pytestmark = pytest.mark.real_kafka
 
@@ -30,8 +32,8 @@ class Case(NamedTuple):
 
 
 def create(name: str) -> Case:
-    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    return Case(f"create {name}", lambda _: CreateTopicsRequest(topics=[topic]), 7, True)
+    request = CreateTopicsRequest(topics=[topic(name, 1, 1)])
+    return Case(f"create {name}", lambda _: request, 7, True)
 
 
 def alter(name: str, *resources: Any, version: int = 1, validate_only: bool = False) -> Case:

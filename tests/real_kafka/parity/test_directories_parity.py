@@ -21,8 +21,6 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
     CreateTopicsRequest,
 )
 from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
@@ -33,6 +31,8 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+
+from ...topics import topic as new_topic
 
 pytestmark = pytest.mark.real_kafka
 
@@ -95,13 +95,8 @@ class Story:
         self.ask(name, request, version)
 
     def create(self, name: str, *replicas: int, topic: str = "", factor: int = 0, validate_only: bool = False) -> None:
-        assignments = [CreatableReplicaAssignment(partition_index=0, broker_ids=list(replicas))] if replicas else []
-        creatable = CreatableTopic(
-            name=topic or self.topic,
-            num_partitions=-1 if replicas else 1,
-            replication_factor=factor or -1,
-            assignments=assignments,
-        )
+        placed = [(0, list(replicas))] if replicas else []
+        creatable = new_topic(topic or self.topic, -1 if replicas else 1, factor or -1, placed)
         self.ask(name, CreateTopicsRequest(topics=[creatable], timeout_ms=10_000, validate_only=validate_only), 7)
 
     def assign(self, name: str, broker_id: int, directory_id: bytes, topic: str = "") -> None:

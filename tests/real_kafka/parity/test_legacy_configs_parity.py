@@ -4,7 +4,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from mockraft.wire.messages.alter_configs_request import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
+
+from ...topics import topic
 
 pytestmark = pytest.mark.real_kafka
 
@@ -85,8 +87,7 @@ CASES = [
 def run(side: Any) -> dict[str, Any]:
     for broker_id in (1, 2):
         side.add_broker(broker_id, None, 1)
-    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
-    side.ask(CreateTopicsRequest(topics=[topic]), 7)
+    side.ask(CreateTopicsRequest(topics=[topic("t", 1, 1)]), 7)
     side.skip_start()
     return {case.name: side.outcome(case.request, case.version) for case in CASES}
 

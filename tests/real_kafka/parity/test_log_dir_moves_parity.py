@@ -16,21 +16,18 @@ from confluent_kafka import Producer
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.server.controller.result import ControllerResult
-from mockraft.wire import client
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
 from mockraft.wire.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
+
+from ...topics import ask, create_topics
+from ...topics import topic as new_topic
 
 pytestmark = pytest.mark.real_kafka
 
@@ -55,14 +52,6 @@ class Subject:
 
     async def lose(self, name: str) -> None: ...
 
-    async def ask(self, request: Any, version: int | None = None) -> Any:
-        host, _, port = self.bootstrap.rpartition(":")
-        connection = await client.connect(host, int(port), client_id="test")
-        try:
-            return await connection.send(request, version=version)
-        finally:
-            await connection.close()
-
     def index(self, who: str) -> int:
         """The partition that lies here, or that lies at the other broker."""
         return self.broker_id - 1 if who == OWN else 2 - self.broker_id
@@ -78,7 +67,7 @@ class Subject:
             )
             for path, topic, who in asked
         ]
-        response = await self.ask(AlterReplicaLogDirsRequest(dirs=dirs), version)
+        response = await ask(self.bootstrap, AlterReplicaLogDirsRequest(dirs=dirs), version)
         told = sorted(
             (topic.topic_name, self._whose(topic.topic_name, each.partition_index), each.error_code)
             for topic in response.results
@@ -94,7 +83,7 @@ class Subject:
             DescribableLogDirTopic(topic=name, partitions=[self.index(who) for who in partitions])
             for name, partitions in topics
         ]
-        response = await self.ask(DescribeLogDirsRequest(topics=None if every else named), version)
+        response = await ask(self.bootstrap, DescribeLogDirsRequest(topics=None if every else named), version)
         told = to_json(response, 5 if version is None else version)
         for each in told["results"]:
             each["logDir"] = Path(each["logDir"]).relative_to(self.folder).name
@@ -184,14 +173,8 @@ async def subjects(tmp_path: Path) -> AsyncIterator[list[Subject]]:
 async def create(subjects: list[Subject], topic: str, records: int = 0) -> None:
     """A topic with a partition on each broker, both in d0, whatever the brokers chose; then records."""
     controller = subjects[0].controller
-    assignments = [
-        CreatableReplicaAssignment(partition_index=each.index(OWN), broker_ids=[each.broker_id]) for each in subjects
-    ]
-    topics = [CreatableTopic(name=topic, num_partitions=-1, replication_factor=-1, assignments=assignments)]
-    connection = await client.connect(controller.host, controller.port, client_id="test")
-    response = await connection.send(CreateTopicsRequest(topics=topics, timeout_ms=5000))
-    await connection.close()
-    assert response.topics[0].error_code == 0
+    placed = [(each.index(OWN), [each.broker_id]) for each in subjects]
+    await create_topics(controller.bootstrap, new_topic(topic, manual=placed))
     for subject in subjects:
         async with asyncio.timeout(40):
             while not any(told["topics"] for told in (await subject.describe((topic, [OWN]))).values()):

@@ -10,8 +10,10 @@ import pytest
 from mockraft.kafka.processes import wait_until
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
+
+from ...topics import topic
 
 pytestmark = pytest.mark.real_kafka
 
@@ -36,14 +38,11 @@ def limit(side: Any, *limits: tuple[str | None, str | None, float | None], absen
 
 def create(side: Any, user: str, version: int, *counts: int, is_trial: bool = False, **how: Any) -> Any:
     """Make topics with so many partitions; gives their codes and the time to wait."""
-    topics = [
-        CreatableTopic(name=f"{user}-{version}-{number}-{count}", num_partitions=count, replication_factor=1)
-        for number, count in enumerate(counts)
-    ]
+    topics = [topic(f"{user}-{version}-{number}-{count}", count, 1) for number, count in enumerate(counts)]
     request = CreateTopicsRequest(topics=topics, timeout_ms=9000, validate_only=is_trial)
     answer = side.forward(request, version, user, **how)
     by_name = {each.name: each for each in answer.topics}
-    return _told([by_name[topic.name] for topic in topics], answer)
+    return _told([by_name[each.name] for each in topics], answer)
 
 
 def add(side: Any, user: str, version: int, *names: str, count: int = 3) -> Any:

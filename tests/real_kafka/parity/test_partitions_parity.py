@@ -17,6 +17,8 @@ from mockraft.wire.messages import list_partition_reassignments_request as lists
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 
+from ...topics import assigned
+
 pytestmark = pytest.mark.real_kafka
 
 FAR_OFFSET = 1 << 40
@@ -35,23 +37,8 @@ class Case(NamedTuple):
 
 def topics(assignments: dict[str, list[list[int]]], **values: str) -> new.CreateTopicsRequest:
     """Topics with these replicas by partition."""
-    return new.CreateTopicsRequest(
-        topics=[
-            new.CreatableTopic(
-                name=name,
-                num_partitions=-1,
-                replication_factor=-1,
-                assignments=[
-                    new.CreatableReplicaAssignment(partition_index=i, broker_ids=ids) for i, ids in enumerate(of_topic)
-                ],
-                configs=[
-                    new.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in values.items()
-                ],
-            )
-            for name, of_topic in assignments.items()
-        ],
-        timeout_ms=10_000,
-    )
+    made = [assigned(name, *replicas, **values) for name, replicas in assignments.items()]
+    return new.CreateTopicsRequest(topics=made, timeout_ms=10_000)
 
 
 def more(name: str, count: int, *manual: list[int], empty: bool = False) -> adds.CreatePartitionsTopic:

@@ -9,15 +9,13 @@ from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
 from ...budgets import soak
+from ...topics import assigned
 
 pytestmark = pytest.mark.real_kafka
 
@@ -66,13 +64,7 @@ class Life:
 
     def create_topic(self, name: str, replicas: list[int]) -> None:
         self._all_give_a_sign_of_life(set(self.epochs))
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)],
-            configs=[CreatableTopicConfig(name="min.insync.replicas", value="2")],
-        )
+        topic = assigned(name, replicas, min_insync_replicas="2")
         response = self.side.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
         assert response.topics[0].error_code == 0
         self.topics[response.topics[0].topic_id] = name

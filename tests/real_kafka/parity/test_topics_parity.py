@@ -7,12 +7,12 @@ import pytest
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
     CreatableTopic,
-    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+
+from ...topics import topic
 
 pytestmark = pytest.mark.real_kafka
 
@@ -35,17 +35,6 @@ def create(
     return Case(f"create {name}", lambda _: request, version, chance)
 
 
-def new(name: str, partitions: int = -1, factor: int = -1, manual: Any = (), **configs: str | None) -> CreatableTopic:
-    """A topic; config names are written with `_` for `.`, `manual` is (index, broker ids) pairs."""
-    return CreatableTopic(
-        name=name,
-        num_partitions=partitions,
-        replication_factor=factor,
-        assignments=[CreatableReplicaAssignment(partition_index=i, broker_ids=ids) for i, ids in manual],
-        configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
-    )
-
-
 def delete(name: str, names: Any = (), ids: Any = (), version: int = 6) -> Case:
     """Topic names, and ids given as the names of the topics that have them or as they are."""
 
@@ -61,80 +50,84 @@ def delete(name: str, names: Any = (), ids: Any = (), version: int = 6) -> Case:
 
 CASES = [
     create("nothing"),
-    create("defaults", new("defaults")),
-    create("two partitions, two replicas", new("two", 2, 2)),
-    create("as many replicas as usable brokers", new("wide", 7, 4)),
-    create("more replicas than usable brokers", new("wider", 1, 5)),
-    create("replication factor 0", new("rf0", 1, 0)),
-    create("replication factor -2", new("rf-2", 1, -2)),
-    create("partitions 0", new("p0", 0, 1)),
-    create("partitions -2", new("p-2", -2, 1)),
-    create("too many partitions", new("big", 10_000, 1), new("one-more")),
-    create("a batch that is too large", new("whole-batch", 10_000, 1)),
-    create("a batch that is too large, only validated", new("whole-batch", 10_000, 1), validate_only=True),
-    create("exists", new("defaults", 1, 1)),
-    create("empty name", new("")),
-    create("dot", new(".")),
-    create("dots", new("..")),
-    create("slash", new("a/b")),
-    create("name of 249", new("n" * 249, 1, 1)),
-    create("name of 250", new("n" * 250, 1, 1)),
-    create("a name with a dot", new("col.lision", 1, 1)),
-    create("collides", new("col_lision", 1, 1)),
-    create("colliding in one request", new("in.one"), new("in_one")),
-    create("repeated names and others", new("rep"), new("rep"), new("rep"), new("not-rep", 1, 1)),
-    create("cluster metadata", new("__cluster_metadata"), new("beside-it", 1, 1)),
-    create("cluster metadata twice", new("__cluster_metadata"), new("__cluster_metadata")),
-    create("null configs", new("nulls", 1, 1, retention_ms=None, x=None, segment_ms="1")),
-    create("unknown configs", new("unknown", 1, 1, no_such="1", retention_mss="2", aaa="1", bbb="2", ccc="3")),
-    create("not a number", new("nan", 1, 1, retention_ms="soon")),
-    create("not an int", new("nai", 1, 1, segment_bytes="2147483648")),
-    create("with a plus and blanks", new("plus", 1, 1, segment_bytes=" +2097152 ", preallocate=" TRUE ")),
-    create("below the least", new("low", 1, 1, segment_bytes="14")),
-    create("above the most", new("high", 1, 1, compression_zstd_level="23")),
-    create("ratio", new("ratio", 1, 1, min_cleanable_dirty_ratio="1.5")),
-    create("tiny ratio", new("tiny", 1, 1, min_cleanable_dirty_ratio="-1e-5")),
-    create("huge ratio", new("huge", 1, 1, min_cleanable_dirty_ratio="12345678.25")),
-    create("ratio of nothing", new("noratio", 1, 1, min_cleanable_dirty_ratio="half")),
-    create("neither true nor false", new("bool", 1, 1, preallocate="yes")),
-    create("cleanup policy", new("policy", 1, 1, cleanup_policy="compact, delete,compact")),
-    create("no cleanup policy", new("nopolicy", 1, 1, cleanup_policy="")),
-    create("unknown cleanup policy", new("badpolicy", 1, 1, cleanup_policy="compact,shred")),
-    create("hole in cleanup policy", new("hole", 1, 1, cleanup_policy="compact,,delete")),
-    create("compression", new("compression", 1, 1, compression_type="zip")),
-    create("gzip level", new("gzip", 1, 1, compression_gzip_level="0")),
-    create("lag", new("lag", 1, 1, min_compaction_lag_ms="5", max_compaction_lag_ms="4")),
-    create("remote storage", new("remote", 1, 1, remote_storage_enable="true")),
-    create("throttled", new("throttled", 1, 1, leader_replication_throttled_replicas="0:1, 1:2,x")),
-    create("throttled everywhere", new("all-throttled", 1, 1, leader_replication_throttled_replicas="*")),
-    create("internal key", new("internal", 1, 1, internal_segment_bytes="100")),
-    create("many configs", new("many", 1, 1, min_insync_replicas="2", retention_ms="-1", segment_ms="9", flush_ms="7")),
-    create("assigned", new("assigned", manual=[(1, [2, 1]), (0, [1, 2])]), chance=False),
-    create("assigned with a fenced one first", new("fenced-first", manual=[(0, [4, 1, 3])]), chance=False),
-    create("assigned to a cordoned one", new("cordoned", manual=[(0, [5])]), chance=False),
-    create("assigned, with counts", new("counts", 1, -1, manual=[(0, [1])]), new("factors", -1, 1, manual=[(0, [1])])),
-    create("assigned twice", new("twice", manual=[(0, [1]), (0, [2])])),
-    create("assigned to nobody", new("nobody", manual=[(0, [])])),
-    create("assigned to a stranger", new("stranger", manual=[(0, [1, 99])])),
-    create("assigned to one broker twice", new("same", manual=[(0, [2, 1, 2])])),
-    create("assigned unevenly", new("uneven", manual=[(0, [1, 2]), (1, [1])])),
-    create("assigned to fenced ones", new("fenced", manual=[(0, [4])])),
-    create("assigned with a gap", new("gap", manual=[(0, [1]), (2, [1])])),
-    create("only validated", new("validated", 1, 1, retention_ms="5"), new("bad", 0, 1), validate_only=True),
-    create("version 2", new("v2", 1, 1), new("v2-bad", 1, 0), version=2),
-    create("version 4", new("v4"), version=4),
-    create("version 5", new("v5", 1, 1), version=5),
+    create("defaults", topic("defaults")),
+    create("two partitions, two replicas", topic("two", 2, 2)),
+    create("as many replicas as usable brokers", topic("wide", 7, 4)),
+    create("more replicas than usable brokers", topic("wider", 1, 5)),
+    create("replication factor 0", topic("rf0", 1, 0)),
+    create("replication factor -2", topic("rf-2", 1, -2)),
+    create("partitions 0", topic("p0", 0, 1)),
+    create("partitions -2", topic("p-2", -2, 1)),
+    create("too many partitions", topic("big", 10_000, 1), topic("one-more")),
+    create("a batch that is too large", topic("whole-batch", 10_000, 1)),
+    create("a batch that is too large, only validated", topic("whole-batch", 10_000, 1), validate_only=True),
+    create("exists", topic("defaults", 1, 1)),
+    create("empty name", topic("")),
+    create("dot", topic(".")),
+    create("dots", topic("..")),
+    create("slash", topic("a/b")),
+    create("name of 249", topic("n" * 249, 1, 1)),
+    create("name of 250", topic("n" * 250, 1, 1)),
+    create("a name with a dot", topic("col.lision", 1, 1)),
+    create("collides", topic("col_lision", 1, 1)),
+    create("colliding in one request", topic("in.one"), topic("in_one")),
+    create("repeated names and others", topic("rep"), topic("rep"), topic("rep"), topic("not-rep", 1, 1)),
+    create("cluster metadata", topic("__cluster_metadata"), topic("beside-it", 1, 1)),
+    create("cluster metadata twice", topic("__cluster_metadata"), topic("__cluster_metadata")),
+    create("null configs", topic("nulls", 1, 1, retention_ms=None, x=None, segment_ms="1")),
+    create("unknown configs", topic("unknown", 1, 1, no_such="1", retention_mss="2", aaa="1", bbb="2", ccc="3")),
+    create("not a number", topic("nan", 1, 1, retention_ms="soon")),
+    create("not an int", topic("nai", 1, 1, segment_bytes="2147483648")),
+    create("with a plus and blanks", topic("plus", 1, 1, segment_bytes=" +2097152 ", preallocate=" TRUE ")),
+    create("below the least", topic("low", 1, 1, segment_bytes="14")),
+    create("above the most", topic("high", 1, 1, compression_zstd_level="23")),
+    create("ratio", topic("ratio", 1, 1, min_cleanable_dirty_ratio="1.5")),
+    create("tiny ratio", topic("tiny", 1, 1, min_cleanable_dirty_ratio="-1e-5")),
+    create("huge ratio", topic("huge", 1, 1, min_cleanable_dirty_ratio="12345678.25")),
+    create("ratio of nothing", topic("noratio", 1, 1, min_cleanable_dirty_ratio="half")),
+    create("neither true nor false", topic("bool", 1, 1, preallocate="yes")),
+    create("cleanup policy", topic("policy", 1, 1, cleanup_policy="compact, delete,compact")),
+    create("no cleanup policy", topic("nopolicy", 1, 1, cleanup_policy="")),
+    create("unknown cleanup policy", topic("badpolicy", 1, 1, cleanup_policy="compact,shred")),
+    create("hole in cleanup policy", topic("hole", 1, 1, cleanup_policy="compact,,delete")),
+    create("compression", topic("compression", 1, 1, compression_type="zip")),
+    create("gzip level", topic("gzip", 1, 1, compression_gzip_level="0")),
+    create("lag", topic("lag", 1, 1, min_compaction_lag_ms="5", max_compaction_lag_ms="4")),
+    create("remote storage", topic("remote", 1, 1, remote_storage_enable="true")),
+    create("throttled", topic("throttled", 1, 1, leader_replication_throttled_replicas="0:1, 1:2,x")),
+    create("throttled everywhere", topic("all-throttled", 1, 1, leader_replication_throttled_replicas="*")),
+    create("internal key", topic("internal", 1, 1, internal_segment_bytes="100")),
+    create(
+        "many configs", topic("many", 1, 1, min_insync_replicas="2", retention_ms="-1", segment_ms="9", flush_ms="7")
+    ),
+    create("assigned", topic("assigned", manual=[(1, [2, 1]), (0, [1, 2])]), chance=False),
+    create("assigned with a fenced one first", topic("fenced-first", manual=[(0, [4, 1, 3])]), chance=False),
+    create("assigned to a cordoned one", topic("cordoned", manual=[(0, [5])]), chance=False),
+    create(
+        "assigned, with counts", topic("counts", 1, -1, manual=[(0, [1])]), topic("factors", -1, 1, manual=[(0, [1])])
+    ),
+    create("assigned twice", topic("twice", manual=[(0, [1]), (0, [2])])),
+    create("assigned to nobody", topic("nobody", manual=[(0, [])])),
+    create("assigned to a stranger", topic("stranger", manual=[(0, [1, 99])])),
+    create("assigned to one broker twice", topic("same", manual=[(0, [2, 1, 2])])),
+    create("assigned unevenly", topic("uneven", manual=[(0, [1, 2]), (1, [1])])),
+    create("assigned to fenced ones", topic("fenced", manual=[(0, [4])])),
+    create("assigned with a gap", topic("gap", manual=[(0, [1]), (2, [1])])),
+    create("only validated", topic("validated", 1, 1, retention_ms="5"), topic("bad", 0, 1), validate_only=True),
+    create("version 2", topic("v2", 1, 1), topic("v2-bad", 1, 0), version=2),
+    create("version 4", topic("v4"), version=4),
+    create("version 5", topic("v5", 1, 1), version=5),
     *(
         Case(
             f"create with {ms} ms left",
-            lambda _, ms=ms: CreateTopicsRequest(topics=[new("a"), new("b")], timeout_ms=ms),
+            lambda _, ms=ms: CreateTopicsRequest(topics=[topic("a"), topic("b")], timeout_ms=ms),
             7,
         )
         for ms in (0, -1)
     ),
     Case(
         "create repeated names with no time left",
-        lambda _: CreateTopicsRequest(topics=[new("a"), new("a"), new("__cluster_metadata")], timeout_ms=0),
+        lambda _: CreateTopicsRequest(topics=[topic("a"), topic("a"), topic("__cluster_metadata")], timeout_ms=0),
         7,
     ),
     Case(
@@ -190,7 +183,7 @@ def run_shutdown(side: Any) -> dict[str, Any]:
     """Broker 2 leads, goes into controlled shutdown, is fenced, and stays registered."""
     for broker_id in (1, 2, 3):
         side.add_broker(broker_id, None, 1)
-    led = new("led", manual=[(0, [2, 1])])
+    led = topic("led", manual=[(0, [2, 1])])
     side.outcome(CreateTopicsRequest(topics=[led]), 7)
     outcomes = {}
     for state in ("controlled shutdown", "shut down"):
@@ -200,7 +193,7 @@ def run_shutdown(side: Any) -> dict[str, Any]:
         outcomes[state] = side.ask(heartbeat, 2)
         side.new_records()
         for factor in (2, 3):
-            request = CreateTopicsRequest(topics=[new(f"{state} {factor}".replace(" ", "-"), 4, factor)])
+            request = CreateTopicsRequest(topics=[topic(f"{state} {factor}".replace(" ", "-"), 4, factor)])
             outcomes[f"{state}: create with {factor} replicas"] = to_json(side.ask(request, 5), 5)
             outcomes[f"{state}: placed with {factor} replicas"] = [
                 (2 in record.replicas, 2 in record.isr, record.leader == 2)

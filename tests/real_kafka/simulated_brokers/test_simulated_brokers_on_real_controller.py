@@ -14,14 +14,9 @@ from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.fleet import fetch_cluster_id, start_brokers
 from mockraft.brokers.lifecycle import BrokerState, End, Event, HeartbeatAnswered
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, random_uuid, wait_until
-from mockraft.wire import client
-from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
 from mockraft.wire.uuids import text_of
 
+from ...topics import assigned, create_topics
 from ...waiting import until
 
 pytestmark = pytest.mark.real_kafka
@@ -54,16 +49,7 @@ def joining(controller: Any, broker_id: int, dirs: int = 2, **options: Any) -> S
 
 async def create_topic(bootstrap: str, name: str, brokers: list[int], partitions: int = 4) -> bytes:
     """Create a topic with its replicas on these brokers, the first of them preferred."""
-    host, port = bootstrap.rsplit(":", 1)
-    assignments = [CreatableReplicaAssignment(partition_index=n, broker_ids=brokers) for n in range(partitions)]
-    topic = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=assignments)
-    connection = await client.connect(host, int(port), client_id="test")
-    try:
-        response = await connection.send(CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
-    finally:
-        await connection.close()
-    assert response.topics[0].error_code == 0, response
-    return bytes(response.topics[0].topic_id)
+    return (await create_topics(bootstrap, assigned(name, *[brokers] * partitions)))[0]
 
 
 async def cluster_id_of(host: str, port: int) -> str:

@@ -9,16 +9,13 @@ from typing import Any
 import pytest
 from mockraft import BrokerState, SimulatedBroker
 from mockraft.kafka.cluster import KafkaCluster
-from mockraft.wire import client, json_form
+from mockraft.wire import json_form
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from mockraft.wire.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
 from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from mockraft.wire.messages.incremental_alter_configs_request import (
@@ -26,6 +23,8 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+
+from ...topics import ask, assigned
 
 REAL, SIMULATED = 1, 2
 ITS_OWN = {"node.id", "log.dirs", "metadata.log.dir", "listeners", "advertised.listeners"}
@@ -44,7 +43,7 @@ Change = tuple[int, str, str, str | None]
 class Pair:
     """The two brokers, and the ids of the topics that there are."""
 
-    def __init__(self, addresses: dict[int, tuple[str, int]], topic_ids: dict[str, bytes]) -> None:
+    def __init__(self, addresses: dict[int, str], topic_ids: dict[str, bytes]) -> None:
         self.addresses = addresses
         self.topic_ids = topic_ids
 
@@ -73,29 +72,6 @@ class Pair:
         return difference(ours, theirs)
 
 
-def address(bootstrap: str) -> tuple[str, int]:
-    host, port = bootstrap.rsplit(":", 1)
-    return host, int(port)
-
-
-async def ask(address: tuple[str, int], request: Any, version: int | None = None) -> Any:
-    connection = await client.connect(*address, client_id="test")
-    try:
-        return await connection.send(request, version=version)
-    finally:
-        await connection.close()
-
-
-def assigned(name: str, *replicas: list[int], **configs: str) -> CreatableTopic:
-    return CreatableTopic(
-        name=name,
-        num_partitions=-1,
-        replication_factor=-1,
-        assignments=[CreatableReplicaAssignment(partition_index=n, broker_ids=ids) for n, ids in enumerate(replicas)],
-        configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
-    )
-
-
 def setting(*resources: Change, validate_only: bool = False) -> IncrementalAlterConfigsRequest:
     return IncrementalAlterConfigsRequest(
         validate_only=validate_only,
@@ -110,7 +86,7 @@ def setting(*resources: Change, validate_only: bool = False) -> IncrementalAlter
     )
 
 
-async def fill(addresses: dict[int, tuple[str, int]]) -> dict[str, bytes]:
+async def fill(addresses: dict[int, str]) -> dict[str, bytes]:
     """Topics, configs, quotas and credentials, all made by way of the simulated broker."""
     topics = [
         assigned("both", [REAL, SIMULATED], [SIMULATED, REAL], retention_ms="1000", min_insync_replicas="2"),
@@ -154,7 +130,7 @@ def pair(request: pytest.FixtureRequest, start_cluster: Callable[..., KafkaClust
         cluster.controller.bootstrap, cluster.cluster_id, SIMULATED, properties=properties
     ) as simulated:
         simulated.wait_until(BrokerState.RUNNING)
-        addresses = {REAL: address(cluster.bootstrap_servers), SIMULATED: address(simulated.bootstrap_servers)}
+        addresses = {REAL: cluster.bootstrap_servers, SIMULATED: simulated.bootstrap_servers}
         yield Pair(addresses, asyncio.run(fill(addresses)))
 
 

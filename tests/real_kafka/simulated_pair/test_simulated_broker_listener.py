@@ -8,12 +8,11 @@ import pytest
 from mockraft.wire import api_keys, client, json_form, messages
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from mockraft.wire.uuids import text_of
+
+from ...topics import assigned, topic
 
 pytestmark = pytest.mark.real_kafka
 
@@ -40,16 +39,6 @@ def asked(name: str, version: int, **fields: Any) -> Any:
 def versions(name: str, least: int = 0) -> range:
     message = messages.by_name(f"{name}Request")
     return range(max(least, message.min_version), message.max_version + 1)
-
-
-def assigned(name: str, *replicas: list[int], **configs: str) -> CreatableTopic:
-    return CreatableTopic(
-        name=name,
-        num_partitions=-1,
-        replication_factor=-1,
-        assignments=[CreatableReplicaAssignment(partition_index=n, broker_ids=ids) for n, ids in enumerate(replicas)],
-        configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
-    )
 
 
 @pytest.mark.parametrize("version", versions("ApiVersions"))
@@ -184,7 +173,7 @@ async def test_tokens_are_refused(pair: Any) -> None:
 
 @pytest.mark.parametrize("version", versions("CreateTopics"))
 async def test_refusals_of_the_controller(pair: Any, version: int) -> None:
-    many = CreatableTopic(name="x", num_partitions=1, replication_factor=9)
+    many = topic("x", 1, 9)
     topics = [assigned("both", [REAL]), assigned("no/name", [REAL]), many]
     told = await pair.same(CreateTopicsRequest(topics=topics, timeout_ms=5000, validate_only=True), version)
     assert {each["errorCode"] for each in told["topics"]} == {36, 17, 38}

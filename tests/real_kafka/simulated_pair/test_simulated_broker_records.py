@@ -14,9 +14,6 @@ from mockraft.brokers.partitions.hosted import whole_batches
 from mockraft.wire import json_form, record_batch
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from mockraft.wire.messages.delete_records_request import (
@@ -32,6 +29,8 @@ from mockraft.wire.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderTopic,
 )
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+
+from ...topics import assigned
 
 pytestmark = pytest.mark.real_kafka
 
@@ -99,16 +98,7 @@ async def topics(pair: Any) -> Topics:
     names = {which: f"records-{number}-{which}" for which in (REAL, SIMULATED)}
     request = CreateTopicsRequest(
         timeout_ms=10_000,
-        topics=[
-            CreatableTopic(
-                name=name,
-                num_partitions=-1,
-                replication_factor=-1,
-                assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[which])],
-                configs=[CreatableTopicConfig(name="max.message.bytes", value="2000")],
-            )
-            for which, name in names.items()
-        ],
+        topics=[assigned(name, [which], max_message_bytes="2000") for which, name in names.items()],
     )
     created = await pair.ask(SIMULATED, request)
     # The cluster's quota for everyone would have the real broker answer with nothing.

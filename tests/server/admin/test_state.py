@@ -5,8 +5,8 @@ import httpx
 import pytest
 from mockraft import Controller, Quorum
 from mockraft.server.clock import VirtualClock
-from mockraft.wire import client
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+
+from ...topics import create_topics, topic
 
 Asking = Callable[..., httpx.AsyncClient]
 
@@ -15,10 +15,7 @@ Asking = Callable[..., httpx.AsyncClient]
 async def peopled(asking: Asking) -> AsyncIterator[httpx.AsyncClient]:
     """The admin API of a controller with two brokers and a topic."""
     async with Controller(brokers=2) as controller, asking(controller.double) as http:
-        connection = await client.connect(controller.host, controller.port)
-        topic = CreatableTopic(name="orders", num_partitions=2, replication_factor=2)
-        await connection.send(CreateTopicsRequest(topics=[topic], timeout_ms=5_000))
-        await connection.close()
+        await create_topics(controller.bootstrap, topic("orders", 2, 2))
         yield http
 
 

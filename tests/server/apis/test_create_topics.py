@@ -1,12 +1,8 @@
-from collections.abc import Sequence
-
 import pytest
 from mockraft.server.apis import create_topics
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
     CreatableTopic,
-    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
@@ -16,25 +12,9 @@ from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
 from ...conftest import Cluster
+from ...topics import topic
 
 NO_ID = bytes(16)
-
-
-def topic(
-    name: str,
-    partitions: int = -1,
-    factor: int = -1,
-    manual: Sequence[tuple[int, list[int]]] = (),
-    **configs: str | None,
-) -> CreatableTopic:
-    """A topic; config names are written with `_` for `.`, `manual` is (index, broker ids) pairs."""
-    return CreatableTopic(
-        name=name,
-        num_partitions=partitions,
-        replication_factor=factor,
-        assignments=[CreatableReplicaAssignment(partition_index=index, broker_ids=ids) for index, ids in manual],
-        configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
-    )
 
 
 def request(*topics: CreatableTopic, validate_only: bool = False) -> CreateTopicsRequest:

@@ -9,12 +9,13 @@ from mockraft.wire.messages.create_partitions_request import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
 
 from ...conftest import Cluster
+from ...topics import topic
 
 REFUSED = error_codes.THROTTLING_QUOTA_EXCEEDED
 
@@ -31,10 +32,10 @@ def limited(cluster: Cluster) -> Cluster:
 
 
 def create(cluster: Cluster, version: int, *names: str) -> tuple[list[int], int]:
-    topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names]
+    topics = [topic(name, 2, 1) for name in names]
     request = CreateTopicsRequest(topics=topics, timeout_ms=9000)
     answer = cluster.ask(request, version, principal="User:alice")
-    return [topic.error_code for topic in answer.topics], answer.throttle_time_ms
+    return [each.error_code for each in answer.topics], answer.throttle_time_ms
 
 
 def grow(cluster: Cluster, version: int, name: str) -> tuple[list[int], int]:

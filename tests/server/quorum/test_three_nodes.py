@@ -8,8 +8,10 @@ from mockraft.server.controller.settings.features import supported_features
 from mockraft.wire import error_codes
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+from ...topics import topic
 
 ALL = (3000, 3001, 3002)
 
@@ -42,9 +44,7 @@ def heartbeat(broker_epoch: int, broker_id: int = 1, *, offset: int = 1 << 40) -
 
 
 def creation(name: str) -> CreateTopicsRequest:
-    return CreateTopicsRequest(
-        topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)], timeout_ms=1000
-    )
+    return CreateTopicsRequest(topics=[topic(name, 1, 1)], timeout_ms=1000)
 
 
 def topics(world: Any, node_id: int) -> set[str]:

@@ -1,0 +1,58 @@
+"""Topics, and requests on connections of their own."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from mockraft.wire import client
+from mockraft.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+
+if TYPE_CHECKING:
+    from mockraft.wire.message import RequestMessage
+
+R = TypeVar("R")
+
+
+def topic(
+    name: str,
+    partitions: int = -1,
+    factor: int = -1,
+    manual: Sequence[tuple[int, list[int]]] = (),
+    **configs: str | None,
+) -> CreatableTopic:
+    """A topic; config names are written with `_` for `.`, `manual` is (index, broker ids) pairs."""
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=factor,
+        assignments=[CreatableReplicaAssignment(partition_index=index, broker_ids=ids) for index, ids in manual],
+        configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
+    )
+
+
+def assigned(name: str, *replicas: list[int], **configs: str | None) -> CreatableTopic:
+    """A topic with these replicas by partition."""
+    return topic(name, manual=list(enumerate(replicas)), **configs)
+
+
+async def ask(
+    bootstrap: str, request: "RequestMessage[R]", version: int | None = None, *, request_timeout_ms: int = 30_000
+) -> R:
+    """Send a request on a connection of its own and return the response."""
+    host, port = bootstrap.rsplit(":", 1)
+    connection = await client.connect(host, int(port), client_id="test", request_timeout_ms=request_timeout_ms)
+    try:
+        return await connection.send(request, version=version)
+    finally:
+        await connection.close()
+
+
+async def create_topics(bootstrap: str, *topics: CreatableTopic) -> list[bytes]:
+    """Create topics and return their ids."""
+    response = await ask(bootstrap, CreateTopicsRequest(topics=list(topics), timeout_ms=10_000))
+    assert [each.error_code for each in response.topics] == [0] * len(topics), response
+    return [each.topic_id for each in response.topics]
