@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -109,13 +109,13 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.fixture(scope="session")
-def mockraft_options() -> dict[str, Any]:
+def mockraft_options() -> dict[str, object]:
     """Options of every controller and quorum that fixtures start; for you to override. A test's marker goes first."""
     return {}
 
 
 @pytest.fixture
-def mockraft(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -> Iterator[SyncController]:
+def mockraft(request: pytest.FixtureRequest, mockraft_options: dict[str, object]) -> Iterator[SyncController]:
     """A controller of this test, on a free port, with the options of `@pytest.mark.mockraft(…)`."""
     from mockraft.double.controller import SyncController
     from mockraft.double.fixtures import running_controller
@@ -125,7 +125,7 @@ def mockraft(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -
 
 
 @pytest.fixture
-def mockraft_async(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -> Iterator[AwaitedController]:
+def mockraft_async(request: pytest.FixtureRequest, mockraft_options: dict[str, object]) -> Iterator[AwaitedController]:
     """The same for an `async def` test, whichever plugin runs it: what waits is awaited."""
     from mockraft.double.controller import AwaitedController
     from mockraft.double.fixtures import running_controller
@@ -135,7 +135,7 @@ def mockraft_async(request: pytest.FixtureRequest, mockraft_options: dict[str, A
 
 
 @pytest.fixture(scope="session")
-def mockraft_session(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -> Iterator[SyncController]:
+def mockraft_session(request: pytest.FixtureRequest, mockraft_options: dict[str, object]) -> Iterator[SyncController]:
     """A controller of the whole session; stubs, faults and journal are reset after each test, its state is not."""
     from mockraft.double.controller import SyncController
     from mockraft.double.fixtures import running_controller
@@ -145,7 +145,7 @@ def mockraft_session(request: pytest.FixtureRequest, mockraft_options: dict[str,
 
 
 @pytest.fixture
-def mockraft_quorum(request: pytest.FixtureRequest, mockraft_options: dict[str, Any]) -> Iterator[SyncQuorum]:
+def mockraft_quorum(request: pytest.FixtureRequest, mockraft_options: dict[str, object]) -> Iterator[SyncQuorum]:
     """Yield a quorum of three controllers, or as many as the marker sets (`controllers=5`)."""
     from mockraft.double.fixtures import running_quorum
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mockraft.server.clock import Clock, VirtualClock
 from mockraft.server.controller.settings.releases import Offer, read_ranges, release_of
@@ -69,7 +69,9 @@ class Double:
             raise ValueError(f"ms={ms}: the clock cannot go back")
         clock.advance(ms)
 
-    def as_version(self, version: str | None, api_versions: Mapping[int | str, Any] | None = None) -> None:
+    def as_version(
+        self, version: str | None, api_versions: Mapping[str, object] | Mapping[int, object] | None = None
+    ) -> None:
         """Offer the APIs and features of another Kafka release ("3.9"; None: the default release).
 
         `api_versions` are the versions of single APIs by name or key: `(0, 1)`, "0-1" or "off". Connected clients

@@ -24,7 +24,7 @@ _CONTROL_TYPES = {
 }
 _FRAME_VERSION = 1
 _LENGTH_COUNTED_FROM = 12
-_HEADER: tuple[tuple[str, str, Any], ...] = (
+_HEADER: tuple[tuple[str, str, c.Construct], ...] = (
     ("baseOffset", "int64", c.Int64sb),
     ("batchLength", "int32", c.Int32sb),
     ("partitionLeaderEpoch", "int32", c.Int32sb),
@@ -55,7 +55,7 @@ class _Cursor:
     def offset(self) -> int:
         return self.stream.tell()
 
-    def read(self, path: str, type_name: str, construct: Any) -> Any:
+    def read(self, path: str, type_name: str, construct: c.Construct) -> Any:
         start = self.offset
         value = take(construct, self.stream, self.context, path, start)
         if self.offset > self.end:

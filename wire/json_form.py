@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from mockraft.wire import uuids
 from mockraft.wire.errors import WireError
-from mockraft.wire.message import Message
+from mockraft.wire.message import Message, Struct
 from mockraft.wire.names import did_you_mean
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
@@ -36,6 +36,13 @@ _INTEGER_RANGES = {
     "uint32": (0, (1 << 32) - 1),
     "int64": (-(1 << 63), (1 << 63) - 1),
 }
+
+
+Writer = Callable[[Any, bool], Json]
+"""A function from a field's value to JSON; with True, records are written as their size."""
+
+Reader = Callable[[Json], object]
+"""A function from JSON to a field's value. It raises _MisfitError."""
 
 
 class _MisfitError(Exception):
@@ -57,16 +64,16 @@ class _Field(NamedTuple):
     ignorable: bool
     is_array: bool
     is_records: bool
-    write: Callable[[Any, bool], Any]
-    read: Callable[[Any], Any]
+    write: Writer
+    read: Reader
 
 
 class _Shape(NamedTuple):
     """The encoding of one struct class in one version."""
 
-    cls: type
+    cls: type[Struct]
     version: int
-    defaults: Any
+    defaults: object
     fields: tuple[_Field, ...]
     flexible: bool
 
@@ -85,7 +92,7 @@ def to_json(message: Message, version: int, *, records_as_size: bool = False) ->
         raise _named(type(message), version, misfit) from None
 
 
-def from_json(cls: type[M], tree: Mapping[str, Any], version: int) -> M:
+def from_json(cls: type[M], tree: Mapping[str, Json], version: int) -> M:
     """Build a `cls` from a tree as `to_json` or Kafka's own converters write it at `version`.
 
     Every untagged field of the version must be present; tagged ones have defaults. Integers may also be decimal or 0x
@@ -126,8 +133,8 @@ def _struct_shape(cls: type, spec: StructSpec, version: int, flexible: bool) -> 
 def _field_shape(cls: type, spec: FieldSpec, version: int, flexible: bool) -> _Field:
     if spec.struct is not None:
         shape = _struct_shape(getattr(sys.modules[cls.__module__], spec.struct.name), spec.struct, version, flexible)
-        write: Callable[[Any, bool], Any] = partial(_write_struct, shape)
-        read: Callable[[Any], Any] = partial(_read_struct, shape)
+        write: Writer = partial(_write_struct, shape)
+        read: Reader = partial(_read_struct, shape)
     else:
         write, read = _WRITERS.get(spec.kind, _write_plain), _READERS[spec.kind]
     if spec.is_array:
@@ -146,7 +153,7 @@ def _field_shape(cls: type, spec: FieldSpec, version: int, flexible: bool) -> _F
     )
 
 
-def _write_struct(shape: _Shape, value: Any, records_as_size: bool) -> Tree:
+def _write_struct(shape: _Shape, value: Struct, records_as_size: bool) -> Tree:
     tree: Tree = {}
     for field in shape.fields:
         content = getattr(value, field.attribute)
@@ -179,10 +186,10 @@ def _write_struct(shape: _Shape, value: Any, records_as_size: bool) -> Tree:
     return tree
 
 
-def _read_struct(shape: _Shape, tree: Any) -> Any:
+def _read_struct(shape: _Shape, tree: Json) -> Any:
     if not isinstance(tree, Mapping):
         raise _MisfitError(f"expected an object, got {_brief(tree)}")
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for field in shape.fields:
         if field.json_name not in tree:
             if field.present and not field.tagged:
@@ -209,7 +216,7 @@ def _read_struct(shape: _Shape, tree: Any) -> Any:
     return value
 
 
-def _missing(field: _Field, shape: _Shape, tree: Mapping[str, Any]) -> _MisfitError:
+def _missing(field: _Field, shape: _Shape, tree: Mapping[str, Json]) -> _MisfitError:
     if field.is_records and f"{field.json_name}SizeInBytes" in tree:
         return _MisfitError("only its size is given; the bytes cannot be had back from a log line", field.json_name)
     # What is missing may only be misspelled: then the key that is there is the better hint.
@@ -218,7 +225,7 @@ def _missing(field: _Field, shape: _Shape, tree: Mapping[str, Any]) -> _MisfitEr
     return _MisfitError(f"a field that version {shape.version} must have is missing", field.json_name)
 
 
-def _unknown_keys(shape: _Shape, tree: Mapping[str, Any]) -> list[str]:
+def _unknown_keys(shape: _Shape, tree: Mapping[str, Json]) -> list[str]:
     known = {UNKNOWN_TAGS, *(f.json_name for f in shape.fields)}
     return [key for key in tree if key not in known]
 
@@ -232,19 +239,19 @@ def _read_unknown_tags(shape: _Shape, tree: Any) -> list[tuple[int, bytes]]:
     if not shape.flexible:
         raise _MisfitError(f"version {shape.version} has no tagged fields", UNKNOWN_TAGS)
     try:
-        return [(_READERS["uint32"](entry["tag"]), _read_bytes(entry["data"])) for entry in tree]
+        return [(_read_integer("uint32")(entry["tag"]), _read_bytes(entry["data"])) for entry in tree]
     except (KeyError, TypeError, _MisfitError) as error:
         raise _MisfitError(f"expected a list of {{tag, data}}, got {_brief(tree)} ({error})", UNKNOWN_TAGS) from None
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _array_writer(write: Callable[[Any, bool], Any]) -> Callable[[Any, bool], Any]:
-    def write_array(values: Any, records_as_size: bool) -> list[Any]:
-        tree: list[Any] = []
+def _array_writer(write: Writer) -> Writer:
+    def write_array(values: Sequence[object], records_as_size: bool) -> Json:
+        tree: list[Json] = []
         for index, value in enumerate(values):
             try:
                 tree.append(write(value, records_as_size))
@@ -256,11 +263,11 @@ def _array_writer(write: Callable[[Any, bool], Any]) -> Callable[[Any, bool], An
     return write_array
 
 
-def _array_reader(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def read_array(tree: Any) -> list[Any]:
+def _array_reader(read: Reader) -> Reader:
+    def read_array(tree: Json) -> list[object]:
         if not isinstance(tree, list | tuple):
             raise _MisfitError(f"expected an array, got {_brief(tree)}")
-        values: list[Any] = []
+        values: list[object] = []
         for index, element in enumerate(tree):
             try:
                 values.append(read(element))
@@ -272,7 +279,7 @@ def _array_reader(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return read_array
 
 
-def _write_plain(value: Any, _: bool) -> Any:
+def _write_plain(value: bool | int | str, _: bool) -> Json:
     return value
 
 
@@ -291,10 +298,10 @@ def _write_float(value: float, _: bool) -> float | str:
     return ("Infinity" if value > 0 else "-Infinity") if isinf(value) else value
 
 
-def _read_integer(kind: str) -> Callable[[Any], int]:
+def _read_integer(kind: str) -> Callable[[Json], int]:
     low, high = _INTEGER_RANGES[kind]
 
-    def read(tree: Any) -> int:
+    def read(tree: Json) -> int:
         if isinstance(tree, str):
             try:
                 tree = int(tree, 16 if tree.lower().startswith(("0x", "-0x")) else 10)
@@ -309,13 +316,13 @@ def _read_integer(kind: str) -> Callable[[Any], int]:
     return read
 
 
-def _read_bool(tree: Any) -> bool:
+def _read_bool(tree: Json) -> bool:
     if not isinstance(tree, bool):
         raise _MisfitError(f"expected true or false, got {_brief(tree)}")
     return tree
 
 
-def _read_float(tree: Any) -> float:
+def _read_float(tree: Json) -> float:
     if tree in ("NaN", "Infinity", "-Infinity"):
         return float(tree)
     if not isinstance(tree, int | float) or isinstance(tree, bool):
@@ -323,33 +330,33 @@ def _read_float(tree: Any) -> float:
     return float(tree)
 
 
-def _read_string(tree: Any) -> str:
+def _read_string(tree: Json) -> str:
     if not isinstance(tree, str):
         raise _MisfitError(f"expected a string, got {_brief(tree)}")
     return tree
 
 
-def _read_uuid(tree: Any) -> bytes:
+def _read_uuid(tree: Json) -> bytes:
     if isinstance(tree, str):
         with suppress(ValueError):
             return uuids.read_text(tree)
     raise _MisfitError(f"expected a uuid as 22 characters of base64url, got {_brief(tree)}")
 
 
-def _read_bytes(tree: Any) -> bytes:
+def _read_bytes(tree: Json) -> bytes:
     if isinstance(tree, str):
         with suppress(ValueError):
             return base64.b64decode(tree, validate=True)
     raise _MisfitError(f"expected base64, got {_brief(tree)}")
 
 
-_WRITERS: dict[str, Callable[[Any, bool], Any]] = {
+_WRITERS: dict[str, Writer] = {
     "uuid": _write_uuid,
     "bytes": _write_bytes,
     "records": _write_bytes,
     "float64": _write_float,
 }
-_READERS: dict[str, Callable[[Any], Any]] = {
+_READERS: dict[str, Reader] = {
     **{kind: _read_integer(kind) for kind in _INTEGER_RANGES},
     "bool": _read_bool,
     "float64": _read_float,

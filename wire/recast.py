@@ -27,7 +27,7 @@ def _recast(source: Struct, cls: type, spec: StructSpec, source_spec: StructSpec
     on_wire = {field.attribute: field for field in source_spec.fields}
     named = {_slot(cls, field.attribute): field.attribute for field in source_spec.fields}
     module = sys.modules[cls.__module__]
-    taken: dict[str, Any] = {}
+    taken: dict[str, object] = {}
     for field in spec.fields:
         name = named.get(field.attribute, field.attribute)
         value: Any = getattr(source, name, _ABSENT)

@@ -13,10 +13,11 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, TypeVarTuple, Unpack, cast
 
 T = TypeVar("T")
 P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 
 
 class LoopThread:
@@ -46,7 +47,7 @@ class LoopThread:
         assert self._loop is not None, "the event loop does not run: use the object inside its `with` block"
         return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
-    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+    def call(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
         """Call in the loop's thread and return the result; call directly where that is this thread."""
         if self._is_current:
             return function(*arguments)
@@ -107,7 +108,7 @@ class InLoopThread:
         if self._is_own_thread:
             self._thread.stop()
 
-    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+    def call(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
         """Call in the event loop's thread and return the result; needed for everything but reading journals."""
         return self._thread.call(function, *arguments)
 

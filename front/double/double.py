@@ -7,9 +7,9 @@ import json
 import textwrap
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from mockraft.double.blocking import InLoopThread, T, blocking
+from mockraft.double.blocking import InLoopThread, T, Ts, blocking
 from mockraft.double.client import ask
 from mockraft.double.faults import ControllerFaults
 from mockraft.double.in_thread import LiveStub, ThreadedState
@@ -27,6 +27,7 @@ from mockraft.server.stubs.stub_file import read_stub_file
 if TYPE_CHECKING:
     from mockraft.server.journal.exchange import RequestT as Q
     from mockraft.server.journal.exchange import ResponseT as A
+    from mockraft.wire.json_form import Json
     from mockraft.wire.kio_entities import KioEntity
     from mockraft.wire.message import RequestMessage
 
@@ -43,7 +44,7 @@ class DoubleApi:
     double: Double
     """The double on the event loop's side; use it through `call` only."""
 
-    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+    def call(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
         """Call in the thread of the event loop and return the result."""
         return function(*arguments)
 
@@ -68,7 +69,7 @@ class DoubleApi:
         """
         return LiveStub(self.add(stub(*api, **match)), self.double.script.stubs, self.call)
 
-    def add(self, stub: Stub | Mapping[str, Any]) -> Stub:
+    def add(self, stub: Stub | Mapping[str, Json]) -> Stub:
         """Add a stub, an object or its JSON; return the live one. StubError, a ValueError."""
         added = Stub.from_json(stub) if isinstance(stub, Mapping) else stub
         return self.call(self.double.script.stubs.add, added)
@@ -119,7 +120,7 @@ class DoubleApi:
         """Return the current position in the journals, for `since`."""
         return self.call(lambda: max((journal.mark() for journal in self.double.journals.values()), default=0))
 
-    def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: Any) -> list[Exchange[Q, A]]:
+    def requests(self, match: Requests[Q, A] = None, *, since: int = 0, **fields: object) -> list[Exchange[Q, A]]:
         """Return the requests in the journals with their responses, oldest first."""
         wanted = match_of(match, fields)
         return self.call(
@@ -138,7 +139,7 @@ class DoubleApi:
         at_least: int | None = None,
         at_most: int | None = None,
         since: int = 0,
-        **fields: Any,
+        **fields: object,
     ) -> list[Exchange[Q, A]]:
         """Return the requests if there are `n` of them (without any number: at least one).
 
@@ -176,7 +177,9 @@ class DoubleApi:
         __tracebackhide__ = True
         complain(self.unmatched(), self._unexpected)
 
-    def as_version(self, release: str | None, api_versions: Mapping[str, Any] | None = None) -> None:
+    def as_version(
+        self, release: str | None, api_versions: Mapping[str, object] | Mapping[int, object] | None = None
+    ) -> None:
         """Offer the APIs and features of another Kafka release ("3.9"), and other versions of some APIs.
 
         `{"Fetch": "4-16", "Vote": "off"}`; None restores its own. It applies from the next connection on.
@@ -252,7 +255,7 @@ class AsyncDoubleApi(DoubleApi):
         timeout_s: float = PATIENCE_S,
         *,
         since: int = 0,
-        **fields: Any,
+        **fields: object,
     ) -> list[Exchange[Q, A]]:
         """Wait until there are `n` requests since the mark and return them. WaitTimeoutError."""
         __tracebackhide__ = True

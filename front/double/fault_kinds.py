@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from mockraft.double.faults import SwitchedOn
+    from mockraft.wire.json_form import Json
 
 Direction = Literal["upstream", "downstream", "both"]
 
@@ -15,7 +16,7 @@ Direction = Literal["upstream", "downstream", "both"]
 class FaultOptions(TypedDict, total=False):
     """Options of every fault."""
 
-    match: Mapping[str, Any]
+    match: Mapping[str, Json]
     toxicity: float
     seed: int
     enabled: bool
@@ -38,7 +39,7 @@ class FaultKinds(ABC):
     """The kinds of faults as methods; each switches one on, for good or as a block."""
 
     @abstractmethod
-    def add(self, kind: str | Mapping[str, Any], **params: Any) -> SwitchedOn:
+    def add(self, kind: str | Mapping[str, Json], **params: Any) -> SwitchedOn:
         """Switch a fault on, by its kind and parameters or by its JSON."""
 
     def latency(

@@ -12,6 +12,7 @@ from mockraft.server.stubs.faults.registry import Faults
 
 if TYPE_CHECKING:
     from mockraft.double.in_thread import Call
+    from mockraft.wire.json_form import Json
 
 
 class SwitchedOn:
@@ -64,7 +65,7 @@ class ControllerFaults(FaultKinds):
         self._faults = faults
         self._call = call
 
-    def add(self, kind: str | Mapping[str, Any], **params: Any) -> SwitchedOn:
+    def add(self, kind: str | Mapping[str, Json], **params: Any) -> SwitchedOn:
         """Switch a fault on, by its kind and parameters, or by its JSON; for good, or as a block.
 
         Beside the kind's own parameters there are `toxicity`, `seed`, `match` and, for toxics of bytes, the scopes of
@@ -102,7 +103,7 @@ class ControllerFaults(FaultKinds):
         """Return the faults that never acted, switched on or not."""
         return self._call(self._faults.unfired)
 
-    def run(self, plan: Iterable[Mapping[str, Any]] | Mapping[str, Any]) -> None:
+    def run(self, plan: Iterable[Mapping[str, Json]] | Mapping[str, Json]) -> None:
         """Switch faults by a plan that begins now: `[{"at": 0, "duration": 500, "fault": {"kind": "latency"}}]`.
 
         `{"chaos": {"seed": 7, …}}` draws the steps at random. Times are milliseconds of the double's clock.

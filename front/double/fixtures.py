@@ -21,6 +21,7 @@ from mockraft.server.journal import merged
 from mockraft.server.journal import report as journal_report
 
 RunningDouble = ThreadedController | SyncQuorum
+T = TypeVar("T")
 DoubleT = TypeVar("DoubleT", bound=ThreadedController)
 
 _BROKERS = pytest.StashKey[list[KafkaBroker]]()
@@ -36,10 +37,10 @@ class Watched:
 
     double: RunningDouble
     request: pytest.FixtureRequest
-    given: Mapping[str, Any]
+    given: Mapping[str, object]
     began_ms: int = 0
 
-    def begin(self, node: Any) -> None:
+    def begin(self, node: pytest.Item) -> None:
         """Begin a test: it is judged by what happens from now on."""
         self.double.strict = _Options(node, self.given).flag("strict")
         self.began_ms = self.double.now_ms
@@ -69,7 +70,7 @@ class Watched:
 class _Options:
     """Options of a test's markers, the nearest first, over those of the session and of the command line."""
 
-    def __init__(self, node: Any, given: Mapping[str, Any]) -> None:
+    def __init__(self, node: pytest.Item, given: Mapping[str, object]) -> None:
         self.config: pytest.Config = node.config
         self.given = dict(given)
         for mark in reversed(list(node.iter_markers("mockraft"))):
@@ -83,14 +84,14 @@ class _Options:
             return bool(self.given[name])
         return setting(self.config, name).lower() in ("true", "yes", "on", "1")
 
-    def of_controllers(self, *others: str) -> dict[str, Any]:
+    def of_controllers(self, *others: str) -> dict[str, object]:
         """The options of what is started, without those of the plugin and `others`."""
         return {name: value for name, value in self.given.items() if name not in (*_JUDGED, *others)}
 
 
 @contextmanager
 def running_controller(
-    request: pytest.FixtureRequest, options: Mapping[str, Any], kind: type[DoubleT]
+    request: pytest.FixtureRequest, options: Mapping[str, object], kind: type[DoubleT]
 ) -> Iterator[DoubleT]:
     """A controller for a fixture."""
     markers = _Options(request.node, options)
@@ -100,7 +101,7 @@ def running_controller(
 
 
 @contextmanager
-def running_quorum(request: pytest.FixtureRequest, options: Mapping[str, Any]) -> Iterator[SyncQuorum]:
+def running_quorum(request: pytest.FixtureRequest, options: Mapping[str, object]) -> Iterator[SyncQuorum]:
     """A quorum for a fixture."""
     markers = _Options(request.node, options)
     quorum = _made(Quorum, {"controllers": _CONTROLLERS, **markers.of_controllers("brokers")})
@@ -108,7 +109,7 @@ def running_quorum(request: pytest.FixtureRequest, options: Mapping[str, Any]) -
         yield running
 
 
-def _made(kind: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+def _made(kind: Callable[..., T], options: Mapping[str, object]) -> T:
     try:
         return kind(**options)
     except (TypeError, ValueError) as error:
@@ -116,7 +117,7 @@ def _made(kind: Callable[..., Any], options: Mapping[str, Any]) -> Any:
 
 
 @contextmanager
-def _watched(double: RunningDouble, request: pytest.FixtureRequest, given: Mapping[str, Any]) -> Iterator[None]:
+def _watched(double: RunningDouble, request: pytest.FixtureRequest, given: Mapping[str, object]) -> Iterator[None]:
     live = request.config.stash[LIVE]
     watched = Watched(double, request, given)
     watched.begin(request.node)

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, TypeVarTuple, Unpack
 
 from mockraft.server.running import RunningController
 from mockraft.server.state.state import State
@@ -19,12 +19,13 @@ from mockraft.server.stubs.stub import Stub
 from mockraft.server.stubs.stub_list import StubList
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Call(Protocol):
     """A function that calls another in the thread of the event loop."""
 
-    def __call__(self, function: Callable[..., T], *arguments: Any) -> T:
+    def __call__(self, function: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
         """Call it and return its result."""
 
 

@@ -41,7 +41,7 @@ class ConfigOptions(TypedDict, total=False):
     metadata_version: int | str
     kraft_version: int
     as_version: str | None
-    api_versions: Mapping[str, str]
+    api_versions: Mapping[str, object] | Mapping[int, object]
     controller_quorum_voters: str | None
     initial_controllers: str | None
     controller_quorum_bootstrap_servers: str | None

@@ -80,7 +80,7 @@ def verified(
 
 
 async def wait_for(
-    double: Double, match: Requests[Q, A], n: int, timeout_s: float, since: int, fields: Mapping[str, Any]
+    double: Double, match: Requests[Q, A], n: int, timeout_s: float, since: int, fields: Mapping[str, object]
 ) -> list[Exchange[Q, A]]:
     """The requests, once there are `n`; in the event loop's thread. WaitTimeoutError."""
     wanted = match_of(match, fields)

@@ -47,7 +47,7 @@ def feature_ranges(release: str) -> Mapping[str, Range]:
     return {name: (low, high) for name, (low, high) in _table()[release]["features"].items()}
 
 
-def read_ranges(said: Mapping[int | str, Any]) -> dict[int, Range | None]:
+def read_ranges(said: Mapping[str, object] | Mapping[int, object]) -> dict[int, Range | None]:
     """Parse ranges by API key: keys are names or numbers, values `(1, 2)`, "1-2", "1" or "off" (None).
 
     ValueError names the invalid part.
