@@ -13,14 +13,15 @@ from mockraft.brokers.apis import config_changes
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.forwarding import frame_of
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER
+from mockraft.serving import error_responses
 from mockraft.wire import error_codes
-from mockraft.wire.messages import alter_configs_response as legacy
-from mockraft.wire.messages import incremental_alter_configs_response as incremental
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
+from mockraft.wire.messages.alter_configs_response import AlterConfigsResponse
 from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from mockraft.wire.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 
 RequestT = TypeVar("RequestT", AlterConfigsRequest, IncrementalAlterConfigsRequest)
-ResponseT = TypeVar("ResponseT", legacy.AlterConfigsResponse, incremental.IncrementalAlterConfigsResponse)
+ResponseT = TypeVar("ResponseT", AlterConfigsResponse, IncrementalAlterConfigsResponse)
 
 
 def _api(
@@ -75,37 +76,7 @@ def _api(
     return api
 
 
-def _error(request: AlterConfigsRequest, error_code: int, message: str | None) -> legacy.AlterConfigsResponse:
-    return legacy.AlterConfigsResponse(
-        responses=[
-            legacy.AlterConfigsResourceResponse(
-                error_code=error_code,
-                error_message=message,
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
-            )
-            for each in request.resources
-        ]
-    )
-
-
-def _incremental_error(
-    request: IncrementalAlterConfigsRequest, error_code: int, message: str | None
-) -> incremental.IncrementalAlterConfigsResponse:
-    return incremental.IncrementalAlterConfigsResponse(
-        responses=[
-            incremental.AlterConfigsResourceResponse(
-                error_code=error_code,
-                error_message=message,
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
-            )
-            for each in request.resources
-        ]
-    )
-
-
 APIS: Final[tuple[AnyApi, ...]] = (
-    _api(AlterConfigsRequest, legacy.AlterConfigsResponse, _error),
-    _api(IncrementalAlterConfigsRequest, incremental.IncrementalAlterConfigsResponse, _incremental_error),
+    _api(AlterConfigsRequest, AlterConfigsResponse, error_responses.alter_configs),
+    _api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, error_responses.incremental_alter_configs),
 )

@@ -8,6 +8,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import client_quotas
 from mockraft.server.controller.settings.client_quotas import Alteration, Altered
+from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
@@ -30,23 +31,6 @@ def handle(request: AlterClientQuotasRequest, ctx: RequestContext, controller: C
     return AlterClientQuotasResponse(entries=[_entry(each) for each in altered])
 
 
-def error(request: AlterClientQuotasRequest, error_code: int, _message: str | None) -> AlterClientQuotasResponse:
-    """Return the error for each entry of the request, with the code's default message."""
-    said = error_codes.message(error_code)
-    return AlterClientQuotasResponse(
-        entries=[
-            EntryData(
-                error_code=error_code,
-                error_message=said,
-                entity=[
-                    EntityData(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity
-                ],
-            )
-            for entry in request.entries
-        ]
-    )
-
-
 def _entry(altered: Altered) -> EntryData:
     entity, refusal = altered
     return EntryData(
@@ -64,7 +48,7 @@ API = Api(
     handle=handle,
     min_version=0,
     max_version=1,
-    error=error,
+    error=error_responses.alter_client_quotas,
     forwardable=True,
     operation=AclOperation.ALTER_CONFIGS,
 )

@@ -7,6 +7,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import configs
+from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
 from mockraft.wire.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
@@ -32,14 +33,6 @@ def handle(request: AlterConfigsRequest, ctx: RequestContext, controller: Contro
     if not request.validate_only:
         controller.commit(ControllerResult(records, None, "configs replaced" if records else ""), ctx.now_ms)
     return AlterConfigsResponse(responses=responses)
-
-
-def error(request: AlterConfigsRequest, error_code: int, message: str | None) -> AlterConfigsResponse:
-    """Return the error for each resource of the request."""
-    refusal = ApiError(error_code, message)
-    return AlterConfigsResponse(
-        responses=[_response(each.resource_type, each.resource_name, refusal) for each in request.resources]
-    )
 
 
 def _requested(request: AlterConfigsRequest) -> tuple[Responses, Resources]:
@@ -79,6 +72,6 @@ API = Api(
     handle=handle,
     min_version=0,
     max_version=2,
-    error=error,
+    error=error_responses.alter_configs,
     forwardable=True,
 )

@@ -8,6 +8,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics.reassignments import Reassigned, alter_reassignments
+from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from mockraft.wire.messages.alter_partition_reassignments_response import (
@@ -34,20 +35,6 @@ def handle(
     )
 
 
-def error(
-    request: AlterPartitionReassignmentsRequest, error_code: int, message: str | None
-) -> AlterPartitionReassignmentsResponse:
-    """Return the error for the request and for each of its partitions."""
-    refusal = ApiError(error_code, message)
-    reassigned: Reassigned = [
-        (topic.name, [(partition.partition_index, refusal) for partition in topic.partitions])
-        for topic in request.topics
-    ]
-    return AlterPartitionReassignmentsResponse(
-        error_code=error_code, error_message=message, responses=_responses(reassigned)
-    )
-
-
 def _responses(reassigned: Reassigned) -> list[ReassignableTopicResponse]:
     return [
         ReassignableTopicResponse(
@@ -71,7 +58,7 @@ API = Api(
     handle=handle,
     min_version=0,
     max_version=1,
-    error=error,
+    error=error_responses.alter_partition_reassignments,
     forwardable=True,
     operation=AclOperation.ALTER,
 )

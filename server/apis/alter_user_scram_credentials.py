@@ -6,6 +6,7 @@ from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security import scram
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.security.scram import Deletion, Upsertion
+from mockraft.serving import error_responses
 from mockraft.wire.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
 from mockraft.wire.messages.alter_user_scram_credentials_response import (
     AlterUserScramCredentialsResponse,
@@ -26,17 +27,6 @@ def handle(
     return AlterUserScramCredentialsResponse(results=[_result(user, refusal) for user, refusal in done.items()])
 
 
-def error(
-    request: AlterUserScramCredentialsRequest, error_code: int, message: str | None
-) -> AlterUserScramCredentialsResponse:
-    """Return the error for each user of the request, once, in alphabetical order."""
-    users = {each.name for each in request.deletions} | {each.name for each in request.upsertions}
-    refusal = ApiError(error_code, message)
-    # String.compareTo: by UTF-16 units.
-    ordered = sorted(users, key=lambda user: user.encode("utf-16-be", "surrogatepass"))
-    return AlterUserScramCredentialsResponse(results=[_result(user, refusal) for user in ordered])
-
-
 def _result(user: str, refusal: ApiError | None) -> AlterUserScramCredentialsResult:
     if refusal is None:
         return AlterUserScramCredentialsResult(user=user, error_message=None)
@@ -49,7 +39,7 @@ API = Api(
     handle=handle,
     min_version=0,
     max_version=0,
-    error=error,
+    error=error_responses.alter_user_scram_credentials,
     forwardable=True,
     operation=AclOperation.ALTER,
 )

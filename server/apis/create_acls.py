@@ -17,6 +17,7 @@ from mockraft.server.controller.security.acl_types import (
     ResourceType,
 )
 from mockraft.server.controller.security.acls import create_acls, known
+from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
@@ -43,12 +44,6 @@ def handle(request: CreateAclsRequest, ctx: RequestContext, controller: Controll
         created = [too_many] * len(good)
     answers = iter(created)
     return CreateAclsResponse(results=[_result(refusal or next(answers)) for refusal in refusals])
-
-
-def error(request: CreateAclsRequest, error_code: int, message: str | None) -> CreateAclsResponse:
-    """Return the error for each ACL of the request."""
-    refusal = ApiError(error_code, message)
-    return CreateAclsResponse(results=[_result(refusal) for _ in request.creations])
 
 
 def _entry(asked: AclCreation) -> AccessControlEntry:
@@ -92,7 +87,7 @@ API = Api(
     handle=handle,
     min_version=1,
     max_version=3,
-    error=error,
+    error=error_responses.create_acls,
     forwardable=True,
     operation=AclOperation.ALTER,
     validate=validate,

@@ -15,6 +15,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics.partition_creation import create_partitions
+from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest
@@ -49,11 +50,6 @@ def handle(request: CreatePartitionsRequest, ctx: RequestContext, controller: Co
     return CreatePartitionsResponse(throttle_time_ms=quota.throttle_time_ms, results=results)
 
 
-def error(request: CreatePartitionsRequest, error_code: int, message: str | None) -> CreatePartitionsResponse:
-    """Return the error for each topic of the request."""
-    return CreatePartitionsResponse(results=[_result(topic.name, error_code, message) for topic in request.topics])
-
-
 def _result(name: str, error_code: int, message: str | None) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=name, error_code=error_code, error_message=message)
 
@@ -64,6 +60,6 @@ API = Api(
     handle=handle,
     min_version=0,
     max_version=3,
-    error=error,
+    error=error_responses.create_partitions,
     forwardable=True,
 )

@@ -17,6 +17,7 @@ from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics import topics
 from mockraft.server.controller.topics.topics import CreatedTopic
+from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.create_topics_response import (
@@ -50,16 +51,6 @@ def handle(request: CreateTopicsRequest, ctx: RequestContext, controller: Contro
     unauthorized = ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     results += [_result(name, unauthorized) for name in single if name not in creatable]
     return CreateTopicsResponse(throttle_time_ms=quota.throttle_time_ms, topics=results)
-
-
-def error(request: CreateTopicsRequest, error_code: int, message: str | None) -> CreateTopicsResponse:
-    """Return the error for each topic of the request."""
-    return CreateTopicsResponse(
-        topics=[
-            CreatableTopicResult(name=topic.name, error_code=error_code, error_message=message)
-            for topic in request.topics
-        ]
-    )
 
 
 def _creatable(controller: Controller, ctx: RequestContext, names: list[str]) -> set[str]:
@@ -106,6 +97,6 @@ API = Api(
     handle=handle,
     min_version=2,
     max_version=7,
-    error=error,
+    error=error_responses.create_topics,
     forwardable=True,
 )

@@ -10,6 +10,7 @@ from mockraft.server.controller.image.security import AccessControlEntry
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.security.acls import delete_acls
+from mockraft.serving import error_responses
 from mockraft.wire.messages.delete_acls_request import DeleteAclsRequest
 from mockraft.wire.messages.delete_acls_response import (
     DeleteAclsFilterResult,
@@ -29,12 +30,6 @@ def handle(request: DeleteAclsRequest, ctx: RequestContext, controller: Controll
     check_has_authorizer(controller, "No Authorizer is configured.")
     deleted = controller.commit(delete_acls(controller, [filter_of(each) for each in request.filters]), ctx.now_ms)
     return DeleteAclsResponse(filter_results=[_result(each) for each in deleted])
-
-
-def error(request: DeleteAclsRequest, error_code: int, message: str | None) -> DeleteAclsResponse:
-    """Return the error for each filter of the request."""
-    refusal = ApiError(error_code, message)
-    return DeleteAclsResponse(filter_results=[_result(refusal) for _ in request.filters])
 
 
 def _result(deleted: list[AccessControlEntry] | ApiError) -> DeleteAclsFilterResult:
@@ -62,7 +57,7 @@ API = Api(
     handle=handle,
     min_version=1,
     max_version=3,
-    error=error,
+    error=error_responses.delete_acls,
     forwardable=True,
     operation=AclOperation.ALTER,
     validate=validate,

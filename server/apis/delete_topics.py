@@ -15,6 +15,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics import topics
+from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
 from mockraft.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
@@ -45,16 +46,6 @@ def handle(request: DeleteTopicsRequest, ctx: RequestContext, controller: Contro
         results.append(done)
     controller.rng.shuffle(results)
     return DeleteTopicsResponse(throttle_time_ms=quota.throttle_time_ms, responses=results)
-
-
-def error(request: DeleteTopicsRequest, error_code: int, _message: str | None) -> DeleteTopicsResponse:
-    """Return the error for each topic of the request; Kafka leaves out the message here."""
-    named = [DeletableTopicResult(name=name, error_code=error_code) for name in request.topic_names]
-    identified = [
-        DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error_code)
-        for topic in request.topics
-    ]
-    return DeleteTopicsResponse(responses=named + identified)
 
 
 def _requested(request: DeleteTopicsRequest) -> tuple[list[DeletableTopicResult], Counter[str], Counter[bytes]]:
@@ -134,6 +125,6 @@ API = Api(
     handle=handle,
     min_version=1,
     max_version=6,
-    error=error,
+    error=error_responses.delete_topics,
     forwardable=True,
 )

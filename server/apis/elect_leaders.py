@@ -8,6 +8,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics.requested_elections import Elections, elect_leaders
+from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
 from mockraft.wire.messages.elect_leaders_response import (
@@ -29,27 +30,6 @@ def handle(request: ElectLeadersRequest, ctx: RequestContext, controller: Contro
     places = None if asked is None else [(topic.topic, topic.partitions) for topic in asked]
     elections = controller.commit(elect_leaders(controller, request.election_type, places), ctx.now_ms)
     return ElectLeadersResponse(replica_election_results=_results(elections))
-
-
-def error(request: ElectLeadersRequest, error_code: int, message: str | None) -> ElectLeadersResponse:
-    """Return the error for the request and for each of its partitions."""
-    refusal = ApiError(error_code, message)
-    elections: Elections = [
-        (topic.topic, [(partition_id, refusal) for partition_id in topic.partitions])
-        for topic in request.topic_partitions or ()
-    ]
-    return _Refused(error_code=error_code, replica_election_results=_results(elections))
-
-
-class _Refused(ElectLeadersResponse):
-    """Return the error on the partitions alone: version 0 has no top-level error."""
-
-    __slots__ = ()
-
-    def write(self, version: int) -> bytes:
-        if version < _VERSION_WITH_ERROR_CODE:
-            return ElectLeadersResponse(replica_election_results=self.replica_election_results).write(version)
-        return super().write(version)
 
 
 def _results(elections: Elections) -> list[ReplicaElectionResult]:
@@ -75,7 +55,7 @@ API = Api(
     handle=handle,
     min_version=0,
     max_version=2,
-    error=error,
+    error=error_responses.elect_leaders,
     forwardable=True,
     operation=AclOperation.ALTER,
 )

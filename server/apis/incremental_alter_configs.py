@@ -15,6 +15,7 @@ from mockraft.server.controller.result import ApiError, ControllerResult, check_
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import configs
 from mockraft.server.controller.settings.configs import Change
+from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
@@ -49,16 +50,6 @@ def handle(
     if not request.validate_only:
         controller.commit(ControllerResult(records, None, "configs altered" if records else ""), ctx.now_ms)
     return IncrementalAlterConfigsResponse(responses=responses + loggers)
-
-
-def error(
-    request: IncrementalAlterConfigsRequest, error_code: int, message: str | None
-) -> IncrementalAlterConfigsResponse:
-    """Return the error for each resource of the request."""
-    refusal = ApiError(error_code, message)
-    return IncrementalAlterConfigsResponse(
-        responses=[_response(each.resource_type, each.resource_name, refusal) for each in request.resources]
-    )
 
 
 Resources = dict[tuple[int, str], dict[str, Change]]
@@ -126,6 +117,6 @@ API = Api(
     handle=handle,
     min_version=0,
     max_version=1,
-    error=error,
+    error=error_responses.incremental_alter_configs,
     forwardable=True,
 )

@@ -6,6 +6,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image import Topic
 from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.serving import error_responses
 from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from mockraft.wire.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
@@ -34,23 +35,6 @@ def handle(
     return ListPartitionReassignmentsResponse(error_message=None, topics=[each for each in ongoing if each.partitions])
 
 
-def error(
-    request: ListPartitionReassignmentsRequest, error_code: int, message: str | None
-) -> ListPartitionReassignmentsResponse:
-    """Return the error for the request."""
-    return ListPartitionReassignmentsResponse(
-        error_code=error_code,
-        error_message=message,
-        topics=[
-            OngoingTopicReassignment(
-                name=topic.name,
-                partitions=[OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes],
-            )
-            for topic in request.topics or ()
-        ],
-    )
-
-
 def _ongoing(topic: Topic, partition_ids: Iterable[int]) -> OngoingTopicReassignment:
     found = OngoingTopicReassignment(name=topic.name)
     for partition_id in partition_ids:
@@ -73,7 +57,7 @@ API = Api(
     handle=handle,
     min_version=0,
     max_version=0,
-    error=error,
+    error=error_responses.list_partition_reassignments,
     forwardable=True,
     active_only=False,
     operation=AclOperation.DESCRIBE,

@@ -174,7 +174,7 @@ def test_a_restart_remembers(cluster: Cluster) -> None:
 
 
 def test_error_response_repeats_the_code_for_each_entry() -> None:
-    response = alter_client_quotas.error(
+    response = alter_client_quotas.API.error(
         request(entry({USER: "a"}), entry({IP: None})), error_codes.NOT_CONTROLLER, "x"
     )
     assert said(response) == [({USER: "a"}, 41), ({IP: None}, 41)]

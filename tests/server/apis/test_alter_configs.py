@@ -126,6 +126,6 @@ def test_too_many_changes_are_refused_as_a_whole(topic: Cluster) -> None:
 
 
 def test_returns_an_error_for_each_resource() -> None:
-    response = alter_configs.error(request((TOPIC, "t", {}), (BROKER, "", {})), error_codes.NOT_CONTROLLER, "no")
+    response = alter_configs.API.error(request((TOPIC, "t", {}), (BROKER, "", {})), error_codes.NOT_CONTROLLER, "no")
     assert said(response) == [(TOPIC, "t", 41), (BROKER, "", 41)]
     assert {each.error_message for each in response.responses} == {"no"}

@@ -252,5 +252,5 @@ def test_an_id_that_is_taken_is_not_drawn_again(three: Cluster) -> None:
 
 
 def test_returns_an_error_for_each_topic() -> None:
-    response = create_topics.error(request(topic("a"), topic("b")), error_codes.NOT_CONTROLLER, "elsewhere")
+    response = create_topics.API.error(request(topic("a"), topic("b")), error_codes.NOT_CONTROLLER, "elsewhere")
     assert said(response) == [("a", 41, "elsewhere"), ("b", 41, "elsewhere")]

@@ -140,5 +140,5 @@ def test_the_answers_are_shuffled_by_the_seed(new_cluster: type[Cluster]) -> Non
 
 
 def test_returns_an_error_for_each_topic() -> None:
-    response = delete_topics.error(request("a", ids=[UNHEARD_OF_ID]), error_codes.NOT_CONTROLLER, "elsewhere")
+    response = delete_topics.API.error(request("a", ids=[UNHEARD_OF_ID]), error_codes.NOT_CONTROLLER, "elsewhere")
     assert said(response) == answers(("a", NO_ID, 41), (None, UNHEARD_OF_ID, 41))

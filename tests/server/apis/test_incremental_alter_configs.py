@@ -129,6 +129,7 @@ def test_too_many_changes_are_refused_as_a_whole(topic: Cluster) -> None:
 
 
 def test_returns_an_error_for_each_resource() -> None:
-    response = incremental_alter_configs.error(request((TOPIC, "t"), (BROKER, "")), error_codes.NOT_CONTROLLER, "no")
+    asked = request((TOPIC, "t"), (BROKER, ""))
+    response = incremental_alter_configs.API.error(asked, error_codes.NOT_CONTROLLER, "no")
     assert said(response) == [(TOPIC, "t", 41), (BROKER, "", 41)]
     assert {each.error_message for each in response.responses} == {"no"}

@@ -1,0 +1,216 @@
+"""Error responses of APIs that controllers answer and brokers forward: getErrorResponse of Kafka's request classes."""
+
+from __future__ import annotations
+
+from mockraft.wire import error_codes
+from mockraft.wire.messages import alter_configs_response, incremental_alter_configs_response
+from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
+from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
+from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
+from mockraft.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+from mockraft.wire.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from mockraft.wire.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
+from mockraft.wire.messages.alter_user_scram_credentials_response import (
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+from mockraft.wire.messages.create_acls_request import CreateAclsRequest
+from mockraft.wire.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest
+from mockraft.wire.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
+from mockraft.wire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from mockraft.wire.messages.delete_acls_request import DeleteAclsRequest
+from mockraft.wire.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
+from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
+from mockraft.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
+from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from mockraft.wire.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+
+def alter_client_quotas(
+    request: AlterClientQuotasRequest, error_code: int, _message: str | None
+) -> AlterClientQuotasResponse:
+    """Return the error for each entry of the request, with the code's default message."""
+    return AlterClientQuotasResponse(
+        entries=[
+            EntryData(
+                error_code=error_code,
+                error_message=error_codes.message(error_code),
+                entity=[EntityData(entity_type=e.entity_type, entity_name=e.entity_name) for e in entry.entity],
+            )
+            for entry in request.entries
+        ]
+    )
+
+
+def alter_configs(
+    request: AlterConfigsRequest, error_code: int, message: str | None
+) -> alter_configs_response.AlterConfigsResponse:
+    """Return the error for each resource of the request."""
+    return alter_configs_response.AlterConfigsResponse(
+        responses=[
+            alter_configs_response.AlterConfigsResourceResponse(
+                error_code=error_code,
+                error_message=message,
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
+            for each in request.resources
+        ]
+    )
+
+
+def incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, error_code: int, message: str | None
+) -> incremental_alter_configs_response.IncrementalAlterConfigsResponse:
+    """Return the error for each resource of the request."""
+    return incremental_alter_configs_response.IncrementalAlterConfigsResponse(
+        responses=[
+            incremental_alter_configs_response.AlterConfigsResourceResponse(
+                error_code=error_code,
+                error_message=message,
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
+            for each in request.resources
+        ]
+    )
+
+
+def alter_partition_reassignments(
+    request: AlterPartitionReassignmentsRequest, error_code: int, message: str | None
+) -> AlterPartitionReassignmentsResponse:
+    """Return the error for the request and for each of its partitions."""
+    return AlterPartitionReassignmentsResponse(
+        error_code=error_code,
+        error_message=message,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=each.partition_index, error_code=error_code, error_message=message
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def list_partition_reassignments(
+    request: ListPartitionReassignmentsRequest, error_code: int, message: str | None
+) -> ListPartitionReassignmentsResponse:
+    """Return the error for the request."""
+    return ListPartitionReassignmentsResponse(
+        error_code=error_code,
+        error_message=message,
+        topics=[
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics or ()
+        ],
+    )
+
+
+def alter_user_scram_credentials(
+    request: AlterUserScramCredentialsRequest, error_code: int, message: str | None
+) -> AlterUserScramCredentialsResponse:
+    """Return the error for each user of the request, once, in alphabetical order."""
+    users = {each.name for each in request.deletions} | {each.name for each in request.upsertions}
+    # String.compareTo: by UTF-16 units.
+    ordered = sorted(users, key=lambda user: user.encode("utf-16-be", "surrogatepass"))
+    return AlterUserScramCredentialsResponse(
+        results=[
+            AlterUserScramCredentialsResult(user=user, error_code=error_code, error_message=message) for user in ordered
+        ]
+    )
+
+
+def create_acls(request: CreateAclsRequest, error_code: int, message: str | None) -> CreateAclsResponse:
+    """Return the error for each ACL of the request."""
+    return CreateAclsResponse(
+        results=[AclCreationResult(error_code=error_code, error_message=message) for _ in request.creations]
+    )
+
+
+def delete_acls(request: DeleteAclsRequest, error_code: int, message: str | None) -> DeleteAclsResponse:
+    """Return the error for each filter of the request."""
+    return DeleteAclsResponse(
+        filter_results=[DeleteAclsFilterResult(error_code=error_code, error_message=message) for _ in request.filters]
+    )
+
+
+def create_partitions(
+    request: CreatePartitionsRequest, error_code: int, message: str | None
+) -> CreatePartitionsResponse:
+    """Return the error for each topic of the request."""
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsTopicResult(name=topic.name, error_code=error_code, error_message=message)
+            for topic in request.topics
+        ]
+    )
+
+
+def create_topics(request: CreateTopicsRequest, error_code: int, message: str | None) -> CreateTopicsResponse:
+    """Return the error for each topic of the request."""
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(name=topic.name, error_code=error_code, error_message=message)
+            for topic in request.topics
+        ]
+    )
+
+
+def delete_topics(request: DeleteTopicsRequest, error_code: int, _message: str | None) -> DeleteTopicsResponse:
+    """Return the error for each topic of the request; Kafka leaves out the message here."""
+    named = [DeletableTopicResult(name=name, error_code=error_code) for name in request.topic_names]
+    identified = [
+        DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error_code)
+        for topic in request.topics
+    ]
+    return DeleteTopicsResponse(responses=named + identified)
+
+
+def elect_leaders(request: ElectLeadersRequest, error_code: int, message: str | None) -> ElectLeadersResponse:
+    """Return the error for the request and for each of its partitions."""
+    return _ElectLeadersError(
+        error_code=error_code,
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    PartitionResult(partition_id=each, error_code=error_code, error_message=message)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )
+
+
+class _ElectLeadersError(ElectLeadersResponse):
+    """A response whose version 0 reports the error in the partitions only: it has no top-level error code."""
+
+    __slots__ = ()
+
+    def write(self, version: int) -> bytes:
+        if version == 0:
+            return ElectLeadersResponse(replica_election_results=self.replica_election_results).write(version)
+        return super().write(version)
