@@ -5,15 +5,19 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
-from mockraft.server.apis.api import AnyApi, RequestContext
+from mockraft.server.apis.api import AnyApi, RequestContext, Result
 from mockraft.server.authentication.sasl_exchange import SaslExchange
 from mockraft.server.journal import ClosedConnection
 from mockraft.server.stubs.senders import names_sender, sender, sender_by_client_id
 from mockraft.serving.api import ANONYMOUS
 from mockraft.serving.parked import NEVER_MS, Parked
 from mockraft.wire.connection import FrameReader, Request
+
+if TYPE_CHECKING:
+    from mockraft.server.scripted import ScriptedRequest
+    from mockraft.wire.message import Message
 
 DEADLINES_KEPT = 1024
 """Number of finished entries after which the deadline queue is compacted."""
@@ -25,7 +29,13 @@ class ParkedRequest:
     __slots__ = ("api", "body", "ctx", "deadline_ms", "request", "retry", "scripted")
 
     def __init__(
-        self, api: AnyApi, request: Request, body: Any, ctx: RequestContext, parked: Parked[Any], scripted: Any = None
+        self,
+        api: AnyApi,
+        request: Request,
+        body: Message,
+        ctx: RequestContext,
+        parked: Parked[Result],
+        scripted: ScriptedRequest | None = None,
     ) -> None:
         self.api = api
         self.request = request
@@ -74,12 +84,12 @@ class Connection:
         self.paused = False
         self.awaits_sent = False
 
-    def record_sender(self, request: Request, body: Any) -> None:
+    def record_sender(self, request: Request, body: Message) -> None:
         """Record the client id and broker id of a request."""
         self.client_id = request.client_id
         self.broker_id = self.sender_of(body) if names_sender(body) else sender_by_client_id(self.client_id)
 
-    def sender_of(self, body: Any) -> int:
+    def sender_of(self, body: Message) -> int:
         """Return the id of the broker that sent a request (for UnregisterBroker: that it names), else -1."""
         said = sender(body)
         return said if said >= 0 else self.broker_id if self.broker_id >= 0 else sender_by_client_id(self.client_id)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import traceback
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mockraft.server.apis.api import AnyApi, answer, broken
+from mockraft.server.apis.api import AnyApi, RequestContext, Result, answer, broken
 from mockraft.server.authentication.unauthenticated import UnauthenticatedConnections
 from mockraft.server.config import ControllerConfig
 from mockraft.server.connection_state import Connection, Deadlines, ParkedRequest
@@ -28,11 +28,13 @@ from mockraft.serving.parked import Parked
 from mockraft.wire import api_keys, messages
 from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
     import random
 
     from mockraft.server.scripted import ScriptedRequest, ScriptedRequests
+    from mockraft.wire.message import MessageLookup
 
 BURST_REQUESTS_MAX = 128
 BURST_BYTES_MAX = 1 << 20
@@ -62,7 +64,7 @@ class Node:
         self.controller = controller
         self.apis = apis
         self.config = config
-        self.messages: Any = config.overlay or messages
+        self.messages: MessageLookup = config.overlay or messages
         self._api_name = api_keys.name if config.overlay is None else config.overlay.api_name
         self.script = script or Script()
         limits = config.journal_entries_max, config.journal_bytes_max
@@ -191,7 +193,7 @@ class Node:
         self._after(now_ms, effects)
         return effects
 
-    def answered(self, outgoing_id: int, response: Any, now_ms: int) -> list[Effect]:
+    def answered(self, outgoing_id: int, response: Message | None, now_ms: int) -> list[Effect]:
         """Process a response to an SendToNode from another node of the quorum; None: no response in time."""
         effects: list[Effect] = []
         try:
@@ -268,12 +270,9 @@ class Node:
         ctx = connection.context(request, self.config.controller_listener_name, self.apis, now_ms)
         if connection.broker_id < 0:
             connection.record_sender(request, body)
-        if self._stubs.is_armed and (scripted := self._scripts.consider(connection, api, body, ctx)) is not None:
-            return self._finish(connection, request, scripted, scripted.begin(now_ms), now_ms, effects)
-        response = answer(api, body, ctx, self.controller)
-        if response.__class__ is Parked:
-            return self._park(connection, ParkedRequest(api, request, body, ctx, response))
-        return self._responses.send(connection, api, request, body, ctx, response, now_ms, effects)
+        scripted = self._scripts.consider(connection, api, body, ctx) if self._stubs.is_armed else None
+        response = answer(api, body, ctx, self.controller) if scripted is None else scripted.begin(now_ms)
+        return self._deliver(connection, api, request, body, ctx, response, scripted, now_ms, effects)
 
     def _log_in(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> bool:
         """Let the connection's SASL exchange judge a frame; return False if the APIs answer it."""
@@ -289,10 +288,8 @@ class Node:
             scripted = None
             if self._stubs.is_armed and verdict.failure is None:
                 scripted = self._scripts.consider(connection, api, body, ctx, lambda: response)
-            if scripted is None:
-                self._responses.send(connection, api, request, body, ctx, response, now_ms, said)
-            else:
-                self._finish(connection, request, scripted, scripted.begin(now_ms), now_ms, said)
+            result = response if scripted is None else scripted.begin(now_ms)
+            self._deliver(connection, api, request, body, ctx, result, scripted, now_ms, said)
         elif verdict.token is not None:
             said.append(Send(connection.connection_id, len(verdict.token).to_bytes(4, "big") + verdict.token))
         if verdict.failure is None:
@@ -306,7 +303,7 @@ class Node:
             effects += self._unauthenticated.refuse(connection.connection_id, said, verdict.failure, now_ms)
         return True
 
-    def _body_without_api(self, request: Request) -> Any:
+    def _body_without_api(self, request: Request) -> Message:
         """Return the body for an unknown ApiVersions version; raise WireError for every other API."""
         if request.api_key == api_keys.API_VERSIONS:
             return self.messages.request(api_keys.API_VERSIONS)()
@@ -315,20 +312,25 @@ class Node:
             raise WireError(f"API {name} ({request.api_key}) is not served on this listener")
         raise WireError(f"{name} ({request.api_key}) has no version {request.api_version} here")
 
-    def _finish(
+    def _deliver(
         self,
         connection: Connection,
+        api: AnyApi,
         request: Request,
-        scripted: ScriptedRequest,
-        response: Any,
+        body: Message,
+        ctx: RequestContext,
+        response: Result,
+        scripted: ScriptedRequest | None,
         now_ms: int,
         effects: list[Effect],
     ) -> int:
-        """Park, or send and journal, the result of a stub; return the number of bytes sent."""
-        if response.__class__ is Parked:
-            self._scripts.wait(connection, request, scripted, now_ms)
-            parked = ParkedRequest(scripted.api, request, scripted.body, scripted.ctx, response, scripted)
-            return self._park(connection, parked)
+        """Park a request, or send and journal its response; return the number of bytes sent."""
+        if isinstance(response, Parked):
+            if scripted is not None:
+                self._scripts.wait(connection, request, scripted, now_ms)
+            return self._park(connection, ParkedRequest(api, request, body, ctx, response, scripted))
+        if scripted is None:
+            return self._responses.send(connection, api, request, body, ctx, response, now_ms, effects)
         sent_bytes, end = self._scripts.finish(connection, request, scripted, response, now_ms, effects)
         if end is not None:
             self._forget(connection, end.reason, "stub", now_ms, refused=True)
@@ -366,11 +368,9 @@ class Node:
             response = broken(parked.api, parked.body, parked.ctx)
         connection.parked = None
         del self._parked[connection.connection_id]
-        request, scripted = parked.request, parked.scripted
-        if scripted is not None:
-            self._finish(connection, request, scripted, response, now_ms, effects)
-        else:
-            self._responses.send(connection, parked.api, request, parked.body, parked.ctx, response, now_ms, effects)
+        self._deliver(
+            connection, parked.api, parked.request, parked.body, parked.ctx, response, parked.scripted, now_ms, effects
+        )
         if connection.waiting or connection.reader.failure is not None:
             self._proceed(connection, now_ms, effects)
 

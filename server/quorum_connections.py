@@ -14,11 +14,12 @@ from typing import Any
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.wire import client, error_codes, messages
 from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.message import Message
 
 _LOGGER = logging.getLogger("mockraft.quorum")
 
 Address = tuple[str, int]
-Answered = Callable[[int, Any], None]
+Answered = Callable[[int, Message | None], None]
 
 
 class QuorumConnections:
@@ -138,7 +139,7 @@ class _Link:
         self.in_flight = None
         self._answered(outgoing.id, response)
 
-    async def _send(self, outgoing: Outgoing) -> Any:
+    async def _send(self, outgoing: Outgoing) -> Message:
         connection = self._connection
         if connection is None or not connection.is_open:
             connection = self._connection = await client.connect(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mockraft.server.apis.api import AnyApi, RequestContext, broken
 from mockraft.server.connection_state import Connection
@@ -11,11 +11,14 @@ from mockraft.server.journal import Exchange, Journal, without_secrets
 from mockraft.wire import api_keys
 from mockraft.wire.connection import Request, write_response
 
+if TYPE_CHECKING:
+    from mockraft.wire.message import Message, MessageLookup
+
 
 class Responses:
     """Sends a node's responses and writes its journal; `messages` has the classes and header versions."""
 
-    def __init__(self, journal: Journal, messages: Any) -> None:
+    def __init__(self, journal: Journal, messages: MessageLookup) -> None:
         self._journal = journal
         self._messages = messages
 
@@ -24,9 +27,9 @@ class Responses:
         connection: Connection,
         api: AnyApi,
         request: Request,
-        body: Any,
+        body: Message,
         ctx: RequestContext,
-        response: Any,
+        response: Message,
         now_ms: int,
         effects: list[Effect],
     ) -> int:
@@ -37,7 +40,7 @@ class Responses:
         return len(data)
 
     def written(
-        self, api: AnyApi, request: Request, body: Any, ctx: RequestContext, response: Any
+        self, api: AnyApi, request: Request, body: Message, ctx: RequestContext, response: Message
     ) -> tuple[bytes, int]:
         """Return a response's frame and the version it is written in."""
         version = answered_version(api, request.api_version)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final, NoReturn
 
-from mockraft.server.apis.api import AnyApi, RequestContext, answer, broken
+from mockraft.server.apis.api import AnyApi, RequestContext, Result, answer, broken
 from mockraft.server.connection_state import Connection
 from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Close, Effect, Reset, Send
@@ -24,8 +24,9 @@ from mockraft.server.stubs.stub_list import StubList
 from mockraft.serving.parked import NEVER_MS, Parked
 from mockraft.wire import api_keys
 from mockraft.wire.connection import Request
+from mockraft.wire.message import Message
 
-NOTHING: Final = object()
+NOTHING: Final = Message()
 """Sentinel: send no response message (raw bytes may still be sent)."""
 
 _PASS = Plan(())
@@ -61,9 +62,9 @@ class ScriptedRequest:
         stub: Stub | None,
         asked: StubRequest,
         api: AnyApi,
-        body: Any,
+        body: Message,
         ctx: RequestContext,
-        ask: Callable[[], Any],
+        ask: Callable[[], Result],
     ) -> None:
         self.stubs = stubs
         self.stub = stub
@@ -84,7 +85,7 @@ class ScriptedRequest:
         """The random values of this call of the stub, independent of later calls."""
         return Chance(0, self._call)
 
-    def begin(self, now_ms: int) -> Any:
+    def begin(self, now_ms: int) -> Result:
         """Return the response, NOTHING, or `Parked`."""
         try:
             stub = self.stub
@@ -98,10 +99,11 @@ class ScriptedRequest:
                 return self._until_released()
             return self._wait(self.plan.delays_before, now_ms, self._respond)
         except Exception:
-            return broken(self.api, self.body, self.ctx)
+            failed: Message = broken(self.api, self.body, self.ctx)
+            return failed
 
-    def _until_released(self) -> Parked[Any]:
-        def retry(now_ms: int, expired: bool) -> Any:
+    def _until_released(self) -> Parked[Result]:
+        def retry(now_ms: int, expired: bool) -> Result | None:
             if self.stubs.holder(self.asked) is not None:
                 return None
             self.plan = _RELEASED
@@ -110,38 +112,38 @@ class ScriptedRequest:
         # Releasing a client retries the parked requests: `StubList.on_release`.
         return Parked(NEVER_MS, retry)
 
-    def _wait(self, delays: Sequence[Callable[[Chance], int]], now_ms: int, then: Callable[[int], Any]) -> Any:
+    def _wait(self, delays: Sequence[Callable[[Chance], int]], now_ms: int, then: Callable[[int], Result]) -> Result:
         ms = sum(delay(self.chance) for delay in delays) if delays else 0
         if ms <= 0:
             return then(now_ms)
         due_ms = now_ms + ms
         return Parked(due_ms, lambda now_ms, expired: then(now_ms) if expired or now_ms >= due_ms else None)
 
-    def _respond(self, now_ms: int) -> Any:
+    def _respond(self, now_ms: int) -> Result:
         plan = self.plan
         for change in plan.request_changes:
             change(self.body)
         if plan.respond is not None:
             self.ctx.refused_with = plan.refused_with
-            return self._say(plan.respond(self.api, self.asked), now_ms)
+            return self._delayed(plan.respond(self.api, self.asked), now_ms)
         if not plan.passes:
-            return self._say(NOTHING, now_ms)
+            return self._delayed(NOTHING, now_ms)
         self.ctx.now_ms = now_ms
         return self._follow(self._ask(), now_ms)
 
-    def _follow(self, response: Any, now_ms: int) -> Any:
+    def _follow(self, response: Result, now_ms: int) -> Result:
         """Return the controller's own answer, now or once it is ready."""
         if not isinstance(response, Parked):
-            return self._say(response, now_ms)
+            return self._delayed(response, now_ms)
         parked = response
 
-        def retry(now_ms: int, expired: bool) -> Any:
+        def retry(now_ms: int, expired: bool) -> Result | None:
             response = parked.retry(now_ms, expired)
             return None if response is None else self._follow(response, now_ms)
 
         return Parked(parked.deadline_ms, retry)
 
-    def _say(self, response: Any, now_ms: int) -> Any:
+    def _delayed(self, response: Message, now_ms: int) -> Result:
         if self.plan.response_changes and response is not NOTHING:
             version = answered_version(self.api, self.asked.api_version)
             # A copy: a handler's response may be shared with other requests.
@@ -175,9 +177,9 @@ class ScriptedRequests:
         self,
         connection: Connection,
         api: AnyApi,
-        body: Any,
+        body: Message,
         ctx: RequestContext,
-        ask: Callable[[], Any] | None = None,
+        ask: Callable[[], Result] | None = None,
     ) -> ScriptedRequest | None:
         """Return the request with its stub; None if no stub applies.
 
@@ -186,7 +188,7 @@ class ScriptedRequests:
         is_envelope = ctx.api_key == api_keys.ENVELOPE
         if self._stubs.is_idle_for(ctx.api_key) and not is_envelope:
             return None
-        asked = self._asked(connection, body, ctx)
+        asked = self._stub_request(connection, body, ctx)
         stub, failure = self._match(asked)
         unmatched = stub is None and self._stubs.strict
         if stub is None and failure is None and not unmatched and not is_envelope:
@@ -206,12 +208,12 @@ class ScriptedRequests:
         connection: Connection,
         outer: ScriptedRequest,
         api: AnyApi,
-        body: Any,
+        body: Message,
         ctx: RequestContext,
         controller: Controller,
-    ) -> Any:
+    ) -> Result:
         """Answer the request in an Envelope, by its own stub if it has one."""
-        asked = self._asked(connection, body, ctx)
+        asked = self._stub_request(connection, body, ctx)
         stub, failure = self._match(asked)
         if failure is not None:
             raise failure
@@ -220,7 +222,7 @@ class ScriptedRequests:
         ask = partial(answer, api, body, ctx, controller)
         outer.carried = ScriptedRequest(self._stubs, stub, asked, api, body, ctx, ask)
         outer.unmatched = False
-        return _said(outer.carried.begin(ctx.now_ms), api)
+        return _for_envelope(outer.carried.begin(ctx.now_ms), api)
 
     def wait(self, connection: Connection, request: Request, scripted: ScriptedRequest, now_ms: int) -> None:
         """Register a parked request; a blackholed one is journaled at once, as its end is unknown."""
@@ -241,7 +243,7 @@ class ScriptedRequests:
         connection: Connection,
         request: Request,
         scripted: ScriptedRequest,
-        response: Any,
+        response: Message,
         now_ms: int,
         effects: list[Effect],
     ) -> tuple[int, Close | Reset | None]:
@@ -313,7 +315,7 @@ class ScriptedRequests:
                 part.stub.calls.append(exchange)
                 part.stub.last_served_ms = now_ms
 
-    def _asked(self, connection: Connection, body: Any, ctx: RequestContext) -> StubRequest:
+    def _stub_request(self, connection: Connection, body: Message, ctx: RequestContext) -> StubRequest:
         return StubRequest(
             ctx.api_key,
             ctx.api_version,
@@ -334,18 +336,25 @@ class ScriptedRequests:
             return None, failure
 
 
-def _said(response: Any, api: AnyApi) -> Any:
+def _for_envelope(response: Result, api: AnyApi) -> Result:
     """Convert a response into one that an Envelope can carry; without one, the Envelope gets none either."""
     if response is NOTHING:
-        return api.response()
+        empty: Message = api.response()
+        return empty
     if not isinstance(response, Parked):
         return response
-    return Parked(response.deadline_ms, lambda now_ms, expired: _said(response.retry(now_ms, expired), api))
+    parked = response
+
+    def retry(now_ms: int, expired: bool) -> Result | None:
+        later = parked.retry(now_ms, expired)
+        return None if later is None else _for_envelope(later, api)
+
+    return Parked(parked.deadline_ms, retry)
 
 
 def _because(words: list[str], stub: Stub) -> str:
     return f"{', '.join(words)} (stub {stub.id})"
 
 
-def _raise(broken_match: Exception) -> Any:
+def _raise(broken_match: Exception) -> NoReturn:
     raise broken_match

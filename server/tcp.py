@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mockraft.server.clock import Clock, Timer
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, Reset, ResumeReading, Send, SendToNode
@@ -15,6 +15,7 @@ from mockraft.server.node import Node
 from mockraft.server.tcp_connections import TcpConnection, TlsConnection
 from mockraft.server.toxic_links import ToxicLinks
 from mockraft.serving.parked import NEVER_MS
+from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
     from mockraft.server.quorum_connections import QuorumConnections
@@ -201,7 +202,7 @@ class TcpListener:
         now_ms = self.clock.now_ms()
         self.perform(self.node.close(connection_id, kind, reason, now_ms), now_ms)
 
-    def _answered(self, outgoing_id: int, response: Any) -> None:
+    def _answered(self, outgoing_id: int, response: Message | None) -> None:
         now_ms = self.clock.now_ms()
         self.perform(self.node.answered(outgoing_id, response, now_ms), now_ms)
 

@@ -10,7 +10,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mockraft.server.clock import Timer
 from mockraft.server.effects import Effect
@@ -195,7 +195,7 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
         """Return the number of bytes that the protocol wrote and the socket has not sent."""
         return self._socket.get_write_buffer_size() + self._down.held_bytes
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
+    def get_extra_info(self, name: str, default: object = None) -> object:
         """Return the socket transport's extra information."""
         return self._socket.get_extra_info(name, default)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import get_args, get_type_hints
 
 from mockraft.server.admin.stub_schema import Schema, Tabled, plain_type
 from mockraft.server.stubs.faults.every_kind import KINDS
@@ -58,7 +57,7 @@ def _kind(kind: Kind) -> Schema:
 def _connections() -> Schema:
     scopes: Schema = {}
     for scope in fields(ConnectionMatch):
-        single = plain_type(get_args(get_type_hints(ConnectionMatch)[scope.name])[0])
+        single = plain_type(str(scope.type).removeprefix("tuple[").removesuffix(", ...]"))
         scopes[camel(scope.name)] = {"anyOf": [single, {"type": "array", "items": single, "minItems": 1}]}
     about = "The affected connections; default: all."
     return {"type": "object", "description": about, "properties": scopes, "additionalProperties": False}

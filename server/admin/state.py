@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from mockraft.server.admin import view_models as views
+from mockraft.server.admin import view_models
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute, compact, in_turns, json_response
 from mockraft.server.admin.problems import ProblemError, field_named
@@ -49,14 +49,6 @@ class NodeId(Model):
     node: int
 
 
-class Records(Model):
-    """Records of the metadata log."""
-
-    records: list[views.Record]
-    from_: int = Field(alias="from", description="Offset of the first.")
-    end_offset: int = Field(description="Offset after the last record of the log.")
-
-
 class NewRecord(Model):
     """A metadata record in Kafka's own JSON form; without a version, the fitting one is taken."""
 
@@ -82,13 +74,13 @@ def _commanding() -> Iterator[None]:
         raise ProblemError(409, str(error)) from error
 
 
-@router.get("/v1/state", response_model=views.State)
+@router.get("/v1/state", response_model=view_models.State)
 async def whole_state(request: Request, double: TheDouble) -> Response:
     """Return the whole state except the log."""
     return json_response(request, double.state.to_json())
 
 
-@router.get("/v1/quorum", response_model=views.Quorum)
+@router.get("/v1/quorum", response_model=view_models.Quorum)
 async def quorum(request: Request, double: TheDouble) -> Response:
     """Return the leader, the voters and the observers."""
     return json_response(request, double.state.quorum().to_json())
@@ -108,37 +100,37 @@ async def resign(double: TheDouble) -> None:
         double.state.resign()
 
 
-@router.get("/v1/brokers", response_model=views.Brokers)
+@router.get("/v1/brokers", response_model=view_models.Brokers)
 async def brokers(request: Request, double: TheDouble) -> Response:
     """List the registered brokers, by id."""
     return json_response(request, {"brokers": [each.to_json() for each in double.state.brokers()]})
 
 
-@router.get("/v1/brokers/{brokerId}", response_model=views.Broker)
+@router.get("/v1/brokers/{brokerId}", response_model=view_models.Broker)
 async def broker(broker_id: BrokerId, double: TheDouble) -> Response:
     """Return a registered broker."""
     return _broker(double, broker_id)
 
 
-@router.post("/v1/brokers/{brokerId}/fence", response_model=views.Broker)
+@router.post("/v1/brokers/{brokerId}/fence", response_model=view_models.Broker)
 async def fence(broker_id: BrokerId, double: TheDouble) -> Response:
     """Fence a broker; its next heartbeat without `wantFence` unfences it again."""
     return _commanded(double, broker_id, lambda: double.state.fence(broker_id))
 
 
-@router.post("/v1/brokers/{brokerId}/unfence", response_model=views.Broker)
+@router.post("/v1/brokers/{brokerId}/unfence", response_model=view_models.Broker)
 async def unfence(broker_id: BrokerId, double: TheDouble) -> Response:
     """Unfence a broker and renew its session."""
     return _commanded(double, broker_id, lambda: double.state.unfence(broker_id))
 
 
-@router.post("/v1/brokers/{brokerId}/expire-session", response_model=views.Broker)
+@router.post("/v1/brokers/{brokerId}/expire-session", response_model=view_models.Broker)
 async def expire_session(broker_id: BrokerId, double: TheDouble) -> Response:
     """Expire a broker's session: it is fenced until its next heartbeat."""
     return _commanded(double, broker_id, lambda: double.state.expire_session(broker_id))
 
 
-@router.post("/v1/brokers/{brokerId}/fail-log-dir", response_model=views.Broker)
+@router.post("/v1/brokers/{brokerId}/fail-log-dir", response_model=view_models.Broker)
 async def fail_log_dir(broker_id: BrokerId, body: LogDirId, double: TheDouble) -> Response:
     """Mark a log directory as offline, as if the broker had reported it."""
     return _commanded(double, broker_id, lambda: double.state.fail_log_dir(broker_id, body.id))
@@ -152,13 +144,13 @@ async def unregister(broker_id: BrokerId, double: TheDouble) -> None:
         double.state.unregister(broker_id)
 
 
-@router.get("/v1/topics", response_model=views.Topics)
+@router.get("/v1/topics", response_model=view_models.Topics)
 async def topics(request: Request, double: TheDouble) -> Response:
     """List the topics with their partitions, by name."""
     return json_response(request, {"topics": [each.to_json() for each in double.state.topics()]})
 
 
-@router.post("/v1/elections", response_model=views.Partition)
+@router.post("/v1/elections", response_model=view_models.Partition)
 async def elect(body: Election, double: TheDouble) -> Response:
     """Elect a replica of a partition; return the partition after that."""
     with _commanding():
@@ -166,7 +158,7 @@ async def elect(body: Election, double: TheDouble) -> Response:
     return Response(compact(found.to_json()), media_type="application/json")
 
 
-@router.get("/v1/records", response_model=Records)
+@router.get("/v1/records", response_model=view_models.Records)
 async def records(
     double: TheDouble,
     from_offset: Annotated[int, Query(alias="from", description="A negative one counts from the end.")] = 0,
@@ -186,7 +178,7 @@ async def records(
     return StreamingResponse(in_turns(texts(), 50), media_type="application/json")
 
 
-@router.post("/v1/records", status_code=201, response_model=Records)
+@router.post("/v1/records", status_code=201, response_model=view_models.Records)
 async def append(body: NewRecords, double: TheDouble) -> Response:
     """Write metadata records as one batch: all of them, or none if one does not fit the state."""
     trees = [each.model_dump(by_alias=True, exclude_none=True) for each in body.records]
@@ -200,13 +192,13 @@ async def append(body: NewRecords, double: TheDouble) -> Response:
     return Response(compact(tree), 201, media_type="application/json")
 
 
-@router.get("/v1/snapshots", response_model=views.Snapshots)
+@router.get("/v1/snapshots", response_model=view_models.Snapshots)
 async def snapshots(request: Request, double: TheDouble) -> Response:
     """List the snapshots that are kept, oldest first."""
     return json_response(request, {"snapshots": [each.to_json() for each in double.state.snapshots()]})
 
 
-@router.post("/v1/snapshots", status_code=201, response_model=views.Snapshot)
+@router.post("/v1/snapshots", status_code=201, response_model=view_models.Snapshot)
 async def snapshot(double: TheDouble) -> Response:
     """Write a snapshot of everything committed; return the newest one if nothing is new."""
     with _commanding():

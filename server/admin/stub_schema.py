@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
-from types import NoneType, UnionType
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 from mockraft.server.stubs.actions import Action, known_actions
 from mockraft.server.stubs.match import SCOPES
@@ -18,7 +17,7 @@ from pydantic_core import CoreSchema
 
 Schema = dict[str, Any]
 
-_PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
+_PLAIN = {"bool": "boolean", "int": "integer", "float": "number", "str": "string", "None": "null"}
 _INTEGER_SCOPES = ("version", "brokerId", "connection", "node")
 
 
@@ -97,9 +96,7 @@ def _trigger() -> Schema:
     for name, kind in TRIGGERS.items():
         value: Schema = {"const": True}
         if kind.parameter is not None:
-            value = plain_type(
-                next(hint for field, hint in get_type_hints(kind).items() if camel(field) == kind.parameter)
-            )
+            value = next(plain_type(field.type) for field in fields(kind) if camel(field.name) == kind.parameter)
             value |= {"minimum": 0, "maximum": 1} if value["type"] == "number" else {"minimum": 1}
         seed = {"seed": {"type": "integer"}} if any(field.name == "seed" for field in fields(kind)) else {}
         forms.append(
@@ -143,11 +140,10 @@ def _bare_actions() -> Schema:
 
 
 def _parameters(kind: type) -> Schema:
-    hints = get_type_hints(kind)
     own = [field for field in fields(kind) if field.init]
     return {
         "type": "object",
-        "properties": {camel(field.name): plain_type(hints[field.name]) for field in own},
+        "properties": {camel(field.name): plain_type(field.type) for field in own},
         "required": [
             camel(field.name) for field in own if field.default is MISSING and field.default_factory is MISSING
         ],
@@ -155,13 +151,12 @@ def _parameters(kind: type) -> Schema:
     }
 
 
-def plain_type(hint: Any) -> Schema:
-    """Return the schema of a plain type or a union of some; for others, that of any value."""
-    if hint in _PLAIN:
-        return {"type": _PLAIN[hint]}
-    if isinstance(hint, UnionType) and all(each in _PLAIN for each in get_args(hint)):
-        return {"type": [_PLAIN[each] for each in get_args(hint)]}
-    return {}
+def plain_type(annotation: object) -> Schema:
+    """Return the schema of a plain type or a union of some, from its text; for others, that of any value."""
+    kinds = [_PLAIN.get(each) for each in str(annotation).split(" | ")]
+    if None in kinds:
+        return {}
+    return {"type": kinds[0] if len(kinds) == 1 else kinds}
 
 
 class Tabled(RootModel[dict[str, Any]]):

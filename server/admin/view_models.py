@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Mapping
 from functools import cache
 from types import GenericAlias
 from typing import Any, get_args, get_type_hints
@@ -18,22 +18,24 @@ from mockraft.server.state.views import (
     TopicView,
     View,
 )
-from pydantic import create_model
+from mockraft.wire.message import Message
+from pydantic import Field, create_model
 
 
 @cache
 def model_of(view: type[View]) -> type[Model]:
     """Return the model of a view's JSON."""
-    hints = get_type_hints(view)
-    parts: dict[str, Any] = {each.name: (_modelled(hints[each.name]), ...) for each in fields(view)}  # type: ignore[arg-type]
+    parts: dict[str, Any] = {name: (_modelled(hint), ...) for name, hint in get_type_hints(view).items()}
     about = (view.__doc__ or "").strip()
     return create_model(view.__name__.removesuffix("View"), __base__=Model, __doc__=about, **parts)
 
 
-def _modelled(hint: Any) -> Any:
-    """Return a type with the views in it replaced by their models, and tuples by lists."""
+def _modelled(hint: object) -> object:
+    """Return a type with the views and messages in it replaced by models, and tuples by lists."""
     if isinstance(hint, type) and issubclass(hint, View):
         return model_of(hint)  # type: ignore[arg-type]  # a dataclass's class is hashable, whatever its instances are
+    if hint is Message:
+        return dict[str, object]
     if isinstance(hint, GenericAlias):
         if hint.__origin__ is tuple:
             return list[_modelled(get_args(hint)[0])]  # type: ignore[misc]
@@ -41,31 +43,42 @@ def _modelled(hint: Any) -> Any:
     return hint
 
 
-Broker: Any = model_of(BrokerView)
-Config: Any = model_of(ConfigView)
-Partition: Any = model_of(PartitionView)
-Quorum: Any = model_of(QuorumView)
-Record: Any = create_model("Record", __base__=model_of(LogRecord), record=(dict[str, Any], ...))
-Snapshot: Any = model_of(SnapshotView)
-Topic: Any = model_of(TopicView)
+Broker = model_of(BrokerView)
+Partition = model_of(PartitionView)
+Quorum = model_of(QuorumView)
+Record = create_model("Record", __base__=model_of(LogRecord))
+Snapshot = model_of(SnapshotView)
+Topic = model_of(TopicView)
 
 
-def listed(name: str, model: Any, **more: Any) -> Any:
+def listed(name: str, model: type[Model], **more: object) -> type[Model]:
     """Return the model of a list under a name; `more` are further fields, each with its type."""
-    parts: dict[str, Any] = {name: (list[model], ...), **{key: (hint, ...) for key, hint in more.items()}}
-    return create_model(name.capitalize(), __base__=Model, **parts)
+    return _model(name.capitalize(), {name: GenericAlias(list, (model,)), **more})
 
 
-Brokers: Any = listed("brokers", Broker)
-Topics: Any = listed("topics", Topic)
-Snapshots: Any = listed("snapshots", Snapshot)
-State: Any = create_model(
+def _model(name: str, hints: Mapping[str, object]) -> type[Model]:
+    parts: dict[str, Any] = {field: (hint, ...) for field, hint in hints.items()}
+    return create_model(name, __base__=Model, **parts)
+
+
+Brokers = listed("brokers", Broker)
+Topics = listed("topics", Topic)
+Records = create_model(
+    "Records",
+    __base__=listed("records", Record),
+    __doc__="Records of the metadata log.",
+    from_=(int, Field(alias="from", description="Offset of the first.")),
+    end_offset=(int, Field(description="Offset after the last record of the log.")),
+)
+Snapshots = listed("snapshots", Snapshot)
+State = _model(
     "State",
-    __base__=Model,
-    brokers=(list[Broker], ...),
-    topics=(list[Topic], ...),
-    features=(dict[str, int], ...),
-    configs=(list[Config], ...),
-    quorum=(Quorum, ...),
-    snapshots=(list[Snapshot], ...),
+    {
+        "brokers": GenericAlias(list, (Broker,)),
+        "topics": GenericAlias(list, (Topic,)),
+        "features": dict[str, int],
+        "configs": GenericAlias(list, (model_of(ConfigView),)),
+        "quorum": Quorum,
+        "snapshots": GenericAlias(list, (Snapshot,)),
+    },
 )

@@ -41,7 +41,10 @@ class Api(serving_api.Api[RequestT, ResponseT]):
 AnyApi: TypeAlias = Api[Any, Any]
 """An API from the table by API key. An overlay's classes replace Kafka's there, so its classes are not known."""
 
-Carried: TypeAlias = "Callable[[AnyApi, Message, RequestContext, Controller], Message | Parked[Message]]"
+Carried: TypeAlias = "Callable[[AnyApi, Message, RequestContext, Controller], Result]"
+
+Result: TypeAlias = "Message | Parked[Result]"
+"""Result of a request: a response, or a wait; under a stub, several waits may follow one another."""
 
 
 @dataclass(slots=True)

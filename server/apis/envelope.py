@@ -8,11 +8,13 @@ NOT_LEADER_OR_FOLLOWER of DescribeQuorum, so that the broker looks for the activ
 needs CLUSTER_ACTION, the carried principal what the carried request requires.
 """
 
+from __future__ import annotations
+
 import ipaddress
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mockraft.server.apis.api import AnyApi, Api, RequestContext, answer
+from mockraft.server.apis.api import AnyApi, Api, RequestContext, Result, answer
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
@@ -20,10 +22,14 @@ from mockraft.serving.parked import Parked
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
 from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.describe_quorum_response import DescribeQuorumResponse
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
+
+if TYPE_CHECKING:
+    from mockraft.wire.message import MessageLookup
 
 _PRINCIPAL_VERSION = Struct(">h")
 _CORRELATION = Struct(">i")
@@ -58,7 +64,7 @@ def handle(
     )
     response = (ctx.carried or answer)(api, body, inner, controller)
 
-    def wrap(response: Any) -> EnvelopeResponse:
+    def wrap(response: Message) -> EnvelopeResponse:
         ctx.failure = inner.failure
         if _says_not_controller(response, inner):
             return EnvelopeResponse(error_code=error_codes.NOT_CONTROLLER)
@@ -67,11 +73,11 @@ def handle(
             head += b"\0"
         return EnvelopeResponse(response_data=head + response.write(carried.api_version))
 
-    def follow(response: Any) -> EnvelopeResponse | Parked[EnvelopeResponse]:
+    def follow(response: Result) -> EnvelopeResponse | Parked[EnvelopeResponse]:
         if not isinstance(response, Parked):
             return wrap(response)
 
-        def retry(now_ms: int, expired: bool) -> Any:
+        def retry(now_ms: int, expired: bool) -> Any:  # under a stub, another wait may follow
             later = response.retry(now_ms, expired)
             return None if later is None else follow(later)
 
@@ -108,7 +114,7 @@ def _client_address(data: bytes) -> str:
     return str(ipaddress.ip_address(data))
 
 
-def _carried_header(data: bytes, speaks: Any) -> Request:
+def _carried_header(data: bytes, speaks: MessageLookup) -> Request:
     try:
         return parse_request(data, speaks)
     except WireError as wrong:
@@ -117,11 +123,11 @@ def _carried_header(data: bytes, speaks: Any) -> Request:
         ) from wrong
 
 
-def _carried_body(api: AnyApi, carried: Request) -> Any:
+def _carried_body(api: AnyApi, carried: Request) -> Message:
     try:
         if not api.min_version <= carried.api_version <= api.max_version:
             raise WireError(f"{api_keys.name(carried.api_key)} version {carried.api_version} is not supported")
-        body = api.request.read_from(carried.frame, carried.api_version, carried.body_offset)[0]
+        body: Message = api.request.read_from(carried.frame, carried.api_version, carried.body_offset)[0]
         if api.validate is not None:
             api.validate(body)
         return body
@@ -129,7 +135,7 @@ def _carried_body(api: AnyApi, carried: Request) -> Any:
         raise ApiError(error_codes.UNSUPPORTED_VERSION, f"Failed to parse forwarded request: {wrong}") from wrong
 
 
-def _says_not_controller(response: Any, inner: RequestContext) -> bool:
+def _says_not_controller(response: Message, inner: RequestContext) -> bool:
     """Return True for NOT_CONTROLLER (RequestChannel.shouldReturnNotController)."""
     if isinstance(response, DescribeQuorumResponse):
         refused = error_codes.NOT_LEADER_OR_FOLLOWER

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from mockraft.server.apis.api import AnyApi, Api
 from mockraft.serving.parked import Parked
@@ -43,12 +42,18 @@ def _in_overlay_classes(api: AnyApi, overlay: Overlay) -> AnyApi:
     if response is api.response:
         return changed
 
-    def converted(result: Any) -> Any:
-        if result.__class__ is Parked:
-            return Parked(result.deadline_ms, lambda now_ms, expired: converted(result.retry(now_ms, expired)))
-        return None if result is None else recast(result, response)
+    def converted(result: Message | Parked[Message]) -> Message | Parked[Message]:
+        if not isinstance(result, Parked):
+            return recast(result, response)
+        parked = result
 
-    def converting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def retry(now_ms: int, expired: bool) -> Message | None:
+            later = parked.retry(now_ms, expired)
+            return None if later is None else recast(later, response)
+
+        return Parked(parked.deadline_ms, retry)
+
+    def converting(function: Callable[..., Message | Parked[Message]]) -> Callable[..., Message | Parked[Message]]:
         return lambda *arguments: converted(function(*arguments))
 
     return replace(changed, response=response, handle=converting(api.handle), error=converting(api.error))

@@ -22,7 +22,10 @@ from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import Request, parse_request
 from mockraft.wire.errors import WireError
 from mockraft.wire.java_values import in_hash_map_order
+from mockraft.wire.message import Message
+from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from mockraft.wire.messages.sasl_handshake_response import SaslHandshakeResponse
 
 if TYPE_CHECKING:
@@ -61,8 +64,8 @@ class Answer(NamedTuple):
 
     api: AnyApi
     request: Request
-    body: Any
-    response: Any
+    body: Message
+    response: Message
 
 
 class Verdict(NamedTuple):
@@ -163,12 +166,13 @@ class SaslExchange:
                 self.state = State.HANDSHAKE_REQUEST
         return _PASSES
 
-    def _handshake(self, request: Request, body: Any) -> Verdict:
+    def _handshake(self, request: Request, body: SaslHandshakeRequest) -> Verdict:
         enabled = [name for name, _ in in_hash_map_order(dict.fromkeys(self._config.sasl_enabled_mechanisms))]
-        answer = Answer(sasl_handshake.API, request, body, SaslHandshakeResponse(mechanisms=enabled))
+        response = SaslHandshakeResponse(mechanisms=enabled)
+        answer = Answer(sasl_handshake.API, request, body, response)
         self._has_headers = request.api_version >= 1
         if body.mechanism not in enabled:
-            answer.response.error_code = error_codes.UNSUPPORTED_SASL_MECHANISM
+            response.error_code = error_codes.UNSUPPORTED_SASL_MECHANISM
             # Kafka's network thread detects this itself the second time, and sends nothing.
             return Verdict(
                 answer=None if self._reauthenticates else answer,
@@ -182,7 +186,7 @@ class SaslExchange:
         self.state = State.AUTHENTICATE
         return Verdict(answer=answer)
 
-    def _token(self, request: Request, body: Any, now_ms: int) -> Verdict:
+    def _token(self, request: Request, body: SaslAuthenticateRequest, now_ms: int) -> Verdict:
         client_message = SaslAuthenticateResponse(error_code=error_codes.SASL_AUTHENTICATION_FAILED)
         answer = Answer(sasl_authenticate.API, request, body, client_message)
         try:
@@ -257,6 +261,7 @@ class SaslExchange:
 
 
 def _body(api: AnyApi, request: Request) -> Any:
+    """Decode a request with the class of the API, which may be an overlay's."""
     if not api.min_version <= request.api_version <= api.max_version:
         raise WireError(f"{api_keys.name(request.api_key)} has no version {request.api_version} here")
     return api.request.read_from(request.frame, request.api_version, request.body_offset)[0]

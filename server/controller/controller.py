@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
@@ -22,6 +22,7 @@ from mockraft.server.controller.topics.placement import UsableRacks
 from mockraft.serving.directory_ids import draw_uuid
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
+from mockraft.wire.message import Message
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -163,7 +164,7 @@ class Controller:
             return "No controller appears to be active."
         return f"The active controller appears to be node {leader_id}."
 
-    def apply(self, record: Any, offset: int) -> None:
+    def apply(self, record: Message, offset: int) -> None:
         """Apply one record of the log to the image, and update soft state as Kafka does."""
         for effective in self.image.apply(record, offset):
             self._follow(effective)
@@ -215,7 +216,7 @@ class Controller:
         if self.log.snapshot_due(now_ms):
             self.log.write_snapshot(self.image.to_records(self.image.metadata_version), now_ms)
 
-    def _follow(self, record: Any) -> None:
+    def _follow(self, record: Message) -> None:
         if isinstance(record, RegisterBrokerRecord):
             self.heartbeats.remove(record.broker_id)
             self.heartbeats.register(record.broker_id, record.fenced)

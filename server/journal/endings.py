@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Tree
 
 
 class ClosedConnection:
@@ -47,7 +50,7 @@ class ClosedConnection:
         """Bytes of the refused frame and of the reason, which may quote the client's bytes."""
         return len(self.refused_frame) + len(self.reason)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the entry as a JSON tree."""
         return {
             "id": self.id,
@@ -80,7 +83,7 @@ class BrokenTick:
         """Bytes of the failure's text."""
         return len(self.failure)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the entry as a JSON tree."""
         return {"id": self.id, "node": self.node_id, "brokenTickMs": self.at_ms, "failure": self.failure}
 

@@ -12,6 +12,7 @@ from mockraft.wire.message import Struct, field_names
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 
 if TYPE_CHECKING:
+    from mockraft.wire.json_form import Tree
     from mockraft.wire.message import Message, MessageLookup
     from typing_extensions import TypeVar
 
@@ -167,7 +168,7 @@ class Exchange(Generic[RequestT, ResponseT]):
         except WireError:
             return None
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Tree:
         """Return the exchange as a JSON tree without its bodies."""
         error_code = self.error_code
         return {
@@ -192,7 +193,7 @@ class Exchange(Generic[RequestT, ResponseT]):
             "bytes": len(self.request_frame) + len(self.response_frame),
         }
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the exchange as a JSON tree; bodies in Kafka's own JSON form, null for none or an unreadable one."""
         from mockraft.wire.json_form import to_json
 

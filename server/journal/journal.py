@@ -10,10 +10,13 @@ import itertools
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mockraft.server.journal.endings import BrokenTick, ClosedConnection
 from mockraft.server.journal.exchange import Exchange
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Tree
 from mockraft.wire import api_keys
 
 Entry = Exchange | ClosedConnection | BrokenTick
@@ -133,7 +136,7 @@ class Journal:
         """Return the closed connections still held, oldest first."""
         return [entry for entry in tuple(self.entries) if isinstance(entry, ClosedConnection)]
 
-    def counters(self) -> dict[str, Any]:
+    def counters(self) -> Tree:
         """Return counts since the start: exchanges by API, closed connections by reason, failures, dropped entries."""
         return {
             "exchanges": {self.api_name(key): count for key, count in sorted(self.exchanges_by_api.items())},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mockraft.server.journal.endings import BrokenTick, ClosedConnection
 from mockraft.server.journal.exchange import Exchange
@@ -58,8 +57,8 @@ class EntryText:
     who: str
     what: str
     outcome: str
-    stream: tuple[Any, ...]
-    kind: tuple[Any, ...]
+    stream: tuple[object, ...]
+    kind: tuple[object, ...]
 
 
 @dataclass
@@ -99,7 +98,7 @@ def began_ms(entries: Sequence[Entry]) -> int:
 
 def _groups(entries: Iterable[Entry]) -> list[_Group]:
     groups: list[_Group] = []
-    newest: dict[tuple[Any, ...], _Group] = {}
+    newest: dict[tuple[object, ...], _Group] = {}
     for text in map(entry_text, entries):
         group = newest.get(text.stream)
         if group is not None and group.first.kind == text.kind:
@@ -192,7 +191,7 @@ def _answer(entry: Exchange) -> str:
     return " ".join(["ok", *values[:FIELDS_MAX]]) + why
 
 
-def significant_fields(message: Any) -> Iterator[tuple[str, Any]]:
+def significant_fields(message: Struct) -> Iterator[tuple[str, object]]:
     """Yield the fields that differ from their defaults as (name in JSON, value); of a list its one element or size."""
     usual = with_constructor(type(message))()
     for name in field_names(type(message)):
@@ -207,7 +206,7 @@ def significant_fields(message: Any) -> Iterator[tuple[str, Any]]:
             yield camel(name), f"[{len(value)}]" if isinstance(value, list) else value
 
 
-def _field_text(name: str, value: Any) -> str:
+def _field_text(name: str, value: object) -> str:
     if value is True:
         return name
     if isinstance(value, bytes):

@@ -6,7 +6,8 @@ Each function returns True for a good response; after a bad one its node is not 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from mockraft.server.controller.log.positions import EpochEndOffset
 from mockraft.server.controller.log.snapshot import SnapshotId
@@ -18,39 +19,85 @@ from mockraft.server.raft.transitions import Quorum
 from mockraft.wire import error_codes
 from mockraft.wire.errors import WireError
 
+if TYPE_CHECKING:
+    from mockraft.wire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+    from mockraft.wire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
+    from mockraft.wire.messages.fetch_response import FetchResponse
+    from mockraft.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
+    from mockraft.wire.messages.update_raft_voter_response import UpdateRaftVoterResponse
+    from mockraft.wire.messages.vote_response import VoteResponse
+
 _LOGGER = logging.getLogger("mockraft.raft")
 
+T = TypeVar("T")
 
-def vote(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+
+class _Endpoint(Protocol):
+    node_id: int
+    host: str
+    port: int
+
+
+class _Leader(Protocol):
+    leader_id: int
+    leader_epoch: int
+
+
+class _Partition(_Leader, Protocol):
+    partition_index: int
+    error_code: int
+
+
+PartitionT = TypeVar("PartitionT", bound=_Partition)
+PartitionT_co = TypeVar("PartitionT_co", bound=_Partition, covariant=True)
+
+
+class _Topic(Protocol[PartitionT_co]):
+    topic_name: str
+
+    @property
+    def partitions(self) -> Sequence[PartitionT_co]: ...
+
+
+class _Response(Protocol[PartitionT_co]):
+    error_code: int
+
+    @property
+    def topics(self) -> Sequence[_Topic[PartitionT_co]]: ...
+    @property
+    def node_endpoints(self) -> Sequence[_Endpoint]: ...
+
+
+def vote(quorum: Quorum, target: Target, response: VoteResponse, now_ms: int) -> bool:
     """Handle a vote that was granted or rejected."""
     if response.error_code == error_codes.UNSUPPORTED_VERSION and quorum.role is Role.PROSPECTIVE:
         # The voter does not support pre-votes: hold elections without them.
         quorum.to_candidate(now_ms)
         return True
-    partition, settled = _heard(quorum, target, response, now_ms)
-    if settled is not None:
-        return settled
+    partition, settled = _voters_partition(quorum, target, response, now_ms)
+    if settled is not None or partition is None:
+        return bool(settled)
     if quorum.role in (Role.PROSPECTIVE, Role.CANDIDATE):
         quorum.record_vote(target.id, partition.vote_granted, now_ms)
     return True
 
 
-def begin_epoch(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+def begin_epoch(quorum: Quorum, target: Target, response: BeginQuorumEpochResponse, now_ms: int) -> bool:
     """Handle a response to BeginQuorumEpoch."""
-    _, settled = _heard(quorum, target, response, now_ms)
+    _, settled = _voters_partition(quorum, target, response, now_ms)
     return settled is None or settled
 
 
-def end_epoch(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+def end_epoch(quorum: Quorum, target: Target, response: EndQuorumEpochResponse, now_ms: int) -> bool:
     """Handle a response to EndQuorumEpoch."""
-    _, settled = _heard(quorum, target, response, now_ms)
+    _, settled = _voters_partition(quorum, target, response, now_ms)
     if settled is not None:
         return settled
     quorum.unacknowledged.discard(target.id)
     return True
 
 
-def fetch(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+def fetch(quorum: Quorum, target: Target, response: FetchResponse, now_ms: int) -> bool:
     """Handle a Fetch response: records, a diverging epoch or a snapshot id."""
     if response.error_code != error_codes.NONE:
         return _unexpected(target, response.error_code)
@@ -58,7 +105,7 @@ def fetch(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
     if len(topics) != 1 or topics[0].topic_id != TOPIC_ID or len(topics[0].partitions) != 1:
         return False
     partition = topics[0].partitions[0]
-    handled = _common(quorum, response, partition, partition.current_leader, now_ms)
+    handled = _common(quorum, response.node_endpoints, partition.error_code, partition.current_leader, now_ms)
     if handled is not None:
         return handled
     following = quorum.following
@@ -85,12 +132,12 @@ def fetch(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
     return True
 
 
-def fetch_snapshot(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+def fetch_snapshot(quorum: Quorum, target: Target, response: FetchSnapshotResponse, now_ms: int) -> bool:
     """Handle a chunk of a snapshot; the log restarts after its last chunk."""
-    partition = _partition(response)
-    if partition is None:
+    partition = _only(response.error_code, [(topic.name, topic.partitions) for topic in response.topics])
+    if partition is None or partition.index != PARTITION:
         return False
-    handled = _common(quorum, response, partition, partition.current_leader, now_ms)
+    handled = _common(quorum, response.node_endpoints, partition.error_code, partition.current_leader, now_ms)
     if handled is not None:
         return handled
     following = quorum.following
@@ -121,7 +168,7 @@ def fetch_snapshot(quorum: Quorum, target: Target, response: Any, now_ms: int) -
     return True
 
 
-def update_voter(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+def update_voter(quorum: Quorum, target: Target, response: UpdateRaftVoterResponse, now_ms: int) -> bool:
     """Handle a response to UpdateRaftVoter."""
     leader = response.current_leader
     address = None
@@ -153,23 +200,34 @@ def _commit(quorum: Quorum, high_watermark: int, now_ms: int) -> None:
             quorum.listener.committed(now_ms)
 
 
-def _heard(quorum: Quorum, target: Target, response: Any, now_ms: int) -> tuple[Any, bool | None]:
+def _voters_partition(
+    quorum: Quorum, target: Target, response: _Response[PartitionT], now_ms: int
+) -> tuple[PartitionT | None, bool | None]:
     """Return a voter's partition, or whether the response was good if there is nothing more in it."""
-    partition = _partition(response)
-    if partition is None:
+    topics = [(topic.topic_name, topic.partitions) for topic in response.topics]
+    partition = _only(response.error_code, topics)
+    if partition is None or partition.partition_index != PARTITION:
         return None, False
-    settled = _common(quorum, response, partition, partition, now_ms)
+    settled = _common(quorum, response.node_endpoints, partition.error_code, partition, now_ms)
     if settled is None and partition.error_code != error_codes.NONE:
         settled = _unexpected(target, partition.error_code)
     return partition, settled
 
 
-def _common(quorum: Quorum, response: Any, partition: Any, leader: Any, now_ms: int) -> bool | None:
+def _only(error_code: int, topics: Sequence[tuple[str, Sequence[T]]]) -> T | None:
+    """Return the only partition of a response; None for an error or another topic than the metadata log."""
+    if error_code != error_codes.NONE or len(topics) != 1:
+        return None
+    name, partitions = topics[0]
+    return partitions[0] if name == TOPIC_NAME and len(partitions) == 1 else None
+
+
+def _common(quorum: Quorum, endpoints: Sequence[_Endpoint], error: int, leader: _Leader, now_ms: int) -> bool | None:
     """Apply leader and epoch of a partition's response (maybeHandleCommonResponse); None: there is more in it."""
     leader_id = leader.leader_id
-    endpoint = next((found for found in response.node_endpoints if found.node_id == leader_id), None)
+    endpoint = next((found for found in endpoints if found.node_id == leader_id), None)
     address = NodeEndpoint(leader_id, endpoint.host, endpoint.port) if endpoint else None
-    return _common_to(quorum, partition.error_code, leader_id, leader.leader_epoch, address, now_ms)
+    return _common_to(quorum, error, leader_id, leader.leader_epoch, address, now_ms)
 
 
 def _common_to(
@@ -191,19 +249,6 @@ def _common_to(
     if error == error_codes.INVALID_VOTER_KEY:
         return True
     return None
-
-
-def _partition(response: Any) -> Any:
-    """Return the response's only partition; None for an error or another partition than the metadata log."""
-    if response.error_code != error_codes.NONE or len(response.topics) != 1:
-        return None
-    topic = response.topics[0]
-    name = topic.name if hasattr(topic, "name") else topic.topic_name
-    if name != TOPIC_NAME or len(topic.partitions) != 1:
-        return None
-    partition = topic.partitions[0]
-    index = partition.index if hasattr(partition, "index") else partition.partition_index
-    return partition if index == PARTITION else None
 
 
 def _unexpected(target: Target, error_code: int) -> bool:

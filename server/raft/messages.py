@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_ID, TOPIC_NAME, ReplicaKey
 from mockraft.server.raft.states import Role
 from mockraft.server.raft.transitions import Quorum
@@ -21,7 +19,7 @@ PRE_VOTE_VERSION = 2
 TOPIC_ID_VERSION = 13
 
 
-def vote_for(quorum: Quorum, voter: ReplicaKey) -> Any:
+def vote_for(quorum: Quorum, voter: ReplicaKey) -> vote.VoteRequest:
     """Build a Vote request, a pre-vote while this node is prospective."""
     partition = vote.PartitionData(
         partition_index=PARTITION,
@@ -37,7 +35,7 @@ def vote_for(quorum: Quorum, voter: ReplicaKey) -> Any:
     return vote.VoteRequest(cluster_id=quorum.config.cluster_id, voter_id=voter.id, topics=[topic])
 
 
-def begin_epoch(quorum: Quorum, voter: ReplicaKey) -> Any:
+def begin_epoch(quorum: Quorum, voter: ReplicaKey) -> begin.BeginQuorumEpochRequest:
     """Build a BeginQuorumEpoch request: this node leads."""
     config = quorum.config
     partition = begin.PartitionData(
@@ -56,7 +54,7 @@ def begin_epoch(quorum: Quorum, voter: ReplicaKey) -> Any:
     )
 
 
-def end_epoch(quorum: Quorum) -> Any:
+def end_epoch(quorum: Quorum) -> end.EndQuorumEpochRequest:
     """Build an EndQuorumEpoch request: this node resigned; preferred successors come first."""
     partition = end.PartitionData(
         partition_index=PARTITION,
@@ -71,7 +69,7 @@ def end_epoch(quorum: Quorum) -> Any:
     return end.EndQuorumEpochRequest(cluster_id=quorum.config.cluster_id, topics=[topic])
 
 
-def fetch_log(quorum: Quorum) -> Any:
+def fetch_log(quorum: Quorum) -> fetch.FetchRequest:
     """Build a Fetch request from the end of this node's log."""
     log = quorum.log
     partition = fetch.FetchPartition(
@@ -91,7 +89,7 @@ def fetch_log(quorum: Quorum) -> Any:
     )
 
 
-def fetch_rest_of_snapshot(quorum: Quorum) -> Any:
+def fetch_rest_of_snapshot(quorum: Quorum) -> fetch_snapshot.FetchSnapshotRequest:
     """Build a FetchSnapshot request for the next chunk."""
     following = quorum.following
     assert following is not None
@@ -113,7 +111,7 @@ def fetch_rest_of_snapshot(quorum: Quorum) -> Any:
     )
 
 
-def update_voter(quorum: Quorum) -> Any:
+def update_voter(quorum: Quorum) -> update.UpdateRaftVoterRequest:
     """Build an UpdateRaftVoter request with this voter's endpoints and kraft.version range."""
     local = quorum.log.local_voter
     return update.UpdateRaftVoterRequest(

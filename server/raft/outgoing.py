@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
+
+from mockraft.wire.message import Message
 
 
 class NodeEndpoint(NamedTuple):
@@ -27,7 +29,7 @@ class Outgoing:
     node_id: int | None
     host: str
     port: int
-    message: Any
+    message: Message
     version_min: int
     version_max: int
     timeout_ms: int

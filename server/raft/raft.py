@@ -23,11 +23,13 @@ from mockraft.server.raft.states import Role, grants
 from mockraft.server.raft.transitions import Quorum
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 if TYPE_CHECKING:
     import random
 
+    from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
     from mockraft.wire.messages.fetch_response import FetchResponse
 
 _STEPS_MAX = 16
@@ -46,7 +48,7 @@ class Raft(Quorum):
     def __init__(self, config: ControllerConfig, log: MetadataLog, rng: random.Random, now_ms: int) -> None:
         """Start on an opened log; the only voter leads a new epoch at once. OSError, StorageError: write failed."""
         super().__init__(config, log, rng)
-        self.fetch_responses: dict[tuple[Any, ...], FetchResponse] = {}
+        self.fetch_responses: dict[tuple[object, ...], FetchResponse] = {}
         """The last Fetch response of the API, reused for the next follower that asks the same."""
         self._outgoing: list[Outgoing] = []
         self._outgoing_count = 0
@@ -159,7 +161,7 @@ class Raft(Quorum):
         outgoing, self._outgoing = self._outgoing, []
         return outgoing
 
-    def received(self, outgoing_id: int, response: Any, now_ms: int) -> None:
+    def received(self, outgoing_id: int, response: Message | None, now_ms: int) -> None:
         """Process the response to a request, or None. Late and superseded ones are ignored."""
         target, answered = self._in_flight.pop(outgoing_id, (None, None))
         if target is None or answered is None or not self.requests.expects(target.id, outgoing_id):
@@ -180,7 +182,7 @@ class Raft(Quorum):
         if until_ms is not None:
             self.next_ms = min(self.next_ms, until_ms)
 
-    def _send(self, target: Target, message: Any, answered: Answered, now_ms: int, version_min: int = 0) -> None:
+    def _send(self, target: Target, message: Message, answered: Answered, now_ms: int, version_min: int = 0) -> None:
         self._outgoing_count += 1
         number = self._outgoing_count
         # Drop in-flight requests that were superseded.
@@ -198,7 +200,7 @@ class Raft(Quorum):
     def _send_to_voters(
         self,
         voters: list[ReplicaKey],
-        message: Callable[[ReplicaKey], Any],
+        message: Callable[[ReplicaKey], Message],
         answered: Answered,
         now_ms: int,
         version_min: int = 0,
@@ -341,7 +343,7 @@ class Raft(Quorum):
         return min(backoff_max_ms, (backoff_max_ms >> (successors - 1)) << (position - 1))
 
 
-def _newcomer_answered(quorum: Quorum, target: Target, response: Any, now_ms: int) -> bool:
+def _newcomer_answered(quorum: Quorum, target: Target, response: ApiVersionsResponse | None, now_ms: int) -> bool:
     return voter_changes.newcomer_answered(quorum, target.id, response, now_ms)
 
 

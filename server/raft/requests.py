@@ -5,14 +5,16 @@ one writes its own record. Sent when the log does not contain this incarnation a
 again after a failure, with growing delays.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from mockraft.server.controller.brokers.registration import registration_of
 from mockraft.server.controller.controller import STANDBY, Controller
 from mockraft.server.raft.outgoing import Outgoing
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
+from mockraft.wire.message import Message
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
+from mockraft.wire.messages.controller_registration_response import ControllerRegistrationResponse
 
 REGISTRATION_ID: Final = -1
 """Id of a registration among the log's requests, which count from 0."""
@@ -46,13 +48,13 @@ class QuorumRequests:
             outgoing.append(Outgoing(REGISTRATION_ID, *endpoint, request, 0, version, _TIMEOUT_MS))
         return outgoing
 
-    def received(self, outgoing_id: int, response: Any, now_ms: int) -> None:
+    def received(self, outgoing_id: int, response: Message | None, now_ms: int) -> None:
         """Process the response to one of them, or None."""
         if outgoing_id != REGISTRATION_ID:
             self._raft.received(outgoing_id, response, now_ms)
             return
         self._registering = False
-        if response is not None and response.error_code == error_codes.NONE:
+        if isinstance(response, ControllerRegistrationResponse) and response.error_code == error_codes.NONE:
             self._registered = True
             return
         self._due_ms = now_ms + min(_BACKOFF_MS << min(self._failures, 11), _BACKOFF_MAX_MS)

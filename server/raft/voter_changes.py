@@ -6,7 +6,6 @@ Source: AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler, LeaderState.may
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from mockraft.server.controller.quorum.election_state import ReplicaKey
 from mockraft.server.controller.quorum.voter_set import Endpoint, VoterNode, VoterSet, control_records, voters_record
@@ -14,6 +13,7 @@ from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.leading import Leading
 from mockraft.server.raft.transitions import Quorum
 from mockraft.wire import error_codes
+from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
 
 KRAFT_VERSION = "kraft.version"
 
@@ -78,13 +78,13 @@ def begin_adding(
     return change
 
 
-def newcomer_answered(quorum: Quorum, voter_id: int, response: Any, now_ms: int) -> bool:
+def newcomer_answered(quorum: Quorum, voter_id: int, response: ApiVersionsResponse | None, now_ms: int) -> bool:
     """Add the new voter if its ApiVersions response (None: none came) fits and it is caught up."""
     change = quorum.voter_change
     if quorum.leading is None or change is None or change.last_offset >= 0 or change.key.id != voter_id:
         return True
     code = error_codes.BROKER_NOT_AVAILABLE if response is None else response.error_code
-    if code != error_codes.NONE:
+    if response is None or code != error_codes.NONE:
         message = f"Aborted add voter operation for since API_VERSIONS returned an error {error_codes.name(code)}"
         change.finish(quorum, error_codes.REQUEST_TIMED_OUT, message)
         return False

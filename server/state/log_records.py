@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller.controller import Controller
-from mockraft.server.state.views import LogRecord
+from mockraft.server.state.views import LogRecord, RecordLike
 from mockraft.wire import metadata_log_frame, record_batch, records
 from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.names import did_you_mean
 from mockraft.wire.record_batch import Batch
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json
 
 _READ_BYTES: Final = 1 << 20
 _CONTROL_RECORDS: Final = {
@@ -41,7 +45,7 @@ def read_log(controller: Controller, from_offset: int, limit: int | None) -> Ite
         offset = offset_after
 
 
-def record_at(controller: Controller, given: Any) -> RecordAt:
+def record_at(controller: Controller, given: RecordLike) -> RecordAt:
     """Return a record that a test gives: an object, one with its version, or JSON (`{"type", "version", "record"}`).
 
     Without a version it gets the one that Kafka would write (`version_of`). `type` is the name in Kafka's spec, or that
@@ -60,7 +64,7 @@ def record_at(controller: Controller, given: Any) -> RecordAt:
     return RecordAt(given, version_of(controller, given))
 
 
-def records_at(controller: Controller, given: Iterable[Any]) -> list[RecordAt]:
+def records_at(controller: Controller, given: Iterable[RecordLike]) -> list[RecordAt]:
     """Return the records that a test gives. ValueError begins with the one that is wrong (`records[0].type=…`)."""
     found = []
     for index, each in enumerate(given):
@@ -72,7 +76,7 @@ def records_at(controller: Controller, given: Iterable[Any]) -> list[RecordAt]:
     return found
 
 
-def version_of(controller: Controller, record: Any) -> int:
+def version_of(controller: Controller, record: Message) -> int:
     """Return the version in which Kafka writes a record: by the finalized metadata.version, else the lowest.
 
     Raise ValueError if no version can express it.
@@ -92,7 +96,7 @@ def version_of(controller: Controller, record: Any) -> int:
     raise ValueError(f"no version of {kind.__name__} can express it: {refusal}")
 
 
-def _from_json(controller: Controller, tree: Mapping[str, Any]) -> RecordAt:
+def _from_json(controller: Controller, tree: Mapping[str, Json]) -> RecordAt:
     from mockraft.server.stubs.fields import message_from_tree
 
     name = str(tree.get("type", ""))
@@ -117,7 +121,7 @@ def check_applies(controller: Controller, given: Iterable[RecordAt]) -> None:
 
     image = controller.image
     # Registrations and partitions are values: the trial shares them.
-    values: list[Any] = [*image.cluster.brokers.values(), *image.cluster.controllers.values()]
+    values: list[object] = [*image.cluster.brokers.values(), *image.cluster.controllers.values()]
     for topic in image.topics.by_id.values():
         values += topic.partitions.values()
     trial = deepcopy(image, {id(value): value for value in values})

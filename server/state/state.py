@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mockraft.server.controller.brokers import fencing, registration
 from mockraft.server.controller.brokers.heartbeat import fence_one_stale_broker
@@ -30,12 +30,16 @@ from mockraft.server.state.views import (
     LogRecord,
     PartitionView,
     QuorumView,
+    RecordLike,
     SnapshotView,
     TopicView,
 )
 from mockraft.wire import uuids
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.names import did_you_mean
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Tree
 
 
 class State:
@@ -94,7 +98,7 @@ class State:
         """
         return list(read_log(self._running.controller, from_offset, limit))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return everything but the log, as a JSON tree."""
         return {
             "brokers": [broker.to_json() for broker in self.brokers()],
@@ -189,7 +193,7 @@ class State:
         self._commit(records, f"{topic}-{partition}: elected by a test")
         return reading.partition_view(partition, self._topic(self._running.controller, topic).partitions[partition])
 
-    def append(self, records: Iterable[Any]) -> list[LogRecord]:
+    def append(self, records: Iterable[RecordLike]) -> list[LogRecord]:
         """Write metadata records as one batch, and return them as they are in the log.
 
         Each is an object of `mockraft.wire.records`, one with its version (`RecordAt`), a `LogRecord`, or JSON:
@@ -296,5 +300,5 @@ class State:
         return found
 
 
-def _there_are(known: Iterable[Any], what: str) -> str:
+def _there_are(known: Iterable[int], what: str) -> str:
     return f"there are {sorted(known) or f'no {what}'}"

@@ -6,14 +6,24 @@ metadata log.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
+
+from mockraft.wire.message import Message
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json, Tree
+    from mockraft.wire.metadata_log_frame import RecordAt
+
+RecordLike: TypeAlias = "Message | RecordAt | LogRecord | Mapping[str, Json]"
+"""A record that a test gives: an object, one with its version, one of the log, or JSON."""
 
 
 class View:
     """Base of the views: a dataclass whose JSON has its fields, in camelCase."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the view as a JSON tree."""
         return {key: _tree(getattr(self, name)) for name, key in _names(type(self))}
 
@@ -165,9 +175,9 @@ class LogRecord(View):
     timestamp_ms: int
     type: str
     version: int
-    record: Any
+    record: Message
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the record as a JSON tree, in Kafka's own JSON form; `State.append` accepts it."""
         from mockraft.wire.json_form import to_json
 
@@ -181,13 +191,14 @@ class LogRecord(View):
         }
 
 
-def _tree(value: Any) -> Any:
+def _tree(value: object) -> Json:
     if isinstance(value, View):
         return value.to_json()
     if isinstance(value, tuple):
         return [_tree(each) for each in value]
     if isinstance(value, dict):
         return {key: _tree(each) for key, each in value.items()}
+    assert value is None or isinstance(value, bool | int | str)
     return value
 
 

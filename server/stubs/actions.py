@@ -24,6 +24,8 @@ from mockraft.wire.names import camel
 if TYPE_CHECKING:
     from mockraft.server.stubs.match import StubRequest
     from mockraft.server.stubs.plan import Plan
+    from mockraft.serving.api import Api as ServedApi
+    from mockraft.wire.json_form import Json, Tree
 
 Resolver = Callable[[int, "StubRequest"], Sequence["Action"]]
 """Return the actions for a call, given its number (from 1) and the request."""
@@ -31,7 +33,7 @@ Resolver = Callable[[int, "StubRequest"], Sequence["Action"]]
 Keys = frozenset[int]
 """API keys that a stub is about; empty for any."""
 
-FieldChange = Mapping[str, Any] | Callable[[Any], Any]
+FieldChange = Mapping[str, object] | Callable[[Any], Message | None]
 """New values by field path, or a function that gets the message and changes it or returns another."""
 
 
@@ -41,7 +43,7 @@ class Action:
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    example: ClassVar[Any] = True
+    example: ClassVar[Json] = True
     main: ClassVar[str | None] = None
     takes_whole: ClassVar[bool] = False
 
@@ -56,7 +58,7 @@ class Action:
     def check(self, keys: Keys) -> None:
         """Check that the action fits the stub's APIs. Raise StubError that names the field that does not."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the action as JSON."""
         parameters = {name: shown(value) for name, value in write_parameters(self).items()}
         main = self.main and camel(self.main)
@@ -88,7 +90,7 @@ class InjectError(Action):
     message: str | None = None
     name: ClassVar[str] = "injectError"
     summary: ClassVar[str] = "An error in the API's own error form; the controller does not see the request."
-    example: ClassVar[Any] = "NOT_CONTROLLER"
+    example: ClassVar[Json] = "NOT_CONTROLLER"
     main: ClassVar[str | None] = "error"
     takes_whole: ClassVar[bool] = True
 
@@ -109,12 +111,12 @@ class InjectError(Action):
 class Answer(Action):
     """Answer with a given response; the controller does not see the request."""
 
-    body: Any
+    body: object
     name: ClassVar[str] = "answer"
     summary: ClassVar[str] = (
         "This response: its fields as JSON, the others at their defaults. The controller does not see the request."
     )
-    example: ClassVar[Any] = {"isFenced": True, "shouldShutDown": False}
+    example: ClassVar[Json] = {"isFenced": True, "shouldShutDown": False}
     main: ClassVar[str | None] = "body"
     takes_whole: ClassVar[bool] = True
 
@@ -139,7 +141,7 @@ class Answer(Action):
         body = self.body
         plan.respond = lambda api, asked: as_message(body, api)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the action as JSON; a message as far as JSON can express it."""
         if isinstance(self.body, Message):
             from mockraft.wire.json_form import to_json
@@ -158,7 +160,7 @@ class Change(Action):
     summary: ClassVar[str] = (
         "New values of `request` fields before the controller sees them, of `response` fields before they are sent."
     )
-    example: ClassVar[Any] = {"response": {"shouldShutDown": True}}
+    example: ClassVar[Json] = {"response": {"shouldShutDown": True}}
 
     def __post_init__(self) -> None:
         for side in ("request", "response"):
@@ -189,7 +191,7 @@ class Change(Action):
         if self.response:
             plan.response_changes.append(_changer(self.response))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the action as JSON."""
         return {
             self.name: {side: shown(getattr(self, side)) for side in ("request", "response") if getattr(self, side)}
@@ -204,7 +206,7 @@ class UnknownTaggedField(Action):
     hex: str = ""
     name: ClassVar[str] = "unknownTaggedField"
     summary: ClassVar[str] = "A tagged field that no schema knows, in the response: a client must skip it."
-    example: ClassVar[Any] = {"tag": 9000, "hex": "cafe"}
+    example: ClassVar[Json] = {"tag": 9000, "hex": "cafe"}
 
     def __post_init__(self) -> None:
         if not 0 <= self.tag < 1 << 31:
@@ -216,7 +218,7 @@ class UnknownTaggedField(Action):
         plan.let_pass()
         tag, data = self.tag, bytes_of(self.hex)
 
-        def add(response: Any) -> None:
+        def add(response: Message) -> None:
             response.unknown_tagged_fields = sorted([*response.unknown_tagged_fields, (tag, data)])
 
         plan.response_changes.append(add)
@@ -235,7 +237,7 @@ class DelayOn(Action):
         "The answer comes `ms` later, give or take `jitterMs`; with `before` the controller sees the request only "
         "then. The connection's next requests wait."
     )
-    example: ClassVar[Any] = {"ms": 500, "jitterMs": 100}
+    example: ClassVar[Json] = {"ms": 500, "jitterMs": 100}
     main: ClassVar[str | None] = "ms"
 
     def __post_init__(self) -> None:
@@ -254,7 +256,7 @@ class DelayOn(Action):
         (plan.delays_before if waits_before else plan.delays).append(delay_ms if jitter_ms else lambda _chance: ms)
 
 
-def as_message(value: Any, api: Any) -> Any:
+def as_message(value: object, api: ServedApi[Message, Message]) -> Message:
     """Return a response from a message or a tree of its fields. Raise StubError."""
     if isinstance(value, Message):
         return value
@@ -263,7 +265,7 @@ def as_message(value: Any, api: Any) -> Any:
     raise StubError(f"expected a {api.response.__name__} or its fields, got {value!r}", "answer")
 
 
-def bytes_of(text: Any, name: str = "hex") -> bytes:
+def bytes_of(text: str, name: str = "hex") -> bytes:
     """Return bytes from hexadecimal digits, spaces allowed. Raise StubError."""
     try:
         return bytes.fromhex(text)
@@ -279,7 +281,7 @@ def known_actions() -> dict[str, type[Action]]:
     return {kind.name: kind for actions in groups for kind in actions}
 
 
-def action_from_json(tree: Any) -> Action:
+def action_from_json(tree: object) -> Action:
     """Read an action from JSON. Raise StubError that names the field."""
     if isinstance(tree, Action):
         return tree
@@ -309,7 +311,7 @@ def action_from_json(tree: Any) -> Action:
         raise wrong.within(named[0]) from None
 
 
-def actions_from_json(tree: Any) -> tuple[Action, ...]:
+def actions_from_json(tree: object) -> tuple[Action, ...]:
     """Read a chain of actions; a single one needs no list. Raise StubError."""
     if not isinstance(tree, list | tuple):
         tree = [tree]
@@ -322,13 +324,13 @@ def actions_from_json(tree: Any) -> tuple[Action, ...]:
     return tuple(actions)
 
 
-def _changer(change: FieldChange) -> Callable[[Any], Any]:
+def _changer(change: FieldChange) -> Callable[[Message], Message | None]:
     if callable(change):
         return change
-    by_class: dict[type, list[tuple[FieldPath, Any]]] = {}
+    by_class: dict[type, list[tuple[FieldPath, object]]] = {}
     wanted = dict(change)
 
-    def assign(message: Any) -> None:
+    def assign(message: Message) -> None:
         found = by_class.get(message.__class__)
         if found is None:
             paths = [(field_path(_public(message), path), value) for path, value in wanted.items()]
@@ -339,8 +341,8 @@ def _changer(change: FieldChange) -> Callable[[Any], Any]:
     return assign
 
 
-def _public(message: Any) -> type:
-    kind: type = type(message)
+def _public(message: Message) -> type:
+    kind = type(message)
     return kind.__mro__[1] if kind.__qualname__.startswith("_") else kind
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from mockraft.server.stubs.actions import Action
 from mockraft.server.stubs.errors import StubError
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.plan import Plan
+    from mockraft.wire.json_form import Json
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Blackhole(Action):
         "This client (`by`: clientId), or only this connection (`by`: connection), gets no more answers, whatever "
         "it requests, until it is released or the stub is removed; then the controller answers what waits."
     )
-    example: ClassVar[Any] = {"by": "connection"}
+    example: ClassVar[Json] = {"by": "connection"}
     main: ClassVar[str | None] = "by"
 
     def __post_init__(self) -> None:

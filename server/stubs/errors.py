@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
-from typing import Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, TypeVar
 
 from mockraft.wire.names import camel, did_you_mean, snake
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-_TYPE_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
+T = TypeVar("T", bound="DataclassInstance")
+
+_PLAIN = {
+    "bool": (bool, "true or false"),
+    "int": (int, "an integer"),
+    "float": (float, "a number"),
+    "str": (str, "a text"),
+}
+"""Plain types by their annotation, which is a text (`from __future__ import annotations`)."""
 
 
 class StubError(ValueError):
@@ -32,23 +41,22 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     return f"there is no {what} {name!r}; {did_you_mean(name, known)}"
 
 
-def read_parameters(kind: type[T], given: Mapping[str, Any], what: str) -> T:
+def read_parameters(kind: type[T], given: Mapping[str, object], what: str) -> T:
     """Read a dataclass from JSON: names in camelCase or snake_case, values of the annotated plain types.
 
     Raise StubError that names what is unknown, missing or of the wrong type.
     """
-    hints = get_type_hints(kind)
-    known = {field.name: field for field in fields(kind) if field.init}  # type: ignore[arg-type]
-    values: dict[str, Any] = {}
+    known = {field.name: field for field in fields(kind) if field.init}
+    values: dict[str, object] = {}
     for name, value in given.items():
         attribute = snake(str(name))
         if attribute not in known:
             raise StubError(unknown(f"parameter of {what}", name, map(camel, known)), str(name))
-        wanted = hints[attribute]
+        wanted, described = _PLAIN.get(str(known[attribute].type), (None, ""))
         if wanted is float and type(value) is int:
             value = float(value)
-        if wanted in _TYPE_NAMES and type(value) is not wanted:
-            raise StubError(f"expected {_TYPE_NAMES[wanted]}, got {value!r}", camel(attribute))
+        if wanted is not None and type(value) is not wanted:
+            raise StubError(f"expected {described}, got {value!r}", camel(attribute))
         values[attribute] = value
     for name, field in known.items():
         if name not in values and field.default is MISSING and field.default_factory is MISSING:
@@ -56,7 +64,7 @@ def read_parameters(kind: type[T], given: Mapping[str, Any], what: str) -> T:
     return kind(**values)
 
 
-def write_parameters(value: Any) -> dict[str, Any]:
+def write_parameters(value: DataclassInstance) -> dict[str, object]:
     """Return the fields of a dataclass that differ from their defaults, named as in JSON."""
     return {
         camel(field.name): getattr(value, field.name)

@@ -9,16 +9,23 @@ from __future__ import annotations
 import base64
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.errors import WireError
-from mockraft.wire.message import Struct
+from mockraft.wire.message import Message, Struct
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from mockraft.wire.json_form import Json
+
+    S = TypeVar("S", bound=Struct)
 
 _PART = re.compile(r"(\w+)(?:\[(\d*)\])?")
 _EACH = -1
@@ -43,7 +50,7 @@ class FieldPath(NamedTuple):
     is_many: bool
     steps: tuple[_Step, ...]
 
-    def reader(self) -> Callable[[Any], Any]:
+    def reader(self) -> Callable[[Message], object]:
         """Return a reader of the value in a message (None if the path ends early), or of the list of values if many."""
         if all(step.element is None for step in self.steps) and len(self.steps) == 1:
             return attrgetter(self.steps[0].attribute)
@@ -51,7 +58,7 @@ class FieldPath(NamedTuple):
             return lambda message: list(_values(message, self.steps))
         return lambda message: next(_values(message, self.steps), None)
 
-    def assign(self, message: Any, value: Any) -> None:
+    def assign(self, message: Message, value: object) -> None:
         """Set the value, in each element if the path has `[]`. Raise IndexError if there is no such element."""
         *way, last = self.steps
         for owner in _values(message, way):
@@ -62,7 +69,7 @@ class FieldPath(NamedTuple):
                 for index in range(len(elements)) if last.element == _EACH else (last.element,):
                     elements[index] = value
 
-    def value(self, given: Any) -> Any:
+    def value(self, given: object) -> object:
         """Return the message class's value for one given in JSON or Python. Raise StubError."""
         if given is None:
             return None
@@ -70,7 +77,7 @@ class FieldPath(NamedTuple):
             return _array(self.cls, self.spec, given, self.text)
         return _single(self.cls, self.spec, given, self.text)
 
-    def part(self, given: Any) -> Any:
+    def part(self, given: object) -> object:
         """Return the value for something contained in the field: an element of a list, a part of a text."""
         return _single(self.cls, self.spec, given, self.text) if self.spec.is_array else self.value(given)
 
@@ -101,24 +108,26 @@ def field_path(cls: type, text: str) -> FieldPath:
     return FieldPath(text, cls, spec, steps[-1].element is not None, is_many, tuple(steps))
 
 
-def message_from_tree(cls: type, tree: Mapping[str, Any], where: str = "") -> Any:
+def message_from_tree(cls: type[S], tree: Mapping[str, object], where: str = "") -> S:
     """Return a message, or a struct of one, from some of its fields; the others keep their defaults."""
-    return _filled(cls, schema_of(cls).root, tree, where)
+    filled = _filled(cls, schema_of(cls).root, tree, where)
+    assert isinstance(filled, cls)
+    return filled
 
 
-def shown(value: Any) -> Any:
+def shown(value: object) -> Json:
     """Return a field's value for JSON: a uuid as text, other bytes as base64, a struct as its fields."""
     if isinstance(value, bytes):
         return uuids.text_of(value) if len(value) == 16 else base64.b64encode(value).decode()
     if isinstance(value, Struct):
         return repr(value)
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple | set | frozenset | range):
         return [shown(element) for element in value]
     if isinstance(value, Mapping):
-        return {key: shown(element) for key, element in value.items()}
+        return {str(key): shown(element) for key, element in value.items()}
     if callable(value):
         return f"<python {getattr(value, '__qualname__', value.__class__.__name__)}>"
-    return value
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
 
 
 def error_code(given: str | int, field: str) -> int:
@@ -132,7 +141,7 @@ def error_code(given: str | int, field: str) -> int:
     return given
 
 
-def _values(message: Any, steps: tuple[_Step, ...] | list[_Step]) -> Iterator[Any]:
+def _values(message: object, steps: Sequence[_Step]) -> Iterator[object]:
     if not steps:
         yield message
         return
@@ -153,25 +162,26 @@ def _named(struct: StructSpec, name: str, text: str, owner: str) -> FieldSpec:
     raise StubError(unknown(f"field of {owner} called", name, (spec.json_name for spec in struct.fields)), text)
 
 
-def _filled(cls: type, struct: StructSpec, tree: Any, where: str) -> Any:
+def _filled(cls: type, struct: StructSpec, tree: object, where: str) -> Struct:
     if not isinstance(tree, Mapping):
         raise StubError(f"expected an object with fields of {struct.name}, got {tree!r}", where)
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for name, given in tree.items():
         path = f"{where}.{name}" if where else str(name)
         spec = _named(struct, str(name), path, struct.name)
         convert = _array if spec.is_array else _single
         values[spec.attribute] = None if given is None else convert(cls, spec, given, path)
-    return getattr(sys.modules[cls.__module__], struct.name)(**values)
+    kind: type[Struct] = getattr(sys.modules[cls.__module__], struct.name)
+    return kind(**values)
 
 
-def _array(cls: type, spec: FieldSpec, given: Any, where: str) -> list[Any]:
+def _array(cls: type, spec: FieldSpec, given: object, where: str) -> list[object]:
     if not isinstance(given, list | tuple):
         raise StubError(f"expected a list, got {given!r}", where)
     return [_single(cls, spec, element, f"{where}[{index}]") for index, element in enumerate(given)]
 
 
-def _single(cls: type, spec: FieldSpec, given: Any, where: str) -> Any:
+def _single(cls: type, spec: FieldSpec, given: object, where: str) -> object:
     if spec.struct is not None:
         return given if isinstance(given, Struct) else _filled(cls, spec.struct, given, where)
     kind = spec.kind

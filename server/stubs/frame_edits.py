@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import Struct
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from mockraft.server.stubs.actions import Action, bytes_of
 from mockraft.server.stubs.chance import Chance
@@ -13,6 +13,7 @@ from mockraft.server.stubs.errors import StubError
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.plan import Plan
+    from mockraft.wire.json_form import Json
 
 Frame = bytes
 """Bytes of an answer; an alias because a parameter of the edits is called bytes."""
@@ -44,7 +45,7 @@ class WrongCorrelationId(FrameEdit):
     by: int = 1
     name: ClassVar[str] = "wrongCorrelationId"
     summary: ClassVar[str] = "The correlation id is off by `by` (default 1)."
-    example: ClassVar[Any] = {"by": 1000}
+    example: ClassVar[Json] = {"by": 1000}
     main: ClassVar[str | None] = "by"
 
     def edited(self, frame: Frame, chance: Chance) -> Frame:
@@ -59,7 +60,7 @@ class WrongLength(FrameEdit):
     by: int = 1
     name: ClassVar[str] = "wrongLength"
     summary: ClassVar[str] = "The frame's length field is off by `by` bytes (default 1; below 0: too small)."
-    example: ClassVar[Any] = {"by": -4}
+    example: ClassVar[Json] = {"by": -4}
     main: ClassVar[str | None] = "by"
 
     def edited(self, frame: Frame, chance: Chance) -> Frame:
@@ -74,7 +75,7 @@ class Truncate(FrameEdit):
     bytes: int
     name: ClassVar[str] = "truncate"
     summary: ClassVar[str] = "Only the first `bytes` of the frame, its length included, are sent."
-    example: ClassVar[Any] = {"bytes": 6}
+    example: ClassVar[Json] = {"bytes": 6}
     main: ClassVar[str | None] = "bytes"
 
     def __post_init__(self) -> None:
@@ -94,7 +95,7 @@ class Corrupt(FrameEdit):
     seed: int = 0
     name: ClassVar[str] = "corrupt"
     summary: ClassVar[str] = "This number of `bytes` of the body is changed; the same `seed` changes the same ones."
-    example: ClassVar[Any] = {"bytes": 3, "seed": 7}
+    example: ClassVar[Json] = {"bytes": 3, "seed": 7}
     main: ClassVar[str | None] = "bytes"
 
     def __post_init__(self) -> None:
@@ -117,7 +118,7 @@ class Duplicate(FrameEdit):
     times: int = 2
     name: ClassVar[str] = "duplicate"
     summary: ClassVar[str] = "The answer is sent this many `times` (default 2)."
-    example: ClassVar[Any] = {"times": 3}
+    example: ClassVar[Json] = {"times": 3}
     main: ClassVar[str | None] = "times"
 
     def __post_init__(self) -> None:
@@ -138,7 +139,7 @@ class Raw(Action):
     summary: ClassVar[str] = (
         "These bytes are sent, as they are, in place of an answer; the controller does not see the request."
     )
-    example: ClassVar[Any] = {"hex": "00000004 deadbeef"}
+    example: ClassVar[Json] = {"hex": "00000004 deadbeef"}
     main: ClassVar[str | None] = "hex"
 
     def __post_init__(self) -> None:

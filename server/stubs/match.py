@@ -5,19 +5,28 @@ A match is data; its conditions are compiled once, so that testing one costs a f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.fields import field_path, shown
 from mockraft.server.stubs.predicates import NAMES_IN_PYTHON, Test, any_of, predicate
 from mockraft.server.stubs.senders import sender, sender_by_client_id
 from mockraft.wire import api_keys, messages
+from mockraft.wire.message import Message
 from mockraft.wire.names import camel, snake
 
+if TYPE_CHECKING:
+    from mockraft.server.journal import Exchange
+    from mockraft.wire.json_form import Json, Tree
+
 _KEYS = {name.lower(): key for key, name in api_keys.NAMES.items()}
+
+
+Api = str | int
+"""Name or number of an API."""
 
 
 class StubRequest:
@@ -45,7 +54,7 @@ class StubRequest:
         node: int,
         principal: str,
         broker_id: int,
-        request: Any,
+        request: Message,
     ) -> None:
         self.api_key = api_key
         self.api_version = api_version
@@ -65,9 +74,9 @@ class Condition(NamedTuple):
     """One condition of a match: what it looks at, what it expects, its test, and a reader of the actual value."""
 
     path: str
-    expected: Any
+    expected: object
     test: RequestTest
-    actual: Callable[[StubRequest], Any]
+    actual: Callable[[StubRequest], object]
 
 
 @dataclass(frozen=True)
@@ -79,43 +88,47 @@ class Match:
     conditions by the path of a request's field (`currentMetadataOffset`, `features[].name`). Raises StubError.
     """
 
-    api: Any = None
-    version: Any = None
-    broker_id: Any = None
-    client_id: Any = None
-    connection: Any = None
-    listener: Any = None
-    node: Any = None
-    principal: Any = None
-    where: Mapping[str, Any] = field(default_factory=dict)
+    api: Api | Iterable[Api] | None = None
+    version: object = None
+    broker_id: object = None
+    client_id: object = None
+    connection: object = None
+    listener: object = None
+    node: object = None
+    principal: object = None
+    where: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "api", _names(self.api))
-        if not isinstance(self.where, Mapping):
-            raise StubError(f"expected an object of conditions by field, got {self.where!r}", "where")
+        object.__setattr__(self, "api", self.api_names)
         assert self.conditions is not None
 
-    def __call__(self, exchange: Any) -> bool:
+    def __call__(self, exchange: Exchange | StubRequest) -> bool:
         """Return True if an exchange of the journal, or a StubRequest, matches."""
         asked = exchange if isinstance(exchange, StubRequest) else request_of(exchange)
         return all(condition.test(asked) for condition in self.conditions)
 
     @cached_property
+    def api_names(self) -> tuple[Api, ...]:
+        """APIs that it is about, by name as far as they have one; empty for any."""
+        return _names(self.api)
+
+    @cached_property
     def api_keys(self) -> frozenset[int]:
         """API keys that it is about; empty for any."""
-        return frozenset(api_key(name) for name in self.api)
+        return frozenset(map(api_key, self.api_names))
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
         """All conditions, the cheap ones first."""
         found: list[Condition] = []
+        where = _conditions(self.where)
         if self.api:
             keys = self.api_keys
-            wanted = self.api[0] if len(self.api) == 1 else list(self.api)
+            wanted = self.api_names[0] if len(self.api_names) == 1 else list(self.api_names)
             found.append(Condition("api", wanted, lambda asked: asked.api_key in keys, _api))
         for name, expected in self._scopes().items():
             found.append(_scope(name, expected))
-        return (*found, *(_where(path, expected, self.api_keys) for path, expected in self.where.items()))
+        return (*found, *(_where(path, expected, self.api_keys) for path, expected in where.items()))
 
     @cached_property
     def scope_tests(self) -> tuple[tuple[str, RequestTest], ...]:
@@ -132,16 +145,16 @@ class Match:
             if condition.path not in pure or condition.path in self.where
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the match as JSON."""
-        tree: dict[str, Any] = {}
+        tree: Tree = {}
         if self.api:
-            tree["api"] = self.api[0] if len(self.api) == 1 else list(self.api)
+            tree["api"] = self.api_names[0] if len(self.api_names) == 1 else list(self.api_names)
         tree |= {camel(name): shown(expected) for name, expected in self._scopes().items()}
         return tree | ({"where": shown(self.where)} if self.where else {})
 
     @classmethod
-    def from_json(cls, tree: Any) -> Match:
+    def from_json(cls, tree: Json) -> Match:
         """Read a match from a JSON object. Raise StubError that names the field."""
         if not isinstance(tree, Mapping):
             raise StubError(f"expected an object, got {tree!r}")
@@ -149,18 +162,20 @@ class Match:
             if snake(str(name)) not in cls.__dataclass_fields__:
                 known = map(camel, cls.__dataclass_fields__)
                 raise StubError(unknown("match by", name, known) + "; a field of the request goes into where", name)
-        return cls(**{snake(name): value for name, value in tree.items()})
+        given = {snake(name): value for name, value in tree.items()}
+        return cls(api=_names(given.pop("api", None)), where=_conditions(given.pop("where", {})), **given)
 
-    def and_where(self, **conditions: Any) -> Match:
+    def and_where(self, **conditions: object) -> Match:
         """Return the match with more conditions, as keywords of `stub`."""
-        return replace(self, **keywords(conditions, self))
+        scopes, where = keywords(conditions, self)
+        return replace(self, api=self.api, where=where, **scopes)
 
-    def _scopes(self, *, pure: bool = False) -> dict[str, Any]:
+    def _scopes(self, *, pure: bool = False) -> dict[str, object]:
         given = {name: value for name in _SCOPES if (value := getattr(self, name)) is not None}
         return {name: value for name, value in given.items() if not (pure and _has_function(value))}
 
 
-def api_key(api: str | int) -> int:
+def api_key(api: object) -> int:
     """Return the number of an API from its name in any spelling (`BrokerHeartbeat`, `BROKER_HEARTBEAT`) or its number.
 
     Raise StubError.
@@ -176,13 +191,15 @@ def api_key(api: str | int) -> int:
     return found
 
 
-def keywords(given: Mapping[str, Any], match: Match | None = None) -> dict[str, Any]:
-    """Return a match's parts from keywords: `broker_id=1`, `client_id__startswith="raft"`, `epoch__gte=5`.
+def keywords(given: Mapping[str, object], match: Match | None = None) -> tuple[dict[str, object], dict[str, object]]:
+    """Return a match's scopes and its conditions on fields, from keywords.
+
+    Examples: `broker_id=1`, `client_id__startswith="raft"`, `epoch__gte=5`.
 
     Two underscores precede an operator or a nested field. A name that is no scope is a field of the request.
     """
-    parts: dict[str, Any] = {}
-    where: dict[str, Any] = dict(match.where) if match is not None else {}
+    parts: dict[str, object] = {}
+    where: dict[str, object] = dict(match.where) if match is not None else {}
     for keyword, expected in given.items():
         *names, last = keyword.split("__")
         operator = NAMES_IN_PYTHON.get(last) if names else None
@@ -192,7 +209,7 @@ def keywords(given: Mapping[str, Any], match: Match | None = None) -> dict[str, 
         into, key = (parts, path[0]) if len(path) == 1 and path[0] in _SCOPES else (where, name)
         before = into.get(key)
         into[key] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
-    return {**parts, **({"where": where} if where else {})}
+    return parts, where
 
 
 class _InJournal(StubRequest):
@@ -200,23 +217,23 @@ class _InJournal(StubRequest):
 
     __slots__ = ("_exchange",)
 
-    def __init__(self, exchange: Any) -> None:
+    def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
         self.api_key = exchange.api_key
         self.api_version = exchange.api_version
         self.client_id = exchange.client_id
         self.connection = exchange.connection_id
-        self.listener = getattr(exchange, "listener", "CONTROLLER")
-        self.node = getattr(exchange, "node_id", -1)
+        self.listener = "CONTROLLER"
+        self.node = exchange.node_id
         self.principal = exchange.principal
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Message | int:
         if name == "request":
             self.request = self._exchange.request
             return self.request
         if name == "broker_id":
             named = sender(self.request)
-            authenticated = getattr(self._exchange, "broker_id", -1)
+            authenticated = self._exchange.broker_id
             if named >= 0:
                 self.broker_id = named
             elif authenticated >= 0:
@@ -227,40 +244,46 @@ class _InJournal(StubRequest):
         raise AttributeError(name)
 
 
-def request_of(exchange: Any) -> StubRequest:
+def request_of(exchange: Exchange) -> StubRequest:
     """Return the request of an exchange of the journal."""
     return _InJournal(exchange)
 
 
-def _has_function(expected: Any) -> bool:
+def _has_function(expected: object) -> bool:
     inner = expected.values() if isinstance(expected, Mapping) else ()
     return callable(expected) or any(map(_has_function, inner))
 
 
-def _names(api: Any) -> tuple[str, ...]:
+def _conditions(where: object) -> Mapping[str, object]:
+    if not isinstance(where, Mapping):
+        raise StubError(f"expected an object of conditions by field, got {where!r}", "where")
+    return where
+
+
+def _names(api: object) -> tuple[Api, ...]:
     if api is None:
         return ()
     given = api if isinstance(api, list | tuple | set | frozenset) else (api,)
-    return tuple(api_keys.name(api_key(each)) if api_key(each) in api_keys.NAMES else each for each in given)
+    return tuple(api_keys.NAMES.get(key, key) for key in map(api_key, given))
 
 
-def _api(asked: StubRequest) -> Any:
+def _api(asked: StubRequest) -> str:
     return api_keys.name(asked.api_key)
 
 
-def _integer(value: Any, name: str) -> Any:
+def _integer(value: object, name: str) -> object:
     if type(value) is not int:
         raise StubError(f"expected an integer, got {value!r}", camel(name))
     return value
 
 
-def _text(value: Any, name: str) -> Any:
+def _text(value: object, name: str) -> object:
     if not isinstance(value, str):
         raise StubError(f"expected a text, got {value!r}", camel(name))
     return value
 
 
-_SCOPES: dict[str, tuple[str, Callable[[Any, str], Any], str]] = {
+_SCOPES: dict[str, tuple[str, Callable[[object, str], object], str]] = {
     "version": ("api_version", _integer, "version of the request"),
     "broker_id": ("broker_id", _integer, "id of the sending broker"),
     "client_id": ("client_id", _text, "the client id"),
@@ -274,14 +297,14 @@ SCOPES = {"api": "name or number of the API"} | {camel(name): summary for name, 
 """Request properties that can be matched besides the fields, with descriptions."""
 
 
-def _scope(name: str, expected: Any) -> Condition:
+def _scope(name: str, expected: object) -> Condition:
     attribute, convert, _ = _SCOPES[name]
     shown_value = expected
     if name == "version" and isinstance(expected, Mapping) and expected.keys() <= {"min", "max"} and expected:
         expected = {"gte" if bound == "min" else "lte": value for bound, value in expected.items()}
     test = predicate(expected, lambda value: None if value is None else convert(value, name), camel(name))
 
-    def actual(asked: StubRequest) -> Any:
+    def actual(asked: StubRequest) -> object:
         return getattr(asked, attribute)
 
     if type(expected) is int:
@@ -292,11 +315,11 @@ def _scope(name: str, expected: Any) -> Condition:
 class _InApi(NamedTuple):
     """Compile a `where` for one API's request: how to read the field, and its test."""
 
-    read: Callable[[Any], Any]
+    read: Callable[[Message], object]
     test: Test
 
 
-def _where(path: str, expected: Any, keys: frozenset[int]) -> Condition:
+def _where(path: str, expected: object, keys: frozenset[int]) -> Condition:
     field_name = f"where.{path}"
 
     def in_api(key: int) -> _InApi:
@@ -318,7 +341,7 @@ def _where(path: str, expected: Any, keys: frozenset[int]) -> Condition:
         found = by_api.get(asked.api_key)
         return found is not None and found.test(found.read(asked.request))
 
-    def actual(asked: StubRequest) -> Any:
+    def actual(asked: StubRequest) -> object:
         found = by_api.get(asked.api_key)
         return None if found is None else found.read(asked.request)
 

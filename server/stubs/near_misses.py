@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.stubs.fields import shown
 from mockraft.server.stubs.match import Match, StubRequest, request_of
 
 if TYPE_CHECKING:
+    from mockraft.server.journal import Exchange
     from mockraft.server.stubs.stub import Stub
+    from mockraft.wire.json_form import Json, Tree
 
 NEAR_MISSES = 3
 """Number of near misses reported (WireMock's NearMissCalculator.NEAR_MISS_COUNT)."""
@@ -30,8 +32,8 @@ class Judged(NamedTuple):
     """One condition: the path, the expected and the actual value, and whether it held."""
 
     path: str
-    expected: Any
-    actual: Any
+    expected: Json
+    actual: Json
     held: bool
 
     def __str__(self) -> str:
@@ -39,7 +41,7 @@ class Judged(NamedTuple):
             f"{'✓' if self.held else '✗'} {self.path}: wanted {_short(self.expected)}, there was {_short(self.actual)}"
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the condition as JSON."""
         return {"field": self.path, "expected": self.expected, "actual": self.actual, "held": self.held}
 
@@ -49,7 +51,7 @@ class NearMiss:
     """A stub (None: a match was looked for) and an exchange; `distance` is 0 for a match, 1 for nothing in common."""
 
     stub: Stub | None
-    exchange: Any
+    exchange: Exchange | StubRequest
     conditions: tuple[Judged, ...]
     distance: float
 
@@ -58,7 +60,7 @@ class NearMiss:
         of = f"stub {self.stub.id}" + (f" ({self.stub.name})" if self.stub.name else "") if self.stub else "the match"
         return "\n".join([f"{self.exchange!r} and {of}:", *(f"  {condition}" for condition in self.conditions)])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the near miss as JSON, with the exchange's id."""
         return {
             "stub": self.stub.id if self.stub else None,
@@ -69,7 +71,7 @@ class NearMiss:
 
 
 def near_stubs(
-    exchange: Any, stubs: Iterable[Stub], scenarios: Mapping[str, str], limit: int = NEAR_MISSES
+    exchange: Exchange | StubRequest, stubs: Iterable[Stub], scenarios: Mapping[str, str], limit: int = NEAR_MISSES
 ) -> list[NearMiss]:
     """Return the stubs that came nearest to serving an exchange."""
     asked = exchange if isinstance(exchange, StubRequest) else request_of(exchange)
@@ -77,7 +79,7 @@ def near_stubs(
     return nsmallest(limit, found, key=lambda miss: miss.distance)
 
 
-def nearest_exchanges(subject: Stub | Match, exchanges: Iterable[Any], limit: int = NEAR_MISSES) -> list[NearMiss]:
+def nearest_exchanges(subject: Stub | Match, exchanges: Iterable[Exchange], limit: int = NEAR_MISSES) -> list[NearMiss]:
     """Return the exchanges that came nearest to a stub or a match; the newest first among equals."""
     match, of = (subject, None) if isinstance(subject, Match) else (subject.match, subject)
     newest_first = list(exchanges)[::-1]
@@ -103,7 +105,7 @@ def judge(match: Match, asked: StubRequest) -> tuple[Judged, ...]:
     )
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= SHOWN_LENGTH_MAX else f"{text[:SHOWN_LENGTH_MAX]}… ({len(text):,} characters)"
 
@@ -120,7 +122,7 @@ def _state(stub: Stub, scenarios: Mapping[str, str]) -> list[Judged]:
     return judged
 
 
-def _miss(stub: Stub | None, exchange: Any, conditions: tuple[Judged, ...]) -> NearMiss:
+def _miss(stub: Stub | None, exchange: Exchange | StubRequest, conditions: tuple[Judged, ...]) -> NearMiss:
     weights = [(_API_WEIGHT if condition.path == "api" else 1, condition.held) for condition in conditions]
     total = sum(weight for weight, _ in weights) or 1
     return NearMiss(stub, exchange, conditions, sum(weight for weight, held in weights if not held) / total)

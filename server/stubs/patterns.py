@@ -35,7 +35,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return found
 
 
-def _may_take_for_ever(tree: Iterable[Any], turns: int) -> bool:
+def _may_take_for_ever(tree: Iterable[tuple[object, Any]], turns: int) -> bool:
     """Return True if an ambiguous part is repeated too often, in a `tree` that is itself repeated `turns` times."""
     for operation, about in tree:
         name = str(operation)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mockraft.server.stubs.chance import Chance
 from mockraft.server.stubs.errors import StubError
+from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.actions import Action, Resolver
     from mockraft.server.stubs.match import StubRequest
+    from mockraft.serving.api import Api as ServedApi
 
-Respond = Callable[[Any, "StubRequest"], Any]
+Respond = Callable[["ServedApi[Message, Message]", "StubRequest"], Message]
 """Return the response message from the API (its `request`, `response` and `error`) and the request."""
 
 
@@ -56,12 +58,12 @@ class Plan:
         self.varies = False
         self.held_by = ""
         self.delays_before: list[Callable[[Chance], int]] = []
-        self.request_changes: list[Callable[[Any], None]] = []
+        self.request_changes: list[Callable[[Message], object]] = []
         self.passes = False
         self.respond: Respond | None = None
         self.refused_with = 0
         self.raw: bytes | None = None
-        self.response_changes: list[Callable[[Any], Any]] = []
+        self.response_changes: list[Callable[[Message], Message | None]] = []
         self.delays: list[Callable[[Chance], int]] = []
         self.frame_edits: list[Callable[[bytes, Chance], bytes]] = []
         self.is_sent = True

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator as compare
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.patterns import compiled
 from mockraft.wire.names import snake
 
-Test = Callable[[Any], bool]
-Convert = Callable[[Any], Any]
+Test = Callable[[object], bool]
+Convert = Callable[[object], object]
 
 
 class Operator(NamedTuple):
@@ -18,28 +19,29 @@ class Operator(NamedTuple):
 
     name: str
     summary: str
-    make: Callable[[Any], Test]
+    make: Callable[[object], Test]
     typed: bool = True
 
 
-def _contains(part: Any) -> Test:
-    return lambda value: value is not None and part in value
+def _starts_with(start: object) -> Test:
+    return lambda value: isinstance(value, str) and value.startswith(str(start))
 
 
-def _starts_with(start: Any) -> Test:
-    return lambda value: isinstance(value, str) and value.startswith(start)
-
-
-def _regex(pattern: Any) -> Test:
-    found = compiled(pattern)
+def _regex(pattern: object) -> Test:
+    found = compiled(str(pattern))
     return lambda value: isinstance(value, str) and found.search(value) is not None
 
 
-def _exists(wanted: Any) -> Test:
-    return lambda value: (value is not None) is wanted
+def _compared(holds: Callable[[Any, Any], object]) -> Callable[[object], Test]:
+    return lambda other: lambda value: value is not None and bool(holds(value, other))
 
 
-def _one_of(values: Any) -> Test:
+def _differs(other: object) -> Test:
+    return lambda value: bool(value != other)
+
+
+def _one_of(values: object) -> Test:
+    assert isinstance(values, Container)
     return lambda value: value in values
 
 
@@ -47,17 +49,22 @@ OPERATORS = {
     operator.name: operator
     for operator in (
         Operator("eq", "is equal", lambda other: lambda value: bool(value == other)),
-        Operator("ne", "is not equal", lambda other: lambda value: bool(value != other)),
+        Operator("ne", "is not equal", _differs),
         Operator("in", "is one of a list", _one_of),
-        Operator("contains", "a text has this part, a list this element", _contains),
+        Operator("contains", "a text has this part, a list this element", _compared(compare.contains)),
         Operator("startsWith", "a text begins with this", _starts_with, typed=False),
         Operator("regex", "a part of a text matches this regular expression", _regex, typed=False),
-        Operator("gt", "is greater", lambda other: lambda value: value is not None and bool(value > other)),
-        Operator("gte", "is greater or equal", lambda other: lambda value: value is not None and bool(value >= other)),
-        Operator("lt", "is less", lambda other: lambda value: value is not None and bool(value < other)),
-        Operator("lte", "is less or equal", lambda other: lambda value: value is not None and bool(value <= other)),
-        Operator("exists", "true: there is a value; false: there is none", _exists, typed=False),
-        Operator("not", "does not match this: a value, a list or operators", lambda inner: inner, typed=False),
+        Operator("gt", "is greater", _compared(compare.gt)),
+        Operator("gte", "is greater or equal", _compared(compare.ge)),
+        Operator("lt", "is less", _compared(compare.lt)),
+        Operator("lte", "is less or equal", _compared(compare.le)),
+        Operator(
+            "exists",
+            "true: there is a value; false: there is none",
+            lambda wanted: lambda value: (value is not None) is wanted,
+            typed=False,
+        ),
+        Operator("not", "does not match this: a value, a list or operators", _differs, typed=False),
     )
 }
 
@@ -67,7 +74,7 @@ NAMES_IN_PYTHON = {
 """Spellings of operators after `__`: `client_id__starts_with`, `broker_id__in`."""
 
 
-def predicate(expected: Any, convert: Convert, field: str, part: Convert | None = None) -> Test:
+def predicate(expected: object, convert: Convert, field: str, part: Convert | None = None) -> Test:
     """Compile the test for an expected value; `convert` converts a given value to the field's type.
 
     `part` does so for something contained in a value, if that differs. Raise StubError for an unknown operator or a
@@ -84,7 +91,7 @@ def predicate(expected: Any, convert: Convert, field: str, part: Convert | None 
 
 def any_of(test: Test) -> Test:
     """Return the test for the list of values of a path with `[]`: any of them may match."""
-    return lambda values: any(map(test, values))
+    return lambda values: isinstance(values, Iterable) and any(map(test, values))
 
 
 def _all_of(tests: list[Test]) -> Test:
@@ -93,7 +100,7 @@ def _all_of(tests: list[Test]) -> Test:
     return lambda value: all(test(value) for test in tests)
 
 
-def _operator(name: str, operand: Any, convert: Convert, field: str, part: Convert | None) -> Test:
+def _operator(name: str, operand: object, convert: Convert, field: str, part: Convert | None) -> Test:
     spelled = NAMES_IN_PYTHON.get(name)
     if spelled is None:
         raise StubError(unknown("operator", name, OPERATORS), field)

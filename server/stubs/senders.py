@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mockraft.wire import api_keys
+from mockraft.wire.message import Message
 
 
-def sender(request: Any) -> int:
+def sender(request: Message) -> int:
     """Return the id of the broker in a request (for UnregisterBroker, the one it is about); -1 if there is none."""
     broker_id: int = getattr(request, "broker_id", -1)
     if broker_id >= 0:
@@ -17,9 +16,9 @@ def sender(request: Any) -> int:
     return broker_id if broker_id >= 0 or state is None else int(state.replica_id)
 
 
-def names_sender(request: Any) -> bool:
+def names_sender(request: Message) -> bool:
     """Return True if the broker that a request names is its sender."""
-    return bool(request.api_key != api_keys.UNREGISTER_BROKER)
+    return request.api_key != api_keys.UNREGISTER_BROKER
 
 
 def sender_by_client_id(client_id: str | None) -> int:

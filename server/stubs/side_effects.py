@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from mockraft.server.stubs.actions import (
     Action,
@@ -25,10 +25,13 @@ from mockraft.wire.message import Message
 if TYPE_CHECKING:
     from mockraft.server.stubs.match import StubRequest
     from mockraft.server.stubs.plan import Plan
+    from mockraft.wire.json_form import Json, Tree
 
 EXHAUSTED = ("stick", "passThrough")
 
-Asking = Callable[["StubRequest"], Any]
+Values = Callable[..., object] | Iterable[object]
+
+Asking = Callable[["StubRequest"], object]
 
 
 @dataclass(frozen=True)
@@ -41,14 +44,14 @@ class Answers(Action):
     list its last value is repeated, unless `exhausted` is "passThrough".
     """
 
-    values: Any
+    values: Values
     exhausted: str = "stick"
     name: ClassVar[str] = "answers"
     summary: ClassVar[str] = (
         "One for each call, in order: actions, in Python also responses, functions and any iterable. The "
         "last one is repeated, unless `exhausted` is `passThrough`."
     )
-    example: ClassVar[Any] = [{"injectError": "NOT_CONTROLLER"}, "passThrough"]
+    example: ClassVar[Json] = [{"injectError": "NOT_CONTROLLER"}, "passThrough"]
     main: ClassVar[str | None] = "values"
     takes_whole: ClassVar[bool] = True
 
@@ -82,7 +85,7 @@ class Answers(Action):
             except StubError as wrong:
                 raise wrong.within(f"[{index}]") from None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the action as JSON, as far as JSON can express it."""
         values = self.values
         tree = [_json(value) for value in values] if isinstance(values, list | tuple) else shown_source(values)
@@ -110,8 +113,8 @@ class Answers(Action):
         if isinstance(values, list | tuple):
             each = [*map(_asking, values), *(() if sticks else (_asking(None),))]
             return lambda number: each[min(number, len(each)) - 1]
-        rest: Iterator[Any] | None = None
-        last: Any = None
+        rest: Iterator[object] | None = None
+        last: object = None
 
         def following(number: int) -> Asking:
             nonlocal rest, last
@@ -122,7 +125,7 @@ class Answers(Action):
         return following
 
 
-def as_actions(value: Any) -> Sequence[Action]:
+def as_actions(value: object) -> Sequence[Action]:
     """Return the actions that a value of `answers` stands for. Raise StubError."""
     if value is None:
         return (PassThrough(),)
@@ -142,12 +145,12 @@ def as_actions(value: Any) -> Sequence[Action]:
     raise StubError(f"expected a response, an error's name or an action, got {value!r}")
 
 
-def shown_source(values: Any) -> str:
+def shown_source(values: object) -> str:
     """Return the JSON form of a function or an iterator."""
     return str(shown(values)) if callable(values) else f"<python {type(values).__name__}>"
 
 
-def _read(value: Any, index: int) -> Any:
+def _read(value: object, index: int) -> object:
     """Return a value of a list as actions, unless it is called or raised later."""
     if callable(value) or isinstance(value, BaseException):
         return value
@@ -157,14 +160,14 @@ def _read(value: Any, index: int) -> Any:
         raise wrong.within(f"[{index}]") from None
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> Json:
     if callable(value) or isinstance(value, BaseException):
         return shown_source(value)
     actions = [action.to_json() for action in as_actions(value)]
     return actions[0] if len(actions) == 1 else actions
 
 
-def _asking(value: Any) -> Asking:
+def _asking(value: object) -> Asking:
     """Return a function that gets the value for a request: it calls a function with as many arguments as it takes."""
     if not callable(value) or isinstance(value, type):
         return lambda asked: value

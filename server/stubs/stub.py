@@ -7,9 +7,9 @@ which counts its calls.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from mockraft.server.stubs import frame_edits
 from mockraft.server.stubs.actions import (
@@ -25,14 +25,18 @@ from mockraft.server.stubs.actions import (
 )
 from mockraft.server.stubs.endings import Blackhole, DisconnectOn, Drop, Reset
 from mockraft.server.stubs.errors import StubError, read_parameters, unknown, write_parameters
+from mockraft.server.stubs.fields import shown
 from mockraft.server.stubs.match import Match, keywords
 from mockraft.server.stubs.plan import Plan
 from mockraft.server.stubs.scenarios import Scenario
-from mockraft.server.stubs.side_effects import Answers
+from mockraft.server.stubs.side_effects import Answers, Values
 from mockraft.server.stubs.triggers import OnCall, Once, Times, Trigger, WithProbability, trigger_from_json
 
 if TYPE_CHECKING:
     from mockraft.server.journal import Exchange
+    from mockraft.wire.json_form import Json, Tree
+
+T = TypeVar("T")
 
 CALLS_KEPT = 32
 
@@ -121,12 +125,12 @@ class Stub:
         """Set a name for people and an id."""
         return replace(self, name=name, id=id or self.id)
 
-    def where(self, conditions: Mapping[str, Any] | None = None, **fields: Any) -> Stub:
+    def where(self, conditions: Mapping[str, object] | None = None, **fields: object) -> Stub:
         """Add conditions on the request's fields."""
         more = replace(self.match, where={**self.match.where, **(conditions or {})})
         return replace(self, match=more.and_where(**fields))
 
-    def then(self, *actions: Action | Mapping[str, Any] | str) -> Stub:
+    def then(self, *actions: Action | Mapping[str, object] | str) -> Stub:
         """Add actions, as objects or as JSON."""
         return replace(self, actions=(*self.actions, *actions_from_json(actions)))
 
@@ -134,13 +138,13 @@ class Stub:
         """Answer with an error in the API's error form."""
         return self.then(InjectError(error, message))
 
-    def answer(self, body: Any = None, /, **fields: Any) -> Stub:
+    def answer(self, body: object = None, /, **fields: object) -> Stub:
         """Answer with a response message, or one made of these fields; the others keep their defaults."""
         if body is not None and fields:
             raise StubError("give a response or its fields, not both", "answer")
         return self.then(Answer(fields if body is None else body))
 
-    def answers(self, values: Callable[..., Any] | Iterable[Any], *, exhausted: str = "stick") -> Stub:
+    def answers(self, values: Values, *, exhausted: str = "stick") -> Stub:
         """Answer call by call: see `Answers`. The last value is repeated, unless `exhausted="pass_through"`."""
         return self.then(Answers(values, exhausted))
 
@@ -200,16 +204,16 @@ class Stub:
         """Send these bytes (or hexadecimal digits) as they are in place of an answer."""
         return self.then(frame_edits.Raw(data.hex() if isinstance(data, bytes) else data))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the stub as JSON, with its counts."""
-        tree: dict[str, Any] = {
+        tree: Tree = {
             "id": self.id,
             "name": self.name,
             "priority": self.priority,
             "enabled": self.enabled,
             "match": self.match.to_json(),
             "trigger": self.trigger.to_json(),
-            "scenario": None if self.scenario is None else write_parameters(self.scenario),
+            "scenario": None if self.scenario is None else shown(write_parameters(self.scenario)),
             "actions": [action.to_json() for action in self.actions],
             "calls": self.call_count,
             "matched": self.match_count,
@@ -218,37 +222,42 @@ class Stub:
         return {name: value for name, value in tree.items() if value not in ("", None)}
 
     @classmethod
-    def from_json(cls, tree: Any) -> Stub:
+    def from_json(cls, tree: Json) -> Stub:
         """Read a stub from JSON, ignoring what only a live one has. Raise StubError that names the field."""
         if not isinstance(tree, Mapping):
             raise StubError(f"expected an object, got {tree!r}")
         for name in tree:
             if name not in _FIELDS and name not in _READ_ONLY:
                 raise StubError(unknown("field of a stub", name, _FIELDS), str(name))
-        plain = {name: tree[name] for name in ("id", "name", "priority", "enabled") if name in tree}
-        for name, value in plain.items():
-            kind = {"priority": int, "enabled": bool}.get(name, str)
-            if type(value) is not kind:
-                raise StubError(f"expected {kind.__name__}, got {value!r}", name)
-        parts: dict[str, Any] = {}
-        for name, read in _READERS.items():
-            if tree.get(name) is not None:
-                try:
-                    parts[name] = read(tree[name])
-                except StubError as wrong:
-                    raise wrong.within(name) from None
-        return cls(**plain, **parts)
+        return cls(
+            _part(tree, "match", Match.from_json, Match()),
+            _part(tree, "trigger", trigger_from_json, Trigger()),
+            _part(tree, "actions", actions_from_json, ()),
+            _part(tree, "scenario", _scenario, None),
+            _plain(tree, "priority", 0),
+            _plain(tree, "name", ""),
+            _plain(tree, "id", ""),
+            _plain(tree, "enabled", True),
+        )
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "match": Match.from_json,
-    "trigger": trigger_from_json,
-    "scenario": lambda tree: _scenario(tree),
-    "actions": actions_from_json,
-}
+def _plain(tree: Mapping[str, Json], name: str, default: T) -> T:
+    value, kind = tree.get(name, default), type(default)
+    if not isinstance(value, kind) or type(value) is not kind:
+        raise StubError(f"expected {kind.__name__}, got {value!r}", name)
+    return value
 
 
-def _scenario(tree: Any) -> Scenario:
+def _part(tree: Mapping[str, Json], name: str, read: Callable[[Json], T], default: T) -> T:
+    if tree.get(name) is None:
+        return default
+    try:
+        return read(tree[name])
+    except StubError as wrong:
+        raise wrong.within(name) from None
+
+
+def _scenario(tree: Json) -> Scenario | None:
     if not isinstance(tree, Mapping):
         raise StubError(f"expected an object with a name, got {tree!r}")
     return read_parameters(Scenario, tree, "scenario")
@@ -256,15 +265,15 @@ def _scenario(tree: Any) -> Scenario:
 
 def stub(
     *api: str | int,
-    version: Any = None,
-    broker_id: Any = None,
-    client_id: Any = None,
-    connection: Any = None,
-    listener: Any = None,
-    node: Any = None,
-    principal: Any = None,
-    where: Mapping[str, Any] | None = None,
-    **fields: Any,
+    version: object = None,
+    broker_id: object = None,
+    client_id: object = None,
+    connection: object = None,
+    listener: object = None,
+    node: object = None,
+    principal: object = None,
+    where: Mapping[str, object] | None = None,
+    **fields: object,
 ) -> Stub:
     """Return a stub for requests of an API, of one of several, or of any; without actions the controller answers.
 
@@ -285,6 +294,5 @@ def stub(
         "principal": principal,
     }
     given = {name: value for name, value in scopes.items() if value is not None}
-    named = keywords(fields)
-    conditions = {**(where or {}), **named.pop("where", {})}
-    return Stub(Match(api=api or None, **{**given, **named}, where=conditions))
+    named, conditions = keywords(fields)
+    return Stub(Match(api=api or None, where={**(where or {}), **conditions}, **{**given, **named}))

@@ -9,13 +9,17 @@ stubs:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.stub import Stub
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json, Tree
+    from yaml import Node
 
 PARTS: Final = ("stubs", "faults", "plan")
 
@@ -32,10 +36,10 @@ class StubFile:
     """The contents of a file: its stubs, and the JSON of its faults and of its plan."""
 
     stubs: list[Stub] = field(default_factory=list)
-    faults: list[Any] = field(default_factory=list)
-    plan: list[Any] | Mapping[str, Any] = field(default_factory=list)
+    faults: Sequence[Json] = ()
+    plan: Sequence[Json] | Mapping[str, Json] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the file as a JSON tree."""
         return {"stubs": [each.to_json() for each in self.stubs], "faults": self.faults, "plan": self.plan}
 
@@ -64,7 +68,7 @@ def read_stub_file(path: Path) -> StubFile:
         raise StubFileError(f"{path}{line}: {wrong}") from None
 
 
-def stub_file_from_json(tree: Any) -> StubFile:
+def stub_file_from_json(tree: Json) -> StubFile:
     """Return the stubs, faults and plan of a JSON tree; a list alone is stubs. Raise StubError that names the field."""
     if isinstance(tree, list):
         tree = {"stubs": tree}
@@ -73,25 +77,28 @@ def stub_file_from_json(tree: Any) -> StubFile:
     for name in tree:
         if name not in PARTS:
             raise StubError(unknown("part of a stub file", name, PARTS), str(name))
-    parts = {name: [] if tree.get(name) is None else tree[name] for name in PARTS}
-    for name, part in parts.items():
-        if not isinstance(part, list) and not (name == "plan" and isinstance(part, Mapping)):
-            raise StubError(f"expected a list, got {part!r}", name)
+    plan = tree.get("plan")
     stubs: list[Stub] = []
-    for index, each in enumerate(parts["stubs"]):
+    taken: set[str] = set()
+    for index, each in enumerate(_listed(tree, "stubs")):
         try:
             stubs.append(Stub.from_json(each))
         except StubError as wrong:
             raise wrong.within(f"stubs[{index}]") from None
-    taken: set[str] = set()
-    for index, each in enumerate(stubs):
-        if each.id in taken:
-            raise StubError(f"there is a stub {each.id!r} already", f"stubs[{index}].id")
-        taken |= {each.id} if each.id else set()
-    return StubFile(stubs, parts["faults"], parts["plan"])
+        if stubs[-1].id in taken:
+            raise StubError(f"there is a stub {stubs[-1].id!r} already", f"stubs[{index}].id")
+        taken |= {stubs[-1].id} - {""}
+    return StubFile(stubs, _listed(tree, "faults"), plan if isinstance(plan, Mapping) else _listed(tree, "plan"))
 
 
-def _yaml(path: Path, text: str) -> tuple[Any, dict[str, int]]:
+def _listed(tree: Mapping[str, Json], name: str) -> Sequence[Json]:
+    part = tree.get(name)
+    if part is not None and not isinstance(part, list):
+        raise StubError(f"expected a list, got {part!r}", name)
+    return part or ()
+
+
+def _yaml(path: Path, text: str) -> tuple[Json, dict[str, int]]:
     """Return the tree of a YAML text, and the line of each entry (`stubs[0]`)."""
     try:
         import yaml
@@ -100,15 +107,17 @@ def _yaml(path: Path, text: str) -> tuple[Any, dict[str, int]]:
         raise StubFileError(f"{path}: {about}") from None
     try:
         loader = yaml.SafeLoader(text)
-        root: Any = loader.get_single_node()
-        _check_size(root, {})
-        tree = None if root is None else loader.construct_document(root)
+        root: Node | None = loader.get_single_node()
+        tree = None
+        if root is not None:
+            _check_size(root, {})
+            tree = loader.construct_document(root)
     except (yaml.YAMLError, ValueError) as error:
         raise StubFileError(f"{path}: not YAML: {error}") from error
     except RecursionError:
         raise StubFileError(f"{path}: not YAML: it is nested too deep") from None
     lists = [("stubs", root)] if isinstance(tree, list) else []
-    lists += [(key.value, value) for key, value in root.value] if isinstance(tree, dict) else []
+    lists += [(key.value, value) for key, value in root.value] if isinstance(root, yaml.MappingNode) else []
     return tree, {
         f"{name}[{index}]": entry.start_mark.line + 1
         for name, entries in lists
@@ -117,12 +126,12 @@ def _yaml(path: Path, text: str) -> tuple[Any, dict[str, int]]:
     }
 
 
-def _check_size(node: Any, sizes: dict[int, int]) -> int:
+def _check_size(node: Node, sizes: dict[int, int]) -> int:
     """Count the values of a YAML node; `sizes` has those of earlier nodes, 0 for the open ones. Raise ValueError."""
     size = sizes.get(id(node))
     if size is None:
         sizes[id(node)] = 0
-        inner = node.value if node is not None and not isinstance(node.value, str) else ()
+        inner = () if isinstance(node.value, str) else node.value
         parts = [part for each in inner for part in (each if isinstance(each, tuple) else (each,))]
         size = sizes[id(node)] = 1 + sum(_check_size(part, sizes) for part in parts)
     if size == 0:

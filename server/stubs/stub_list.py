@@ -6,18 +6,20 @@ scopes depend on the sender alone; only the conditions on fields are tested for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.scenarios import STARTED
 
 if TYPE_CHECKING:
-    from mockraft.server.stubs.match import RequestTest, StubRequest
+    from mockraft.server.journal import Exchange
+    from mockraft.server.stubs.match import Match, RequestTest, StubRequest
     from mockraft.server.stubs.near_misses import NearMiss
     from mockraft.server.stubs.stub import Stub
+    from mockraft.wire.json_form import Tree
 
 KEYS_KEPT = 4096
 """Number of different senders for which a group remembers its candidates."""
@@ -34,9 +36,9 @@ class _ApiStubs:
     def __init__(self, stubs: list[Stub]) -> None:
         attributes = sorted({attribute for each in stubs for attribute, _ in each.match.scope_tests})
         self.is_empty = not stubs
-        self._key: Callable[[StubRequest], Any] | None = attrgetter(*attributes) if attributes else None
+        self._key: Callable[[StubRequest], Hashable] | None = attrgetter(*attributes) if attributes else None
         self._of_any = [(each, each.match.other_tests) for each in stubs]
-        self._found: dict[Any, list[tuple[Stub, tuple[RequestTest, ...]]]] = {}
+        self._found: dict[Hashable, list[tuple[Stub, tuple[RequestTest, ...]]]] = {}
 
     def candidates(self, asked: StubRequest) -> list[tuple[Stub, tuple[RequestTest, ...]]]:
         """Return the stubs that may match, with the tests that remain."""
@@ -160,13 +162,17 @@ class StubList:
         """Return the stubs that are switched on and have never served."""
         return [each for each in self.stubs if each.enabled and not each.called and each.id not in self._of_faults]
 
-    def near_misses(self, subject: Any, exchanges: Iterable[Any] = (), limit: int = 3) -> list[NearMiss]:
+    def near_misses(
+        self, subject: Exchange | StubRequest | Stub | Match, exchanges: Iterable[Exchange] = (), limit: int = 3
+    ) -> list[NearMiss]:
         """Return the nearest stubs for an exchange, or the nearest of `exchanges` for a stub or a match. Best first."""
+        from mockraft.server.stubs.match import Match
         from mockraft.server.stubs.near_misses import near_stubs, nearest_exchanges
+        from mockraft.server.stubs.stub import Stub
 
-        if hasattr(subject, "api_key"):
-            return near_stubs(subject, self.stubs, self.scenarios, limit)
-        return nearest_exchanges(subject, exchanges, limit)
+        if isinstance(subject, Stub | Match):
+            return nearest_exchanges(subject, exchanges, limit)
+        return near_stubs(subject, self.stubs, self.scenarios, limit)
 
     def match(self, asked: StubRequest) -> Stub | None:
         """Return the stub that serves a request, count the call and advance its scenario; None if there is none."""
@@ -198,7 +204,7 @@ class StubList:
         return None
 
     @property
-    def blackholed(self) -> list[dict[str, Any]]:
+    def blackholed(self) -> list[Tree]:
         """Blackholed clients and connections: the node, the client id or connection, and the stub."""
         return [{"node": node, by: who, "stub": stub_id} for (node, by, who), stub_id in self._held.items()]
 

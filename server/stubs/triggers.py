@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from mockraft.server.stubs.chance import Chance
 from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.wire.names import camel, snake
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Trigger:
         """Return True if none is served any more after this many."""
         return False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the trigger as JSON."""
         return {self.name: True if self.parameter is None else getattr(self, snake(self.parameter))}
 
@@ -111,7 +114,7 @@ class WithProbability(Trigger):
         """Return True if it is drawn."""
         return Chance(self.seed, number).random() < self.with_probability
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the trigger as JSON."""
         return {self.name: self.with_probability, "seed": self.seed}
 
@@ -120,7 +123,7 @@ TRIGGERS: dict[str, type[Trigger]] = {kind.name: kind for kind in (Trigger, Once
 """The triggers by their name in JSON."""
 
 
-def trigger_from_json(tree: Any) -> Trigger:
+def trigger_from_json(tree: Json) -> Trigger:
     """Read a trigger from JSON: `{"times": 2}`, or only a name if it has no parameters. Raise StubError."""
     if isinstance(tree, str):
         tree = {tree: True}
@@ -134,17 +137,18 @@ def trigger_from_json(tree: Any) -> Trigger:
     if len(named) != 1:
         raise StubError(f"expected one of {', '.join(TRIGGERS)}, got {tree!r}")
     kind, value = TRIGGERS[named[0]], given[named[0]]
+    make: Callable[..., Trigger] = kind  # checks its arguments itself
     if kind is WithProbability:
-        return WithProbability(value, given.get("seed", 0))
+        return make(value, given.get("seed", 0))
     if "seed" in given:
         raise StubError(f"{named[0]} takes no seed", "seed")
     if kind.parameter is not None:
-        return kind(value)  # type: ignore[call-arg]
+        return make(value)
     if value is not True:
         raise StubError(f"expected true, got {value!r}", named[0])
     return kind()
 
 
-def _check_count(value: Any, field: str) -> None:
+def _check_count(value: object, field: str) -> None:
     if type(value) is not int or value < 1:
         raise StubError(f"expected a number from 1 on, got {value!r}", field)

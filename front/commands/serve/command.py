@@ -211,10 +211,13 @@ async def _start_brokers(
     from mockraft.brokers.listener.client_listener import ListenerError
 
     addresses = [(each.config.voter_host, each.config.voter_port) for each in nodes.values()]
-    own = {"security": config.own_client_security, "messages": next(iter(nodes.values())).node.messages}
+    messages = next(iter(nodes.values())).node.messages
+    security = config.own_client_security
     count, port = options["brokers"], options["brokers_port"]
     try:
-        fleet = await start_brokers(addresses, config.cluster_id, count, chance=chance, client_port=port, **own)
+        fleet = await start_brokers(
+            addresses, config.cluster_id, count, chance=chance, client_port=port, security=security, messages=messages
+        )
     except ListenerError as error:
         return _fail(PORT_TAKEN, str(error))
     undo.push_async_callback(fleet.shut_down)

@@ -10,6 +10,7 @@ from mockraft.server.controller.image.settings import ProducerIdsImage, Settings
 from mockraft.server.controller.image.topics import TopicsImage
 from mockraft.server.controller.settings.features import ELR_VERSION, METADATA_VERSION, MetadataVersion
 from mockraft.server.controller.settings.features import metadata_version as metadata_version_of
+from mockraft.wire.message import Message
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
@@ -56,9 +57,9 @@ class Image:
     topics: TopicsImage = field(default_factory=TopicsImage)
     settings: SettingsImage = field(default_factory=SettingsImage)
     security: SecurityImage = field(default_factory=SecurityImage)
-    open_transaction: list[tuple[Any, int]] | None = None
+    open_transaction: list[tuple[Message, int]] | None = None
 
-    def apply(self, record: Any, offset: int) -> tuple[Any, ...]:
+    def apply(self, record: Message, offset: int) -> tuple[Message, ...]:
         """Apply one metadata record of the log at this offset; return the records that took effect.
 
         That is the record itself, none within a transaction, and all of its records at the transaction's end.

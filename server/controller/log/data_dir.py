@@ -13,7 +13,7 @@ import os
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mockraft.server.controller.quorum.election_state import (
     NO_DIRECTORY_ID,
@@ -29,6 +29,8 @@ from mockraft.wire import error_codes, uuids
 
 if TYPE_CHECKING:
     import random
+
+    from mockraft.wire.json_form import Tree
 
 PARTITION_DIR = f"{TOPIC_NAME}-{PARTITION}"
 
@@ -100,7 +102,7 @@ class DataDir:
 
     def write_election(self, election: Election, kraft_version: int, voter_ids: Sequence[int]) -> None:
         """Replace quorum-state (FileQuorumStateStore): data version 0 at kraft.version 0, else 1."""
-        state: dict[str, Any] = {
+        state: Tree = {
             "leaderId": -1 if election.leader_id is None else election.leader_id,
             "leaderEpoch": election.epoch,
             "votedId": -1 if election.voted is None else election.voted.id,

@@ -11,10 +11,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.errors import WireError
+from mockraft.wire.message import Message
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.record_batch import Batch
 from mockraft.wire.records.snapshot_footer_record import SnapshotFooterRecord
@@ -100,7 +101,7 @@ def encode(
     voters: Sequence[tuple[bytes, bytes]],
     last_contained_log_timestamp_ms: int,
     now_ms: int,
-    encode_record: Callable[[Any, int], bytes] = metadata_log_frame.encode,
+    encode_record: Callable[[Message, int], bytes] = metadata_log_frame.encode,
 ) -> Iterator[bytes]:
     """Return the batches of a snapshot; `voters` are the control records with kraft.version and the voter set."""
     header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_contained_log_timestamp_ms)
@@ -115,7 +116,7 @@ def encode(
     yield record_batch.encode_control([footer], base_offset=offset, **at)
 
 
-def _in_batches(records: Iterable[RecordAt], encode_record: Callable[[Any, int], bytes]) -> Iterator[list[bytes]]:
+def _in_batches(records: Iterable[RecordAt], encode_record: Callable[[Message, int], bytes]) -> Iterator[list[bytes]]:
     values: list[bytes] = []
     size = 0
     for record, version in records:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from mockraft.server.controller.image import Image
 from mockraft.server.controller.log import snapshot
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 _ABOUT_TAG: Final = 7_777
 _NO_CLUSTER_ID: Final = ""
+
+
+class _About(TypedDict, total=False):
+    clusterId: str
+    endOffset: int
 
 
 class SavedState(NamedTuple):
@@ -85,10 +90,11 @@ def _encode(snapshot_id: SnapshotId, records: Iterable[RecordAt], log: MetadataL
     return b"".join(batches)
 
 
-def _about(records: Iterable[RecordAt]) -> dict[str, Any]:
+def _about(records: Iterable[RecordAt]) -> _About:
     for record, _ in records:
         if isinstance(record, NoOpRecord):
             for tag, value in record.unknown_tagged_fields:
                 if tag == _ABOUT_TAG:
-                    return dict(json.loads(value))
+                    about: _About = json.loads(value)
+                    return about
     return {}

@@ -4,8 +4,8 @@ Broker configs are checked by the broker that forwards them; here only the broke
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Container, Mapping
+from typing import Final
 
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
@@ -126,7 +126,7 @@ def validate_group(name: str, configs: Mapping[str, str]) -> None:
             raise invalid_config(f"{session} must be greater than {heartbeat}")
 
 
-def _unknown(keys: Mapping[str, Any], configs: Mapping[str, str]) -> list[str]:
+def _unknown(keys: Container[str], configs: Mapping[str, str]) -> list[str]:
     return [name for name, _ in in_hash_map_order(configs) if name not in keys]
 
 

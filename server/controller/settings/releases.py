@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 Range = tuple[int, int]
 
@@ -21,9 +21,14 @@ class Offer(NamedTuple):
     ranges: Mapping[int, Range | None] = {}
 
 
+class _Release(TypedDict):
+    api_versions: Mapping[str, Range]
+    features: Mapping[str, Range]
+
+
 @cache
-def _table() -> Mapping[str, Any]:
-    table: Mapping[str, Any] = json.loads(Path(__file__).with_name("releases.json").read_text())["releases"]
+def _table() -> Mapping[str, _Release]:
+    table: Mapping[str, _Release] = json.loads(Path(__file__).with_name("releases.json").read_text())["releases"]
     return table
 
 
@@ -65,10 +70,10 @@ def read_ranges(said: Mapping[str, object] | Mapping[int, object]) -> dict[int, 
     return ranges
 
 
-def _range(api: str, value: Any) -> Range | None:
+def _range(api: str, value: object) -> Range | None:
     if value is None or value == "off":
         return None
-    parts = str(value).split("-") if isinstance(value, str | int) else [str(part) for part in value]
+    parts = [str(part) for part in value] if isinstance(value, list | tuple) else str(value).split("-")
     if not all(part.isdecimal() for part in parts) or not 1 <= len(parts) <= 2:
         raise ValueError(f"api_versions: {api}={value}: must be MIN-MAX, as in 0-1, or off")
     low, high = int(parts[0]), int(parts[-1])

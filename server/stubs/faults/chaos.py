@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from mockraft.server.stubs.faults.chance import ToxicChance
 from mockraft.server.stubs.faults.every_kind import KINDS
 from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, Parameter
 from mockraft.wire.names import camel, did_you_mean, snake
 
-EVERYBODY: Mapping[str, Any] = {}
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json, Tree
+
+EVERYBODY: Mapping[str, Json] = {}
 
 
 def chaos(
     *,
     seed: int,
     kinds: Iterable[str] | None = None,
-    targets: Sequence[Mapping[str, Any]] = (EVERYBODY,),
+    targets: Sequence[Mapping[str, Json]] = (EVERYBODY,),
     broker_ids: Sequence[int] = (),
     mean_interval_ms: int = 5_000,
     mean_duration_ms: int = 2_000,
     length_ms: int = 60_000,
-) -> list[dict[str, Any]]:
+) -> list[Tree]:
     """Return a plan for `Faults.run`; the same arguments give the same plan.
 
     Faults begin `mean_interval_ms` apart and last `mean_duration_ms`, both on average, until `length_ms`. `kinds`
@@ -37,11 +40,11 @@ def chaos(
         raise ValueError("targets: must not be empty; omit it to affect all clients")
     drawn = _kinds(kinds)
     chance = ToxicChance(f"chaos/{seed}")
-    plan = []
+    plan: list[Tree] = []
     at_ms = int(chance.exponential(mean_interval_ms))
     while at_ms < length_ms:
         kind = drawn[chance.below(len(drawn))]
-        fault: dict[str, Any] = {"kind": kind.name, "params": _params(kind, broker_ids, chance)}
+        fault: Tree = {"kind": kind.name, "params": _params(kind, broker_ids, chance)}
         if kind.toxic is not None:
             fault |= {"match": dict(targets[chance.below(len(targets))]), "seed": chance.below(1 << 31)}
         duration_ms = 1 + min(int(chance.exponential(mean_duration_ms)), length_ms - at_ms)
@@ -50,7 +53,7 @@ def chaos(
     return plan
 
 
-def chaos_from_json(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
+def chaos_from_json(tree: Mapping[str, Json]) -> list[Tree]:
     """Return the plan of a stub file's `{"seed": 7, "meanIntervalMs": 1000, …}`. ValueError names the field."""
     known = (
         "seed", "kinds", "targets", "broker_ids", "mean_interval_ms", "mean_duration_ms", "length_ms",
@@ -67,7 +70,8 @@ def chaos_from_json(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
             raise ValueError(f"chaos.{camel(name)}={value!r}: must be {'a list' if wanted is list else 'an integer'}")
     if "seed" not in given:
         raise ValueError("chaos.seed: is required, so that the run can be repeated")
-    return chaos(**given)
+    make: Callable[..., list[Tree]] = chaos
+    return make(**given)
 
 
 def _kinds(names: Iterable[str] | None) -> list[Kind]:
@@ -83,12 +87,12 @@ def _kinds(names: Iterable[str] | None) -> list[Kind]:
     return chosen
 
 
-def _params(kind: Kind, broker_ids: Sequence[int], chance: ToxicChance) -> dict[str, Any]:
+def _params(kind: Kind, broker_ids: Sequence[int], chance: ToxicChance) -> Tree:
     params = {camel(one.name): _value(kind, one, broker_ids, chance) for one in kind.parameters}
     return {name: value for name, value in params.items() if value is not None}
 
 
-def _value(kind: Kind, parameter: Parameter, broker_ids: Sequence[int], chance: ToxicChance) -> Any:
+def _value(kind: Kind, parameter: Parameter, broker_ids: Sequence[int], chance: ToxicChance) -> Json:
     if parameter.name == "broker_id" and broker_ids:
         return broker_ids[chance.below(len(broker_ids))]
     if parameter.choices:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.stubs.faults.chance import ToxicChance
-from mockraft.server.stubs.faults.kinds import InForce, Kind
+from mockraft.server.stubs.faults.kinds import InForce, Kind, Params, Undo
 from mockraft.wire.names import camel, did_you_mean, snake
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json, Tree
 
 
 class Speaker(NamedTuple):
@@ -40,10 +43,10 @@ class ConnectionMatch:
     address: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, tree: Mapping[str, Any]) -> ConnectionMatch:
+    def read(cls, tree: Mapping[str, Json]) -> ConnectionMatch:
         """Return a match from scopes with a value or a list of them, in either case. ValueError names the scope."""
         names = [scope.name for scope in fields(cls)]
-        given: dict[str, tuple[Any, ...]] = {}
+        match = cls()
         for key, value in tree.items():
             scope = snake(key)
             if scope not in names:
@@ -55,8 +58,8 @@ class ConnectionMatch:
             if not values or any(not isinstance(one, wanted) or isinstance(one, bool) for one in values):
                 kind = "number" if wanted is int else "text"
                 raise ValueError(f"match.{key}={value!r}: must be a {kind} or a list of them")
-            given[scope] = values
-        return cls(**given)
+            match = replace(match, **{scope: values})
+        return match
 
     @property
     def heeds_requests(self) -> bool:
@@ -74,7 +77,7 @@ class ConnectionMatch:
             and (not self.address or speaker.address in self.address)
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the scopes as JSON, a single value without its list."""
         given = {scope.name: getattr(self, scope.name) for scope in fields(self)}
         return {
@@ -89,7 +92,7 @@ class Fault:
     """
 
     def __init__(
-        self, fault_id: str, kind: Kind, match: ConnectionMatch, toxicity: float, seed: int, params: dict[str, Any]
+        self, fault_id: str, kind: Kind, match: ConnectionMatch, toxicity: float, seed: int, params: Params
     ) -> None:
         self.id = fault_id
         self.name: str | None = None
@@ -99,7 +102,7 @@ class Fault:
         self.toxicity_now = toxicity
         self.seed = seed
         self.params = params
-        self.params_now = dict(params)
+        self.params_now = Params(params)
         self.enabled = False
         self.met = 0
         self.error: str | None = None
@@ -127,15 +130,15 @@ class Fault:
     def ramped(self, share: float) -> None:
         """Scale the fault from 0 to 1: its parameters that can grow, else its toxicity."""
         grown = [parameter for parameter in self.kind.parameters if parameter.grows]
-        self.params_now = dict(self.params)
+        self.params_now = Params(self.params)
         self.toxicity_now = self.toxicity
         for parameter in grown:
-            value = self.params[parameter.name] * share
+            value = self.params.number(parameter.name) * share
             self.params_now[parameter.name] = round(value) if parameter.type == "int" else value
         if not grown:
             self.toxicity_now *= share
 
-    def switch_on(self, do: Callable[[], Any]) -> None:
+    def switch_on(self, do: Callable[[], Undo | InForce]) -> None:
         """Switch on, with what the preset's `on` returns."""
         done = do()
         self.in_force = done if isinstance(done, InForce) else InForce(done, lambda: 1)
@@ -146,9 +149,9 @@ class Fault:
             self.met, in_force, self.in_force = self.fired, self.in_force, None
             in_force.undo()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the fault as JSON."""
-        tree: dict[str, Any] = {
+        tree: Tree = {
             "id": self.id,
             "kind": self.kind.name,
             "enabled": self.enabled,

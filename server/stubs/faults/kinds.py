@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from mockraft.wire.names import camel, did_you_mean, snake
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.faults.target import FaultTarget
     from mockraft.server.stubs.faults.toxics import Toxic
+    from mockraft.wire.json_form import Json, Tree
 
-REQUIRED: Final = object()
-"""Default of a required parameter."""
+
+class Required(Enum):
+    """Default of a required parameter."""
+
+    REQUIRED = "required"
+
+
+REQUIRED: Final = Required.REQUIRED
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
@@ -35,7 +43,7 @@ class Parameter:
 
     name: str
     type: str
-    default: Any
+    default: Json | Required
     help: str
     choices: tuple[str, ...] = ()
     minimum: float | None = None
@@ -43,7 +51,7 @@ class Parameter:
     grows: bool = False
     drawn: tuple[float, float] | None = None
 
-    def read(self, value: Any) -> Any:
+    def read(self, value: Json) -> Json:
         """Return the checked value. Raise ValueError that names the allowed values."""
         field = f"params.{camel(self.name)}={value!r}"
         is_bool = isinstance(value, bool) and self.type not in ("bool", "json")
@@ -51,26 +59,45 @@ class Parameter:
             raise ValueError(f"{field}: must be a{'n' if self.type == 'int' else ''} {self.type} ({self.help})")
         if self.choices and value not in self.choices:
             raise ValueError(f"{field}: must be one of {', '.join(self.choices)}")
-        number: Any = value
-        if self.minimum is not None and number < self.minimum:
-            raise ValueError(f"{field}: must be at least {self.minimum:g} ({self.help})")
-        if self.maximum is not None and number > self.maximum:
-            raise ValueError(f"{field}: must be at most {self.maximum:g} ({self.help})")
+        if isinstance(value, int | float):
+            if self.minimum is not None and value < self.minimum:
+                raise ValueError(f"{field}: must be at least {self.minimum:g} ({self.help})")
+            if self.maximum is not None and value > self.maximum:
+                raise ValueError(f"{field}: must be at most {self.maximum:g} ({self.help})")
         return value
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return what a form needs to show an input for it."""
-        is_required = self.default is REQUIRED
-        tree: dict[str, Any] = {
+        tree: Tree = {
             "name": camel(self.name),
             "type": self.type,
-            "required": is_required,
-            "default": None if is_required else self.default,
+            "required": self.default is REQUIRED,
+            "default": None if self.default is REQUIRED else self.default,
             "help": self.help,
         }
-        if self.choices:
-            tree["choices"] = list(self.choices)
-        return tree
+        return tree | ({"choices": self.choices} if self.choices else {})
+
+
+class Params(dict[str, "Json"]):
+    """Checked parameters of a fault by snake_case name, read as the type that the table of its kind gives them."""
+
+    def number(self, name: str) -> float:
+        """Return a number."""
+        value = self[name]
+        assert isinstance(value, int | float), name
+        return value
+
+    def integer(self, name: str) -> int:
+        """Return an integer."""
+        value = self[name]
+        assert isinstance(value, int), name
+        return value
+
+    def text(self, name: str) -> str:
+        """Return a text."""
+        value = self[name]
+        assert isinstance(value, str), name
+        return value
 
 
 Undo = Callable[[], None]
@@ -83,6 +110,9 @@ class InForce(NamedTuple):
     fired: Callable[[], int]
 
 
+SwitchOn: TypeAlias = "Callable[[FaultTarget, Params], Undo | InForce]"
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of fault: a preset, switched on by `on(double, params)`, or a toxic of connections' bytes.
@@ -93,10 +123,10 @@ class Kind:
     name: str
     summary: str
     parameters: tuple[Parameter, ...]
-    on: Callable[[FaultTarget, Mapping[str, Any]], Undo | InForce] | None = None
+    on: SwitchOn | None = None
     toxic: type[Toxic] | None = None
 
-    def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, params: Mapping[str, Json]) -> Params:
         """Return all parameters by snake_case name, from names in either case. ValueError names the parameter."""
         known = {parameter.name: parameter for parameter in self.parameters}
         given = {snake(name): value for name, value in params.items()}
@@ -105,15 +135,17 @@ class Kind:
                 raise ValueError(
                     f"params.{camel(name)}: {self.name} has no such parameter; {did_you_mean(name, map(camel, known))}"
                 )
+        checked = Params()
         for name, parameter in known.items():
-            if name not in given and parameter.default is REQUIRED:
+            if name in given:
+                checked[name] = parameter.read(given[name])
+            elif parameter.default is REQUIRED:
                 raise ValueError(f"params.{camel(name)}: {self.name} requires it ({parameter.help})")
-        return {
-            name: parameter.read(given[name]) if name in given else parameter.default
-            for name, parameter in known.items()
-        }
+            else:
+                checked[name] = parameter.default
+        return checked
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the kind as the live page and the command line list it."""
         return {
             "name": self.name,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mockraft.server.stubs.faults.fault import Fault
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire.names import did_you_mean
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json, Tree
 
 RAMP_STEP_MS = 100
 """Interval between the steps of a ramp."""
@@ -21,7 +24,7 @@ class Step:
     Over its first `ramp_ms` it grows from nothing to its full size.
     """
 
-    def __init__(self, at_ms: int, duration_ms: int | None, ramp_ms: int, fault: Fault, tree: dict[str, Any]) -> None:
+    def __init__(self, at_ms: int, duration_ms: int | None, ramp_ms: int, fault: Fault, tree: Tree) -> None:
         self.at_ms = at_ms
         self.duration_ms = duration_ms
         self.ramp_ms = ramp_ms
@@ -77,7 +80,7 @@ class Plan:
                 self._end(step)
             step.state = "over"
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def to_json(self) -> list[Tree]:
         """Return every step with its `state` and, once it began, its fault's id and count."""
         return [
             step.tree
@@ -104,9 +107,7 @@ class Plan:
             step.fault.error = f"could not be switched off: {error}"
 
 
-def read_plan(
-    plan: Iterable[Mapping[str, Any]] | Mapping[str, Any], read: Callable[[Mapping[str, Any]], Fault]
-) -> list[Step]:
+def read_plan(plan: Iterable[Json] | Mapping[str, Json], read: Callable[[Json], Fault]) -> list[Step]:
     """Read a plan from its JSON form; `read` reads a fault. ValueError names the step and the field."""
     if isinstance(plan, Mapping | str):
         raise ValueError('a plan must be a list of steps, or {"chaos": {"seed": …}}')
@@ -119,22 +120,17 @@ def read_plan(
     return steps
 
 
-def _read_step(tree: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Fault]) -> Step:
+def _read_step(tree: Json, read: Callable[[Json], Fault]) -> Step:
     if not isinstance(tree, Mapping):
         raise ValueError(f"a step must be an object, not {tree!r}")
     given = {field: value for field, value in tree.items() if field not in ("state", "faultId", "fired")}
     for field in given:
         if field not in _FIELDS:
             raise ValueError(f"{field}: a step has no such field; {did_you_mean(field, _FIELDS)}")
-    times = {field: given.get(field) for field in ("at", "duration", "ramp")}
-    for field, value in times.items():
-        is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-        if value is not None and not is_number:
-            raise ValueError(f"{field}={value!r}: must be a time in milliseconds, 0 or more")
+    at_ms, duration_ms, ramp_ms = (_time_ms(given, field) for field in ("at", "duration", "ramp"))
     if "fault" not in given:
         raise ValueError("fault: a step must name the fault it switches on")
-    ramp_ms, duration_ms = times["ramp"] or 0, times["duration"]
-    if duration_ms is not None and ramp_ms > duration_ms:
+    if duration_ms is not None and ramp_ms is not None and ramp_ms > duration_ms:
         raise ValueError(f"ramp={ramp_ms}: must not be longer than the step's duration={duration_ms}")
     try:
         fault = read(given["fault"])
@@ -142,4 +138,11 @@ def _read_step(tree: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Faul
         raise ValueError(f"fault.{error}") from error
     if ramp_ms and fault.kind.toxic is None:
         raise ValueError(f"ramp={ramp_ms}: {fault.kind.name} cannot grow, it is on or off")
-    return Step(times["at"] or 0, duration_ms, ramp_ms, fault, given)
+    return Step(at_ms or 0, duration_ms, ramp_ms or 0, fault, given)
+
+
+def _time_ms(given: Mapping[str, Json], field: str) -> int | None:
+    value = given.get(field)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return value
+    raise ValueError(f"{field}={value!r}: must be a time in milliseconds, 0 or more")

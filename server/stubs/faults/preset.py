@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from mockraft.server.stubs.faults.kinds import REQUIRED, InForce, Kind, Parameter
+from mockraft.server.stubs.faults.kinds import REQUIRED, InForce, Kind, Parameter, Params
 from mockraft.server.stubs.stub import Stub
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.faults.target import FaultTarget
-
-Params = Mapping[str, Any]
+    from mockraft.wire.json_form import Json, Tree
 
 EVERY_BROKER: Final = -1
 
@@ -32,19 +31,21 @@ class Preset(Kind):
     reaction: str = ""
     proof: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Tree:
         """Return the kind as the live page and the command line list it, with a real broker's reaction."""
         return {**Kind.to_json(self), "reaction": self.reaction}
 
 
-def scope(params: Params) -> dict[str, Any]:
-    """Return a match of the given broker's requests, or of every broker's."""
-    return {} if params["broker_id"] == EVERY_BROKER else {"broker_id": params["broker_id"]}
+def scope(params: Params) -> int | None:
+    """Return the condition on the sender: the given broker, or None for every broker."""
+    broker_id = params.integer("broker_id")
+    return None if broker_id == EVERY_BROKER else broker_id
 
 
-def fetch_scope(double: FaultTarget, params: Params) -> dict[str, Any]:
-    """Return the same match for requests that nodes of a quorum send too, without theirs."""
-    return scope(params) or {"broker_id": {"not": sorted(double.nodes())}}
+def fetch_scope(double: FaultTarget, params: Params) -> Json:
+    """Return the same condition for requests that nodes of a quorum send too, without theirs."""
+    broker_id = scope(params)
+    return {"not": sorted(double.nodes())} if broker_id is None else broker_id
 
 
 def put(double: FaultTarget, *stubs: Stub) -> InForce:

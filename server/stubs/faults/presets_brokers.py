@@ -4,49 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from mockraft.server.stubs.faults.kinds import InForce, Parameter
-from mockraft.server.stubs.faults.preset import BROKER, BROKERS, Params, Preset, command, made_of, put, scope
+from mockraft.server.stubs.faults.kinds import InForce, Parameter, Params
+from mockraft.server.stubs.faults.preset import BROKER, BROKERS, Preset, command, made_of, put, scope
 from mockraft.server.stubs.stub import Stub, stub
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.faults.target import FaultTarget
+    from mockraft.wire.json_form import Tree
 
 _ERROR: Final = "the error's name, as in Kafka's Errors"
 
 
-def _heartbeat(name: str, **change: Mapping[str, Any]) -> Callable[[FaultTarget, Params], InForce]:
+def _heartbeat(name: str, **change: Mapping[str, object]) -> Callable[[FaultTarget, Params], InForce]:
     """Return a preset that changes heartbeats: the `request` or the `response`."""
-    return made_of(lambda params: [stub("BrokerHeartbeat", **scope(params)).change(**change).named(name)])
+    return made_of(lambda params: [stub("BrokerHeartbeat", broker_id=scope(params)).change(**change).named(name)])
 
 
 def _refused(name: str, error: str, *apis: str) -> Callable[[FaultTarget, Params], InForce]:
-    return made_of(lambda params: [stub(*apis, **scope(params)).inject_error(error).named(name)])
+    return made_of(lambda params: [stub(*apis, broker_id=scope(params)).inject_error(error).named(name)])
 
 
 def _registration_never_succeeds(params: Params) -> Iterable[Stub]:
-    asked = stub("BrokerRegistration", **scope(params)).named("registration_never_succeeds")
-    yield asked.inject_error(params["error"]) if params["error"] else asked.drop()
+    asked = stub("BrokerRegistration", broker_id=scope(params)).named("registration_never_succeeds")
+    yield asked.inject_error(params.text("error")) if params.text("error") else asked.drop()
 
 
 def _unacknowledged_dead_dir(params: Params) -> Iterable[Stub]:
-    told = stub("BrokerHeartbeat", where={"offlineLogDirs[]": {"exists": True}}, **scope(params))
-    yield told.inject_error(params["error"]).named("unacknowledged_dead_dir")
+    told = stub("BrokerHeartbeat", where={"offlineLogDirs[]": {"exists": True}}, broker_id=scope(params))
+    yield told.inject_error(params.text("error")).named("unacknowledged_dead_dir")
 
 
 def _throttle(params: Params) -> Iterable[Stub]:
-    asked = stub("BrokerHeartbeat", "BrokerRegistration", **scope(params)).named("throttle")
+    asked = stub("BrokerHeartbeat", "BrokerRegistration", broker_id=scope(params)).named("throttle")
     yield asked.change(response={"throttleTimeMs": params["throttle_ms"]})
 
 
 def _fence(double: FaultTarget, params: Params) -> InForce:
     """Fence now, and keep it so: a running broker asks in every heartbeat to be unfenced."""
-    held = put(double, stub("BrokerHeartbeat", **scope(params)).change(request={"wantFence": True}).named("fence"))
+    held = put(
+        double, stub("BrokerHeartbeat", broker_id=scope(params)).change(request={"wantFence": True}).named("fence")
+    )
     # Not registered yet: it stays fenced when it is.
     try:
         with suppress(ValueError):
-            double.state.fence(params["broker_id"])
+            double.state.fence(params.integer("broker_id"))
     except BaseException:
         held.undo()
         raise
@@ -54,11 +57,11 @@ def _fence(double: FaultTarget, params: Params) -> InForce:
 
 
 def _fail_log_dir(double: FaultTarget, params: Params) -> Callable[[], None]:
-    state, broker_id = double.state, params["broker_id"]
+    state, broker_id = double.state, params.integer("broker_id")
     online = [each.id for each in state.broker(broker_id).log_dirs if each.state != "offline"]
     if not online:
         raise ValueError(f"broker {broker_id} has no log directory online")
-    wanted = params["log_dir"] or online[0]
+    wanted = params.text("log_dir") or online[0]
     if online == [wanted]:
         raise ValueError(f"log directory {wanted} is the only one of broker {broker_id}: without any it cannot run")
     state.fail_log_dir(broker_id, wanted)
@@ -69,7 +72,7 @@ def _fail_log_dir(double: FaultTarget, params: Params) -> Callable[[], None]:
         found = [broker for broker in state.brokers() if broker.broker_id == broker_id and broker.epoch == epoch]
         for broker in found:
             back = [each.id for each in broker.log_dirs if each.state != "offline"]
-            change = {"brokerId": broker_id, "brokerEpoch": epoch, "logDirs": [*back, wanted]}
+            change: Tree = {"brokerId": broker_id, "brokerEpoch": epoch, "logDirs": [*back, wanted]}
             state.append([{"type": "BrokerRegistrationChangeRecord", "record": change}])
 
     return undo
@@ -131,7 +134,7 @@ BROKER_PRESETS: Final = (
         "expire_session",
         "A broker's session ends: it is fenced, and unfenced by its next heartbeat.",
         (BROKER,),
-        command(lambda double, params: double.state.expire_session(params["broker_id"])),
+        command(lambda double, params: double.state.expire_session(params.integer("broker_id"))),
         reaction="Does not react; its next heartbeat, within 2 s, unfences it.",
         proof="test_presets.py::test_an_expired_session_lasts_until_the_brokers_next_heartbeat",
     ),
@@ -148,7 +151,7 @@ BROKER_PRESETS: Final = (
         "unfence",
         "A broker is unfenced, whether it requested it or not.",
         (BROKER,),
-        command(lambda double, params: double.state.unfence(params["broker_id"])),
+        command(lambda double, params: double.state.unfence(params.integer("broker_id"))),
         reaction="Does not react; clients see it again at once.",
         proof="test_presets.py::test_an_unfenced_broker_is_seen_by_clients_again",
     ),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mockraft.server.stubs.actions import Action, Change, DelayOn
-from mockraft.server.stubs.faults.kinds import InForce, Parameter
-from mockraft.server.stubs.faults.preset import BROKERS, Params, Preset, answer_waiting, fetch_scope, put
+from mockraft.server.stubs.faults.kinds import InForce, Parameter, Params
+from mockraft.server.stubs.faults.preset import BROKERS, Preset, answer_waiting, fetch_scope, put
 from mockraft.server.stubs.stub import stub
 from mockraft.wire import record_batch
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.faults.target import FaultTarget
+    from mockraft.wire.messages.fetch_request import FetchRequest
+    from mockraft.wire.messages.fetch_response import FetchResponse
 
 FROZEN_ANSWER_MS: Final = 500
 """Wait time of a fetch at the end of a frozen log, equal to that of a fetch that finds nothing."""
@@ -20,7 +22,7 @@ FROZEN_ANSWER_MS: Final = 500
 
 def _stall(double: FaultTarget, params: Params) -> InForce:
     answer_waiting(double)
-    asked = stub("Fetch", "FetchSnapshot", **fetch_scope(double, params))
+    asked = stub("Fetch", "FetchSnapshot", broker_id=fetch_scope(double, params))
     return put(double, asked.drop().named("stall_metadata_fetch"))
 
 
@@ -28,20 +30,20 @@ def _freeze(double: FaultTarget, params: Params) -> InForce:
     answer_waiting(double)
     frozen_at = double.state.quorum().high_watermark
 
-    def answer(request: Any) -> list[Action]:
+    def answer(request: FetchRequest) -> list[Action]:
         """Keep what a broker has already: its high watermark must not go back."""
         fetch_offset = request.topics[0].partitions[0].fetch_offset
         cut = Change(response=_ends_at(max(frozen_at, fetch_offset)))
         return [cut, DelayOn(FROZEN_ANSWER_MS)] if fetch_offset >= frozen_at else [cut]
 
-    asked = stub("Fetch", where={"topics[].partitions[].partition": 0}, **fetch_scope(double, params))
+    asked = stub("Fetch", where={"topics[].partitions[].partition": 0}, broker_id=fetch_scope(double, params))
     return put(double, asked.answers(answer).named("freeze_metadata_log"))
 
 
-def _ends_at(end_offset: int) -> Callable[[Any], None]:
+def _ends_at(end_offset: int) -> Callable[[FetchResponse], None]:
     """Remove newer records from an answer."""
 
-    def cut(response: Any) -> None:
+    def cut(response: FetchResponse) -> None:
         for topic in response.responses:
             for partition in topic.partitions:
                 records = partition.records or b""
@@ -53,9 +55,9 @@ def _ends_at(end_offset: int) -> Callable[[Any], None]:
 
 
 def _diverge(double: FaultTarget, params: Params) -> InForce:
-    records = params["records"]
+    records = params.integer("records")
 
-    def change(response: Any) -> None:
+    def change(response: FetchResponse) -> None:
         for topic in response.responses:
             for partition in topic.partitions:
                 if partition.error_code == 0 and partition.high_watermark > 0:
@@ -63,14 +65,14 @@ def _diverge(double: FaultTarget, params: Params) -> InForce:
                     partition.diverging_epoch.end_offset = max(0, partition.high_watermark - records)
                     partition.records = b""
 
-    return put(double, stub("Fetch", **fetch_scope(double, params)).change(response=change).named("diverge"))
+    return put(double, stub("Fetch", broker_id=fetch_scope(double, params)).change(response=change).named("diverge"))
 
 
 def _snapshot_not_found(double: FaultTarget, params: Params) -> InForce:
     if not double.state.snapshots():
         double.state.snapshot()
     gone = {"topics[].partitions[].errorCode": "SNAPSHOT_NOT_FOUND", "topics[].partitions[].unalignedRecords": ""}
-    asked = stub("FetchSnapshot", **fetch_scope(double, params))
+    asked = stub("FetchSnapshot", broker_id=fetch_scope(double, params))
     return put(double, asked.change(response=gone).named("snapshot_not_found"))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from mockraft.server.stubs.faults.kinds import REQUIRED, Parameter
-from mockraft.server.stubs.faults.preset import BROKERS, Params, Preset, command, fetch_scope, made_of, put, scope
+from mockraft.server.stubs.faults.kinds import REQUIRED, Parameter, Params
+from mockraft.server.stubs.faults.preset import BROKERS, Preset, command, fetch_scope, made_of, put, scope
 from mockraft.server.stubs.stub import Stub, stub
 
 ACTIVE_ONLY: Final = (
@@ -22,7 +22,7 @@ ACTIVE_ONLY: Final = (
 
 
 def _not_controller(params: Params) -> Iterable[Stub]:
-    yield stub(*ACTIVE_ONLY, **scope(params)).inject_error("NOT_CONTROLLER").named("not_controller")
+    yield stub(*ACTIVE_ONLY, broker_id=scope(params)).inject_error("NOT_CONTROLLER").named("not_controller")
 
 
 QUORUM_PRESETS: Final = (
@@ -49,7 +49,7 @@ QUORUM_PRESETS: Final = (
         "elect",
         "A failover: a node of the quorum becomes a candidate now, and leads once a majority votes for it.",
         (Parameter("node_id", "int", REQUIRED, "the controller's node id", minimum=0),),
-        command(lambda double, params: double.state.elect_controller(params["node_id"])),
+        command(lambda double, params: double.state.elect_controller(params.integer("node_id"))),
         reaction="Fetches from the new leader within a second and sends its heartbeats there; it keeps its broker epoch"
         " and does not register again.",
         proof="test_presets_quorum.py::test_a_failover_moves_a_brokers_fetches_and_heartbeats_to_the_new_leader",
@@ -68,7 +68,7 @@ QUORUM_PRESETS: Final = (
         (BROKERS,),
         lambda double, params: put(
             double,
-            stub("Fetch", "BrokerRegistration", **fetch_scope(double, params))
+            stub("Fetch", "BrokerRegistration", broker_id=fetch_scope(double, params))
             .inject_error("INCONSISTENT_CLUSTER_ID")
             .named("inconsistent_cluster_id"),
         ),

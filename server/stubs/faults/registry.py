@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire.names import did_you_mean
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mockraft.server.stubs.faults.kinds import Kind
     from mockraft.server.stubs.faults.plan import Plan
     from mockraft.server.stubs.faults.target import FaultTarget
+    from mockraft.wire.json_form import Json, Tree
 
 _SCOPES = ("client_id", "broker_id", "connection", "listener", "node", "address")
 _FIELDS = ("id", "name", "kind", "enabled", "match", "toxicity", "seed", "params")
@@ -60,13 +61,13 @@ class Faults:
         self,
         kind: str,
         *,
-        match: Mapping[str, Any] | None = None,
+        match: Mapping[str, Json] | None = None,
         toxicity: float = 1.0,
         seed: int = 0,
         enabled: bool = True,
         id: str | None = None,  # noqa: A002 - the same name in Python, HTTP and on the command line
         name: str | None = None,
-        **params: Any,
+        **params: Json,
     ) -> Fault:
         """Add a fault of a kind, switched on unless `enabled` is False.
 
@@ -74,16 +75,17 @@ class Faults:
         `toxicity` is the share of connections that it affects, from 0 to 1, drawn by `seed`. ValueError names what
         is wrong, and what a preset raises when it cannot be switched on.
         """
-        tree = {"kind": kind, "toxicity": toxicity, "seed": seed, "enabled": enabled, "id": id, "name": name}
-        scopes: dict[str, Any] = {}
+        tree: Tree = {"kind": kind, "toxicity": toxicity, "seed": seed, "enabled": enabled, "id": id, "name": name}
+        scopes: Tree = {}
         if kind in self.kinds and self.kinds[kind].toxic is not None:
             scopes = {scope: params.pop(scope) for scope in _SCOPES if scope in params}
         return self.add_json(tree | {"match": {**(match or {}), **scopes}, "params": params})
 
-    def add_json(self, tree: Mapping[str, Any]) -> Fault:
+    def add_json(self, tree: Json) -> Fault:
         """Add a fault from its JSON form; see `add`. Fields that only the controller writes (`fired`) are ignored."""
         fault = self._read(tree)
         self._faults[fault.id] = fault
+        assert isinstance(tree, Mapping)
         if tree.get("enabled", True):
             try:
                 self._switch(fault, True)
@@ -124,7 +126,7 @@ class Faults:
         self._switch(fault, is_enabled)
         return fault
 
-    def change_json(self, fault_id: str, tree: Mapping[str, Any]) -> Fault:
+    def change_json(self, fault_id: str, tree: Mapping[str, Json]) -> Fault:
         """Change fields of a fault: `enabled`, `toxicity`, `params` (those that are named), `match`, `name`.
 
         A preset that is on is switched off and on again. Raise KeyError, and ValueError that names what is wrong.
@@ -160,7 +162,7 @@ class Faults:
         self._planned.clear()
         self._made = 0
 
-    def run(self, plan: Iterable[Mapping[str, Any]] | Mapping[str, Any]) -> None:
+    def run(self, plan: Iterable[Json] | Mapping[str, Json]) -> None:
         """Switch faults by a plan from now on, or once the controller runs; it replaces the current plan.
 
         A plan is a list of steps: `{"at": ms, "duration": ms?, "ramp": ms?, "fault": {…}}`, or
@@ -191,7 +193,7 @@ class Faults:
             plan.stop()
         self.next_ms = NEVER_MS
 
-    def plan_json(self) -> list[dict[str, Any]]:
+    def plan_json(self) -> list[Tree]:
         """Return the plan's steps in their JSON form, each with its `state`: waiting, on, over."""
         return self._plan.to_json() if self._plan is not None else []
 
@@ -228,7 +230,7 @@ class Faults:
             if self._plan.ramps or before != self.toxics:
                 self._changed()
 
-    def _read(self, tree: Mapping[str, Any]) -> Fault:
+    def _read(self, tree: Json) -> Fault:
         # Imported here: a controller without faults starts sooner.
         from mockraft.server.stubs.faults.fault import ConnectionMatch, Fault
 
@@ -254,15 +256,12 @@ class Faults:
         match = _object(tree, "match")
         if match and kind.toxic is None:
             raise ValueError(f"match: {kind.name} is no toxic of connections; give its parameters instead")
-        for text in ("id", "name"):
-            if not isinstance(tree.get(text), str | None):
-                raise ValueError(f"{text}={tree[text]!r}: must be a text")
         params = kind.read(_object(tree, "params"))
-        fault_id = tree.get("id") or self._new_id(kind)
+        name, fault_id = _text(tree, "name"), _text(tree, "id") or self._new_id(kind)
         if fault_id in self._faults:
             raise ValueError(f"id={fault_id!r}: there is a fault of this id already")
         fault = Fault(fault_id, kind, ConnectionMatch.read(match), float(toxicity), seed, params)
-        fault.name = tree.get("name")
+        fault.name = name
         return fault
 
     def _new_id(self, kind: Kind) -> str:
@@ -314,7 +313,14 @@ class Faults:
             wire.faults_changed()
 
 
-def _object(tree: Mapping[str, Any], field: str, name_of: Callable[[str], str] = str) -> dict[str, Any]:
+def _text(tree: Mapping[str, Json], field: str) -> str | None:
+    value = tree.get(field)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{field}={value!r}: must be a text")
+    return value
+
+
+def _object(tree: Mapping[str, Json], field: str, name_of: Callable[[str], str] = str) -> Tree:
     value = tree.get(field) or {}
     if not isinstance(value, Mapping):
         raise ValueError(f"{field}={value!r}: must be an object")

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.faults.chance import ToxicChance
     from mockraft.server.stubs.faults.fault import Fault
+    from mockraft.server.stubs.faults.kinds import Params
 
 BANDWIDTH_STEPS_PER_SECOND = 50
 PIECES_MAX = 4096
@@ -43,7 +44,7 @@ class Toxic:
         self._last_ms = float(began_ms)
 
     @property
-    def params(self) -> dict[str, Any]:
+    def params(self) -> Params:
         """The fault's current parameters: a ramp changes them."""
         return self.fault.params_now
 
@@ -75,8 +76,8 @@ class Latency(Toxic):
         return self._later(at_ms)
 
     def _later(self, at_ms: float) -> float:
-        jitter_ms = int(self.params["jitter_ms"])
-        delay_ms = self.params["latency_ms"] + (self._chance.between(-jitter_ms, jitter_ms) if jitter_ms else 0)
+        jitter_ms = int(self.params.number("jitter_ms"))
+        delay_ms = self.params.number("latency_ms") + (self._chance.between(-jitter_ms, jitter_ms) if jitter_ms else 0)
         self._last_ms = max(self._last_ms, at_ms + max(0, delay_ms))
         return self._last_ms
 
@@ -89,7 +90,7 @@ class Bandwidth(Toxic):
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
         """Pass piece by piece, each when its last byte is through."""
         self.fault.met += 1
-        rate = self.params["bytes_per_second"]
+        rate = self.params.number("bytes_per_second")
         size = max(1, int(rate) // BANDWIDTH_STEPS_PER_SECOND, len(data) // PIECES_MAX)
         for start in range(0, len(data), size):
             piece = data[start : start + size]
@@ -105,13 +106,13 @@ class Slicer(Toxic):
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
         """Slice the bytes."""
         self.fault.met += 1
-        average, variation = self.params["average_size"], self.params["size_variation"]
+        average, variation = self.params.integer("average_size"), self.params.integer("size_variation")
         start = 0
         self._last_ms = max(self._last_ms, at_ms)
         while start < len(data):
             size = max(1, average + (self._chance.between(-variation, variation) if variation else 0))
             if start:
-                self._last_ms += self.params["delay_ms"]
+                self._last_ms += self.params.number("delay_ms")
             yield self._last_ms, data[start : start + size]
             start += size
 
@@ -129,7 +130,7 @@ class HalfOpen(Toxic):
 
     def end(self) -> tuple[float, End] | None:
         """End after the timeout, if there is one."""
-        timeout_ms = self.params["timeout_ms"]
+        timeout_ms = self.params.number("timeout_ms")
         return (self._last_ms + timeout_ms, End.CLOSE) if timeout_ms else None
 
 
@@ -140,7 +141,7 @@ class ResetPeer(Toxic):
 
     def end(self) -> tuple[float, End] | None:
         """End after the timeout."""
-        return self._last_ms + self.params["timeout_ms"], End.RESET
+        return self._last_ms + self.params.number("timeout_ms"), End.RESET
 
 
 class Down(Toxic):
@@ -164,7 +165,7 @@ class Counted(Toxic):
 
     def _room_for(self, data: bytes) -> int:
         """Return how many of these bytes may pass."""
-        room = max(0, self.params["bytes"] - self._passed)
+        room = max(0, self.params.integer("bytes") - self._passed)
         self._passed += len(data)
         return int(room)
 
@@ -226,9 +227,9 @@ class Corrupt(Toxic):
 
     def _gap(self) -> int | None:
         """Number of bytes that stay as they are before the next change; None while nothing is to be changed."""
-        if self.params["every_nth"]:
-            return int(self.params["every_nth"]) - 1
-        probability = self.params["probability"]
+        if self.params.number("every_nth"):
+            return self.params.integer("every_nth") - 1
+        probability = self.params.number("probability")
         return self._chance.failures(probability) if probability > 0 else None
 
 
@@ -240,7 +241,7 @@ class Duplicate(Toxic):
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
         """Send once or twice."""
         yield at_ms, data
-        if self._chance.random() < self.params["probability"]:
+        if self._chance.random() < self.params.number("probability"):
             self.fault.met += 1
             yield at_ms, data
 
@@ -253,4 +254,4 @@ class SlowClose(Toxic):
     def close(self, at_ms: float) -> float:
         """Delay the end."""
         self.fault.met += 1
-        return at_ms + float(self.params["delay_ms"])
+        return at_ms + self.params.number("delay_ms")
