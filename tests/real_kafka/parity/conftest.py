@@ -6,7 +6,7 @@ ids, broker epochs, which of several brokers was chosen) are masked.
 
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -40,6 +40,15 @@ class Outcome(NamedTuple):
 
     answer: Any
     records: list[Any]
+
+
+class Case(NamedTuple):
+    """One request, or a function of the side that makes it; `is_chance`: compare only the shape of placements."""
+
+    name: str
+    request: Any
+    version: int = 0
+    is_chance: bool = False
 
 
 class Side:
@@ -182,6 +191,15 @@ class Side:
         if fenced:
             self.fenced.add(broker_id)
 
+    def add_five_brokers(self) -> None:
+        """Three usable brokers in two racks, a fenced one and a cordoned one."""
+        self.add_broker(1, "a", 1)
+        self.add_broker(2, "b", 2)
+        self.add_broker(3, "a", 1)
+        self.add_broker(4, "b", 1, fenced=True)
+        self.add_broker(5, "b", 1, cordoned=True)
+        self.new_records()
+
     def outcome(self, message: Any, version: int, *, is_chance: bool = False) -> Outcome:
         """Ask, and see what was written. `is_chance`: of placements only the shape is the same on both sides."""
         answer = self.ask(message, version)
@@ -199,6 +217,13 @@ class Side:
             if answers in tree:
                 tree[answers].sort(key=json.dumps)
         return Outcome(tree, [self._shape(*record, is_chance) for record in records])
+
+    def outcomes(self, cases: Sequence[Case]) -> dict[str, Outcome]:
+        """The outcome of each case by its name."""
+        return {
+            name: self.outcome(request(self) if callable(request) else request, version, is_chance=is_chance)
+            for name, request, version, is_chance in cases
+        }
 
     def _shape(self, record: Any, version: int, is_chance: bool) -> Any:
         if is_chance and hasattr(record, "replicas"):
@@ -272,6 +297,12 @@ def on_both(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Any
         return theirs, _run_on_ours(run, **options)
 
     return both
+
+
+@pytest.fixture(scope="module")
+def outcomes(request: pytest.FixtureRequest, on_both: Callable[..., tuple[Any, Any]]) -> tuple[Any, Any]:
+    """Results of the module's `run(side)` on Kafka's controller and on ours."""
+    return on_both(request.module.run)
 
 
 @pytest.fixture

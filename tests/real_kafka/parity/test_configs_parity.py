@@ -1,7 +1,6 @@
 """The same requests about configs and producer ids to Kafka's controller and to ours: the same answers and records."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from mockraft.wire.json_form import to_json
@@ -14,21 +13,13 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
 )
 
 from ...topics import topic
+from .conftest import Case
 
 pytestmark = pytest.mark.real_kafka
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 LONG = "v" * 32_767
-
-
-class Case(NamedTuple):
-    """One request; `is_chance` when of the placement only the shape can be compared."""
-
-    name: str
-    request: Callable[[Any], Any]
-    version: int
-    is_chance: bool = False
 
 
 def create(name: str) -> Case:
@@ -134,18 +125,8 @@ CASES = [
 
 
 def run(side: Any) -> dict[str, Any]:
-    side.add_broker(1, "a", 1)
-    side.add_broker(2, "b", 2)
-    side.add_broker(3, "a", 1)
-    side.add_broker(4, "b", 1, fenced=True)
-    side.add_broker(5, "b", 1, cordoned=True)
-    side.new_records()
-    return {each.name: side.outcome(each.request(side), each.version, is_chance=each.is_chance) for each in CASES}
-
-
-@pytest.fixture(scope="module")
-def outcomes(on_both: Any) -> Any:
-    return on_both(run)
+    side.add_five_brokers()
+    return side.outcomes(CASES)
 
 
 @pytest.mark.parametrize("name", [each.name for each in CASES])

@@ -1,6 +1,6 @@
 """Descriptions of configs by Kafka's controller and ours: equal, except for the configs of the start."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from mockraft.kafka.processes import wait_until
@@ -12,6 +12,8 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+
+from .conftest import Case
 
 pytestmark = pytest.mark.real_kafka
 
@@ -55,14 +57,6 @@ OWN = {
     "preallocate": "TRUE",
     "leader.replication.throttled.replicas": "0:1,1:2",
 }
-
-
-class Case(NamedTuple):
-    """One request."""
-
-    name: str
-    request: DescribeConfigsRequest
-    version: int = 4
 
 
 def describe(name: str, *resources: tuple[int, str], keys: Any = None, version: int = 4, synonyms: bool = True) -> Case:
@@ -126,11 +120,6 @@ def told(side: Any, case: Case) -> Any:
     for result in answer.results:
         result.configs.sort(key=lambda config: config.name)
     return to_json(answer, case.version)
-
-
-@pytest.fixture(scope="module")
-def outcomes(on_both: Any) -> Any:
-    return on_both(run)
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES])

@@ -1,6 +1,6 @@
 """The same requests about features to Kafka's controller and to ours: the same answers and records."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from mockraft.kafka.processes import wait_until
@@ -13,19 +13,13 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
 )
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
+from .conftest import Case
+
 pytestmark = pytest.mark.real_kafka
 
 METADATA, KRAFT, ELR = "metadata.version", "kraft.version", "eligible.leader.replicas.version"
 GROUP, SHARE, STREAMS, TRANSACTION = "group.version", "share.version", "streams.version", "transaction.version"
 UP, SAFE, UNSAFE = 1, 2, 3
-
-
-class Case(NamedTuple):
-    """One request."""
-
-    name: str
-    request: Any
-    version: int
 
 
 def update(name: str, *updates: tuple[str, int, int], version: int = 2, validate_only: bool = False) -> Case:
@@ -118,11 +112,6 @@ def finalized(side: Any, records: list[Any]) -> dict[str, int]:
     return found
 
 
-@pytest.fixture(scope="module")
-def outcomes(on_both: Any) -> Any:
-    return on_both(run)
-
-
 @pytest.mark.parametrize("name", [case.name for case in CASES])
 def test_responses_and_records_equal_kafkas(outcomes: Any, name: str) -> None:
     theirs, ours = outcomes
@@ -204,7 +193,7 @@ def run_unsupported(side: Any) -> dict[str, Any]:
         )
         assert side.ask(request, 4).error_code == 0
     side.skip_start()
-    return {case.name: side.outcome(case.request, case.version) for case in UNSUPPORTED}
+    return side.outcomes(UNSUPPORTED)
 
 
 def test_refusal_names_the_unsupporting_node(on_both: Any) -> None:

@@ -1,12 +1,13 @@
 """The same AlterConfigs requests to Kafka's controller and to ours: the same answers and records."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from mockraft.wire.messages.alter_configs_request import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 
 from ...topics import topic
+from .conftest import Case
 
 pytestmark = pytest.mark.real_kafka
 
@@ -14,14 +15,6 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 Values = dict[str, str | None]
 MINIMUM: Values = {"min.insync.replicas": "1"}
 MANY = {f"key-{number}": "x" for number in range(40)}
-
-
-class Case(NamedTuple):
-    """One request."""
-
-    name: str
-    request: AlterConfigsRequest
-    version: int
 
 
 def alter(name: str, *resources: tuple[int, str, Values], version: int = 2, validate_only: bool = False) -> Case:
@@ -89,12 +82,7 @@ def run(side: Any) -> dict[str, Any]:
         side.add_broker(broker_id, None, 1)
     side.ask(CreateTopicsRequest(topics=[topic("t", 1, 1)]), 7)
     side.skip_start()
-    return {case.name: side.outcome(case.request, case.version) for case in CASES}
-
-
-@pytest.fixture(scope="module")
-def outcomes(on_both: Any) -> Any:
-    return on_both(run)
+    return side.outcomes(CASES)
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES])

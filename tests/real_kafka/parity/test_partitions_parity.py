@@ -3,8 +3,8 @@
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from mockraft.server.controller.image import Image
@@ -18,21 +18,13 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 
 from ...topics import assigned
+from .conftest import Case
 
 pytestmark = pytest.mark.real_kafka
 
 FAR_OFFSET = 1 << 40
 LEVELS = ["3.3-IV3", "3.6-IV0", "3.7-IV2", "4.0-IV1"]
 MANY = 10_000
-
-
-class Case(NamedTuple):
-    """One request; `is_chance` when of the placement only the shape can be compared."""
-
-    name: str
-    request: Callable[[Any], Any]
-    version: int
-    is_chance: bool = False
 
 
 def topics(assignments: dict[str, list[list[int]]], **values: str) -> new.CreateTopicsRequest:
@@ -196,11 +188,7 @@ ADDING = [
 
 
 def run_adding(side: Any) -> dict[str, Any]:
-    side.add_broker(1, "a", 1)
-    side.add_broker(2, "b", 2)
-    side.add_broker(3, "a", 1)
-    side.add_broker(4, "b", 1, fenced=True)
-    side.add_broker(5, "b", 1, cordoned=True)
+    side.add_five_brokers()
     return outcomes_of(side, ADDING)
 
 

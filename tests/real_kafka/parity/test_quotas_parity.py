@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
+
+from .conftest import Case
 
 pytestmark = pytest.mark.real_kafka
 
@@ -17,14 +19,6 @@ PRODUCER, CONSUMER, PERCENTAGE, MUTATIONS = (
     "controller_mutation_rate",
 )
 CONNECTIONS = "connection_creation_rate"
-
-
-class Case(NamedTuple):
-    """One request."""
-
-    name: str
-    request: AlterClientQuotasRequest
-    version: int
 
 
 def entry(entity: Sequence[tuple[str, str | None]], **changes: float | None) -> EntryData:
@@ -98,12 +92,7 @@ CASES = [
 
 def run(side: Any) -> dict[str, Any]:
     side.skip_start()
-    return {case.name: side.outcome(case.request, case.version) for case in CASES}
-
-
-@pytest.fixture(scope="module")
-def outcomes(on_both: Any) -> Any:
-    return on_both(run)
+    return side.outcomes(CASES)
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES])

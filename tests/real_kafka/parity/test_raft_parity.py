@@ -242,11 +242,6 @@ def run(side: Any) -> dict[str, Any]:
     return dict([*asked_of_a_leader(it), *asked_of_one_that_steps_down(it)])
 
 
-@pytest.fixture(scope="module")
-def outcomes(on_both: Any) -> Any:
-    return on_both(run)
-
-
 def test_voters_requests_are_answered_as_by_kafka(outcomes: Any) -> None:
     theirs, ours = outcomes
     assert {name: (theirs[name], ours[name]) for name in theirs if theirs[name] != ours[name]} == {}

@@ -1,7 +1,6 @@
 """The same requests about topics to Kafka's controller and to ours: the same answers and records."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from mockraft.wire.json_form import to_json
@@ -13,19 +12,11 @@ from mockraft.wire.messages.create_topics_request import (
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
 from ...topics import topic
+from .conftest import Case
 
 pytestmark = pytest.mark.real_kafka
 
 UNHEARD_OF_ID = bytes(range(16))
-
-
-class Case(NamedTuple):
-    """One request; `is_chance` when of the placement only the shape can be compared."""
-
-    name: str
-    request: Callable[[Any], Any]
-    version: int
-    is_chance: bool = False
 
 
 def create(
@@ -158,18 +149,8 @@ CASES = [
 
 
 def run(side: Any) -> dict[str, Any]:
-    side.add_broker(1, "a", 1)
-    side.add_broker(2, "b", 2)
-    side.add_broker(3, "a", 1)
-    side.add_broker(4, "b", 1, fenced=True)
-    side.add_broker(5, "b", 1, cordoned=True)
-    side.new_records()
-    return {each.name: side.outcome(each.request(side), each.version, is_chance=each.is_chance) for each in CASES}
-
-
-@pytest.fixture(scope="module")
-def outcomes(on_both: Any) -> Any:
-    return on_both(run)
+    side.add_five_brokers()
+    return side.outcomes(CASES)
 
 
 @pytest.mark.parametrize("name", [each.name for each in CASES])

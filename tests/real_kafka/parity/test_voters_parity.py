@@ -59,11 +59,6 @@ def run(side: Any) -> dict[str, Any]:
     return outcomes
 
 
-@pytest.fixture(scope="module")
-def outcomes(on_both: Any) -> Any:
-    return on_both(run)
-
-
 @pytest.mark.parametrize("name", [each.name for each in CASES])
 def test_responses_equal_kafkas(outcomes: Any, name: str) -> None:
     theirs, ours = outcomes

@@ -1,6 +1,6 @@
 """The same requests about SCRAM and SASL to Kafka's controller and to ours: the same answers and records."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from mockraft.wire.connection import write_request
@@ -16,18 +16,12 @@ from mockraft.wire.messages.describe_user_scram_credentials_request import (
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 
+from ..conftest import Case
+
 pytestmark = pytest.mark.real_kafka
 
 SHA_256, SHA_512 = 1, 2
 SILENCE_SECONDS = 0.5
-
-
-class Case(NamedTuple):
-    """One request and the version it is sent in."""
-
-    name: str
-    request: Any
-    version: int = 0
 
 
 def upsert(user: str, mechanism: int = SHA_256, iterations: int = 4096, password: bytes = b"p" * 32) -> Any:
@@ -100,11 +94,6 @@ def run(side: Any) -> dict[str, Any]:
         # Kafka's controller registers itself some time after its start.
         outcomes[each.name] = answer, [record for record in records if record[0] != "RegisterControllerRecord"]
     return outcomes
-
-
-@pytest.fixture(scope="module")
-def outcomes(on_both: Any) -> Any:
-    return on_both(run)
 
 
 @pytest.mark.parametrize("name", [each.name for each in CASES])
