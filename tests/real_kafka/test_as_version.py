@@ -14,6 +14,8 @@ from mockraft.server.controller.settings.releases import api_ranges, feature_ran
 from mockraft.wire import client
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
+from .clients import consume, create_topic, produce
+
 pytestmark = pytest.mark.real_kafka
 
 
@@ -42,9 +44,6 @@ def test_release_table_equals_its_controllers(version: str, tmp_path: Path) -> N
 
 def test_newer_broker_runs_on_a_controller_profiled_as_older(
     start_brokers: Callable[..., dict[int, KafkaBroker]],
-    create_topic: Callable[..., None],
-    produce: Callable[..., list[str]],
-    consume: Callable[..., list[str]],
 ) -> None:
     with Controller.sync(as_version="3.9") as controller:
         broker = start_brokers(controller.bootstrap, controller.cluster_id, 1)[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,8 @@ from mockraft import Controller
 from mockraft.cli import application
 from mockraft.kafka.processes import KafkaBroker, KafkaController
 from typer.testing import CliRunner
+
+from .clients import create_topic
 
 pytestmark = pytest.mark.real_kafka
 
@@ -50,9 +52,7 @@ def started(line: str, folder: Path, cluster_id: str, bootstrap: str) -> KafkaBr
     return broker
 
 
-def test_a_real_broker_that_lost_its_disks_is_itself_again(
-    tmp_path: Path, data_dir: Path, create_topic: Callable[..., None]
-) -> None:
+def test_a_real_broker_that_lost_its_disks_is_itself_again(tmp_path: Path, data_dir: Path) -> None:
     with Controller.sync() as controller:
         at = (controller.bootstrap, data_dir, "--host", "machine-1")
         line = resolve(*at, "--generate")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,17 +9,13 @@ from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.log_dirs.log_dir import CLEAN_SHUTDOWN
 from mockraft.kafka.processes import KafkaBroker
 
+from .clients import consume, create_topic, produce
+
 pytestmark = pytest.mark.real_kafka
 
 
 @pytest.mark.parametrize("leaving", ["shut_down", "kill"])
-def test_acknowledged_records_are_served_by_the_successor(
-    tmp_path: Path,
-    create_topic: Callable[..., None],
-    produce: Callable[..., list[str]],
-    consume: Callable[..., list[str]],
-    leaving: str,
-) -> None:
+def test_acknowledged_records_are_served_by_the_successor(tmp_path: Path, leaving: str) -> None:
     with Controller.sync(session_timeout_ms=3000) as controller:
         real = KafkaBroker(1, tmp_path, controller.cluster_id, controller.bootstrap)
         written: list[str] = []

@@ -9,6 +9,8 @@ from mockraft import Controller, SyncController
 from mockraft.kafka.processes import KafkaBroker, wait_until
 from mockraft.server.stubs.faults.fault import Fault
 
+from .clients import consume, create_topic, produce
+
 pytestmark = pytest.mark.real_kafka
 
 SESSION_TIMEOUT_MS = 6_000
@@ -47,11 +49,7 @@ def end(controller: SyncController, fault: Fault) -> None:
 
 
 def test_a_broker_serves_its_clients_through_latency_and_slices(
-    controller: SyncController,
-    broker: KafkaBroker,
-    create_topic: Callable[..., None],
-    produce: Callable[..., list[str]],
-    consume: Callable[..., list[str]],
+    controller: SyncController, broker: KafkaBroker
 ) -> None:
     create_topic(broker.bootstrap, "slowly", partitions=2)
     values = [f"value-{index}" for index in range(100)]

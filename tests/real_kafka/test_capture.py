@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -21,6 +20,8 @@ from mockraft.spark_replay.regression.summary import report
 from mockraft.wire import api_keys
 from mockraft.wire.connection import parse_request
 
+from .clients import create_topic
+
 pytestmark = pytest.mark.real_kafka
 
 
@@ -36,7 +37,7 @@ class TwoLives:
 
 
 @pytest.fixture(scope="module")
-def captured(tmp_path_factory: pytest.TempPathFactory, create_topic: Callable[..., None]) -> TwoLives:
+def captured(tmp_path_factory: pytest.TempPathFactory) -> TwoLives:
     """A broker starts, gets a topic, restarts and gets another one."""
     folder = tmp_path_factory.mktemp("captured")
     cluster_id = random_uuid()

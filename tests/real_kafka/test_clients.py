@@ -11,6 +11,8 @@ from confluent_kafka.admin import AdminClient
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
 
+from .clients import consume, create_topic, produce
+
 pytestmark = pytest.mark.real_kafka
 
 Produce = Callable[..., list[str]]
@@ -37,7 +39,7 @@ def test_three_brokers_with_two_log_dirs_each_reach_running(cluster: KafkaCluste
     assert seen.cluster_id == cluster.cluster_id
 
 
-def test_both_log_dirs_of_a_broker_get_replicas(cluster: KafkaCluster, create_topic: CreateTopic) -> None:
+def test_both_log_dirs_of_a_broker_get_replicas(cluster: KafkaCluster) -> None:
     create_topic(cluster.bootstrap_servers, "spread", partitions=6, replicas=3)
     for broker in cluster.brokers.values():
 
@@ -48,15 +50,13 @@ def test_both_log_dirs_of_a_broker_get_replicas(cluster: KafkaCluster, create_to
         assert min(replicas()) >= 2
 
 
-def test_a_topic_is_created_for_its_first_message(cluster: KafkaCluster, produce: Produce, consume: Consume) -> None:
+def test_a_topic_is_created_for_its_first_message(cluster: KafkaCluster) -> None:
     servers = cluster.bootstrap_servers
     produce(servers, "sprung-up", ["first"])
     assert consume(servers, "sprung-up") == ["first"]
 
 
-def test_an_idempotent_producer_writes_every_message_once_and_in_order(
-    cluster: KafkaCluster, create_topic: CreateTopic, produce: Produce, consume: Consume
-) -> None:
+def test_an_idempotent_producer_writes_every_message_once_and_in_order(cluster: KafkaCluster) -> None:
     servers = cluster.bootstrap_servers
     create_topic(servers, "idempotent", replicas=3)
     values = [f"value-{index}" for index in range(5_000)]
@@ -64,9 +64,7 @@ def test_an_idempotent_producer_writes_every_message_once_and_in_order(
     assert consume(servers, "idempotent") == values
 
 
-def test_a_transaction_is_seen_when_committed_and_not_when_aborted(
-    cluster: KafkaCluster, create_topic: CreateTopic, consume: Consume
-) -> None:
+def test_a_transaction_is_seen_when_committed_and_not_when_aborted(cluster: KafkaCluster) -> None:
     servers = cluster.bootstrap_servers
     create_topic(servers, "transacted", partitions=2, replicas=3)
     producer = Producer({"bootstrap.servers": servers, "transactional.id": "cash-desk"})
@@ -83,9 +81,7 @@ def test_a_transaction_is_seen_when_committed_and_not_when_aborted(
     assert len(everything) == 30
 
 
-def test_offsets_are_committed_in_the_transaction_of_the_output(
-    cluster: KafkaCluster, create_topic: CreateTopic, produce: Produce, consume: Consume
-) -> None:
+def test_offsets_are_committed_in_the_transaction_of_the_output(cluster: KafkaCluster) -> None:
     servers = cluster.bootstrap_servers
     create_topic(servers, "orders", replicas=3)
     create_topic(servers, "invoices", replicas=3)
@@ -114,9 +110,7 @@ def test_offsets_are_committed_in_the_transaction_of_the_output(
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_shares_the_partitions_of_a_topic(
-    cluster: KafkaCluster, create_topic: CreateTopic, produce: Produce, protocol: str
-) -> None:
+def test_a_group_shares_the_partitions_of_a_topic(cluster: KafkaCluster, protocol: str) -> None:
     """`consumer` is KIP-848's protocol, in which the broker's coordinator assigns."""
     servers, topic = cluster.bootstrap_servers, f"shared-{protocol}"
     create_topic(servers, topic, partitions=4, replicas=3)
@@ -155,7 +149,7 @@ def test_a_group_shares_the_partitions_of_a_topic(
 
 
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
-def test_kafka_python_produces_and_consumes(cluster: KafkaCluster, create_topic: CreateTopic) -> None:
+def test_kafka_python_produces_and_consumes(cluster: KafkaCluster) -> None:
     from kafka import KafkaConsumer, KafkaProducer  # its import is what warns
 
     servers = cluster.bootstrap_servers.split(",")
@@ -180,9 +174,7 @@ def test_kafka_python_produces_and_consumes(cluster: KafkaCluster, create_topic:
     assert sorted(seen) == sorted(values)
 
 
-def test_console_consumer_prints_the_console_producers_records(
-    cluster: KafkaCluster, create_topic: CreateTopic
-) -> None:
+def test_console_consumer_prints_the_console_producers_records(cluster: KafkaCluster) -> None:
     server = ("--bootstrap-server", cluster.bootstrap_servers)
     create_topic(cluster.bootstrap_servers, "console", replicas=3)
     lines = [f"line {index}" for index in range(50)]

@@ -13,6 +13,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaController, KafkaTool, wait_until
 
+from .clients import consume, create_topic, keep_producing, produce
+
 pytestmark = pytest.mark.real_kafka
 
 CreateTopic = Callable[..., None]
@@ -39,9 +41,7 @@ def _checkpoints(cluster: KafkaCluster) -> list[Path]:
     return sorted(path for path in found if not path.name.startswith("0" * 20))
 
 
-def test_brokers_carry_on_while_the_controller_restarts(
-    cluster: KafkaCluster, create_topic: CreateTopic, keep_producing: KeepProducing, consume: Consume
-) -> None:
+def test_brokers_carry_on_while_the_controller_restarts(cluster: KafkaCluster) -> None:
     servers, registrations = cluster.bootstrap_servers, _registrations(cluster)
     create_topic(servers, "before", partitions=2, replicas=2)
     with keep_producing(servers, "before") as acknowledged:
@@ -56,9 +56,7 @@ def test_brokers_carry_on_while_the_controller_restarts(
     assert _registrations(cluster) == registrations
 
 
-def test_a_killed_controller_comes_back_with_every_topic_it_had_acknowledged(
-    cluster: KafkaCluster, create_topic: CreateTopic
-) -> None:
+def test_a_killed_controller_comes_back_with_every_topic_it_had_acknowledged(cluster: KafkaCluster) -> None:
     created: list[str] = []
     killed = threading.Event()
 
@@ -90,12 +88,7 @@ def test_a_killed_controller_comes_back_with_every_topic_it_had_acknowledged(
     assert _registrations(cluster) == registrations
 
 
-def test_a_controller_and_a_new_broker_start_from_a_snapshot(
-    start_cluster: Callable[..., KafkaCluster],
-    create_topic: CreateTopic,
-    produce: Callable[..., list[str]],
-    consume: Consume,
-) -> None:
+def test_a_controller_and_a_new_broker_start_from_a_snapshot(start_cluster: Callable[..., KafkaCluster]) -> None:
     small = {"metadata.log.max.record.bytes.between.snapshots": "3000"}
     cluster = start_cluster(versions=("4.3.1",), controller_properties=small)
     servers, broker = cluster.bootstrap_servers, cluster.brokers[1]
@@ -125,7 +118,7 @@ def test_a_controller_and_a_new_broker_start_from_a_snapshot(
     assert sorted(consume(servers, "kept")) == sorted(values)
 
 
-def test_kafka_dump_log_reads_the_controllers_files(cluster: KafkaCluster, create_topic: CreateTopic) -> None:
+def test_kafka_dump_log_reads_the_controllers_files(cluster: KafkaCluster) -> None:
     create_topic(cluster.bootstrap_servers, "written-down", replicas=2)
     segments = sorted(cluster.controller.log_path.parent.rglob("__cluster_metadata-0/*.log"))
     files = ("--files", ",".join(map(str, segments)))

@@ -13,6 +13,8 @@ import pytest
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
 
+from .clients import consume, create_topic, keep_producing, partitions_of
+
 pytestmark = pytest.mark.real_kafka
 
 _SESSION_TIMEOUT_S = 6.0
@@ -45,7 +47,7 @@ def cluster(running_cluster: KafkaCluster) -> Iterator[KafkaCluster]:
 
 
 @pytest.fixture
-def topic(cluster: KafkaCluster, create_topic: CreateTopic, request: pytest.FixtureRequest) -> str:
+def topic(cluster: KafkaCluster, request: pytest.FixtureRequest) -> str:
     """A topic of its own for the test: six partitions on three brokers, of which two must have a message."""
     name = request.node.name.removeprefix("test_")
     create_topic(cluster.bootstrap_servers, name, partitions=6, replicas=3, min_insync_replicas="2")
@@ -91,13 +93,7 @@ def _lose(folder: Path) -> None:
     wait_until(is_gone, 10, f"{folder} to be gone")
 
 
-def test_a_lost_log_dir_moves_its_leaders_and_only_those(
-    cluster: KafkaCluster,
-    topic: str,
-    keep_producing: KeepProducing,
-    consume: Consume,
-    partitions_of: PartitionsOf,
-) -> None:
+def test_a_lost_log_dir_moves_its_leaders_and_only_those(cluster: KafkaCluster, topic: str) -> None:
     broker, servers = cluster.brokers[1], cluster.bootstrap_servers
     led = _led_by(broker, partitions_of(servers, topic))
     wait_until(lambda: sum(len(_held_in(folder, topic)) for folder in broker.log_dirs) == 6, 20, "six replicas")
@@ -122,9 +118,7 @@ def test_a_lost_log_dir_moves_its_leaders_and_only_those(
     broker.stop()
 
 
-def test_a_replaced_disk_is_filled_again(
-    cluster: KafkaCluster, topic: str, keep_producing: KeepProducing, consume: Consume, partitions_of: PartitionsOf
-) -> None:
+def test_a_replaced_disk_is_filled_again(cluster: KafkaCluster, topic: str) -> None:
     broker, servers = cluster.brokers[2], cluster.bootstrap_servers
     with keep_producing(servers, topic) as acknowledged:
         assert broker.stop() == 143
@@ -140,7 +134,7 @@ def test_a_replaced_disk_is_filled_again(
 
 
 def test_a_killed_broker_is_fenced_after_the_session_timeout_and_returns_to_the_isr(
-    cluster: KafkaCluster, topic: str, keep_producing: KeepProducing, consume: Consume, partitions_of: PartitionsOf
+    cluster: KafkaCluster, topic: str
 ) -> None:
     broker, servers = cluster.brokers[3], cluster.bootstrap_servers
     others = _other_servers(cluster, broker)
@@ -159,9 +153,7 @@ def test_a_killed_broker_is_fenced_after_the_session_timeout_and_returns_to_the_
     assert _nothing_lost(acknowledged, consume(servers, topic))
 
 
-def test_controlled_shutdown_moves_leaders_before_the_broker_stops(
-    cluster: KafkaCluster, topic: str, keep_producing: KeepProducing, consume: Consume, partitions_of: PartitionsOf
-) -> None:
+def test_controlled_shutdown_moves_leaders_before_the_broker_stops(cluster: KafkaCluster, topic: str) -> None:
     broker, servers = cluster.brokers[2], cluster.bootstrap_servers
     others = _other_servers(cluster, broker)
     assert _led_by(broker, partitions_of(servers, topic))
@@ -177,9 +169,7 @@ def test_controlled_shutdown_moves_leaders_before_the_broker_stops(
     assert _nothing_lost(acknowledged, consume(servers, topic))
 
 
-def test_an_unregistered_broker_is_forgotten_and_may_come_back_at_once(
-    cluster: KafkaCluster, topic: str, partitions_of: PartitionsOf
-) -> None:
+def test_an_unregistered_broker_is_forgotten_and_may_come_back_at_once(cluster: KafkaCluster, topic: str) -> None:
     broker = cluster.brokers[1]
     others = _other_servers(cluster, broker)
 

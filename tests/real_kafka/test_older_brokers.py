@@ -11,6 +11,7 @@ from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaTool, wait_until
 
 from ..budgets import soak
+from .clients import consume, create_topic, produce
 
 pytestmark = pytest.mark.real_kafka
 
@@ -24,12 +25,7 @@ pytestmark = pytest.mark.real_kafka
     ],
 )
 def test_older_brokers_run_serve_clients_and_leave(
-    start_cluster: Callable[..., KafkaCluster],
-    create_topic: Callable[..., None],
-    produce: Callable[..., list[str]],
-    consume: Callable[..., list[str]],
-    versions: tuple[str, ...],
-    metadata_version: str,
+    start_cluster: Callable[..., KafkaCluster], versions: tuple[str, ...], metadata_version: str
 ) -> None:
     cluster = start_cluster(versions=versions, metadata_version=metadata_version)
     servers = cluster.bootstrap_servers

@@ -6,11 +6,13 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mockraft.kafka.processes import ChildProcess
+
+from .clients import create_topic, produce
 
 pytestmark = pytest.mark.real_kafka
 
@@ -31,9 +33,7 @@ def _brokers(output: str) -> list[int]:
     return [int(pid) for pid in re.findall(r"Kafka \S+, process (\d+)", output)]
 
 
-def test_reports_start_up_and_keeps_a_usable_cluster_until_ctrl_c(
-    command: ChildProcess, produce: Callable[..., list[str]], create_topic: Callable[..., None], tmp_path: Path
-) -> None:
+def test_reports_start_up_and_keeps_a_usable_cluster_until_ctrl_c(command: ChildProcess, tmp_path: Path) -> None:
     command.launch(_COMMAND)
     servers = command.wait_for_log(r"bootstrap\.servers=(\S+)", 60)[1]
     states = re.findall(r"broker 1 +([A-Z]+) ", command.log)

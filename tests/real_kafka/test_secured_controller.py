@@ -14,6 +14,8 @@ from mockraft.kafka.processes import KafkaBroker, KafkaProcessError, KafkaTool, 
 from mockraft.kafka.security import ListenerSecurity
 from mockraft.wire import api_keys
 
+from .clients import consume, create_topic, produce
+
 pytestmark = pytest.mark.real_kafka
 
 USERS = "SCRAM-SHA-512=[iterations=8192,password=carol-secret]"
@@ -88,12 +90,7 @@ def cluster(start_cluster: Callable[..., Any], tmp_path_factory: pytest.TempPath
     return start_cluster(versions=("4.3.1",) * 2, security=security)
 
 
-def test_clients_are_served(
-    cluster: Any,
-    create_topic: Callable[..., None],
-    produce: Callable[..., list[str]],
-    consume: Callable[..., list[str]],
-) -> None:
+def test_clients_are_served(cluster: Any) -> None:
     create_topic(cluster.bootstrap_servers, "topic", partitions=2, replicas=2)
     values = [f"value {number}" for number in range(20)]
     assert sorted(produce(cluster.bootstrap_servers, "topic", values)) == sorted(values)

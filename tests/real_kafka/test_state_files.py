@@ -10,13 +10,15 @@ import pytest
 from mockraft import Controller
 from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
 
+from .clients import create_topic
+
 pytestmark = pytest.mark.real_kafka
 
 CreateTopic = Callable[..., None]
 
 
 def test_a_saved_state_is_read_by_kafkas_tools_and_a_real_broker_runs_on_it(
-    tmp_path: Path, start_brokers: Callable[..., dict[int, KafkaBroker]], create_topic: CreateTopic
+    tmp_path: Path, start_brokers: Callable[..., dict[int, KafkaBroker]]
 ) -> None:
     with Controller.sync(session_timeout_ms=3_000) as controller:
         controller.start_broker(7)

@@ -4,7 +4,6 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -194,36 +193,6 @@ def kafka_bodies() -> list[KafkaBody]:
 @pytest.fixture(scope="session")
 def pairs() -> list[tuple[str, int]]:
     return all_pairs()
-
-
-@pytest.fixture(scope="session")
-def class_of() -> Callable[[str], Any]:
-    return generated_class
-
-
-@pytest.fixture(scope="session")
-def make_body() -> Callable[[str, int, Random, str], Tree]:
-    return random_body
-
-
-@pytest.fixture(scope="session")
-def make_foreign_body() -> Callable[[str, int, Random], Tree | None]:
-    return foreign_body
-
-
-@pytest.fixture(scope="session")
-def raw_tree() -> Callable[[Any, int], Tree]:
-    return message_tree
-
-
-@pytest.fixture(scope="session")
-def kafka_answers() -> Callable[[list[tuple[str, str, int, str]]], list[Answer]]:
-    return ask_java
-
-
-@pytest.fixture(scope="session")
-def records_emptied() -> Callable[[Any], Any]:
-    return without_records
 
 
 @pytest.fixture(scope="session")

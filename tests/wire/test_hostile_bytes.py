@@ -13,6 +13,7 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json
 
 from ..budgets import budget
+from .conftest import generated_class, random_body
 
 MUTANTS = budget(30_000, 100_000)
 MESSAGE_SECONDS_MAX = 1.0
@@ -52,12 +53,12 @@ def mutant(data: bytes, chance: Random) -> bytes:
     return data[:at]
 
 
-def test_a_hundred_thousand_mutated_bodies_are_messages_or_wire_errors(sample_bytes: Any, class_of: Any) -> None:
+def test_a_hundred_thousand_mutated_bodies_are_messages_or_wire_errors(sample_bytes: Any) -> None:
     chance = Random(20)
     messages = 0
     slowest = 0.0
     for (name, version), data in sample_bytes.items():
-        cls = class_of(name)
+        cls = generated_class(name)
         for _ in range(MUTANTS // len(sample_bytes) + 1):
             body = mutant(data, chance)
             started = time.process_time()
@@ -83,43 +84,43 @@ def is_accepted(read: Callable[[], Any]) -> bool:
     return True
 
 
-def test_the_construct_reading_accepts_and_refuses_the_same_bodies(sample_bytes: Any, class_of: Any) -> None:
+def test_the_construct_reading_accepts_and_refuses_the_same_bodies(sample_bytes: Any) -> None:
     chance = Random(21)
     for (name, version), data in sample_bytes.items():
         for _ in range(20):
             body = mutant(data, chance)
-            ours = is_accepted(partial(class_of(name).read, body, version))
+            ours = is_accepted(partial(generated_class(name).read, body, version))
             assert ours == is_accepted(partial(schema_reading.read, name, version, body)), (name, version, body.hex())
 
 
-def test_every_truncation_is_refused(pairs: Any, class_of: Any, make_body: Any) -> None:
+def test_every_truncation_is_refused(pairs: Any) -> None:
     chance = Random(22)
     for name, version in pairs:
-        cls = class_of(name)
-        data = from_json(cls, make_body(name, version, chance, "plain"), version).write(version)
+        cls = generated_class(name)
+        data = from_json(cls, random_body(name, version, chance, "plain"), version).write(version)
         for end in range(len(data)):
             with pytest.raises(WireError):
                 cls.read(data[:end], version)
 
 
-def test_a_byte_too_many_is_refused(sample_bytes: Any, class_of: Any) -> None:
+def test_a_byte_too_many_is_refused(sample_bytes: Any) -> None:
     for (name, version), data in sample_bytes.items():
         with pytest.raises(WireError):
-            class_of(name).read(data + b"\x00", version)
+            generated_class(name).read(data + b"\x00", version)
 
 
-def test_length_bombs_cost_no_more_memory_than_their_bytes_justify(sample_bytes: Any, class_of: Any) -> None:
+def test_length_bombs_cost_no_more_memory_than_their_bytes_justify(sample_bytes: Any) -> None:
     bodies = [
         (name, version, data[:at] + bomb + data[at + len(bomb) :])
         for (name, version), data in sample_bytes.items()
-        if version == class_of(name).max_version
+        if version == generated_class(name).max_version
         for at in range(0, min(len(data), 120), 5)
         for bomb in BOMBS[:6]
     ]
     tracemalloc.start()
     try:
         for name, version, body in bodies:
-            cls = class_of(name)
+            cls = generated_class(name)
             tracemalloc.reset_peak()
             before, _ = tracemalloc.get_traced_memory()
             is_accepted(partial(cls.read, body, version))
@@ -130,8 +131,8 @@ def test_length_bombs_cost_no_more_memory_than_their_bytes_justify(sample_bytes:
 
 
 @pytest.mark.parametrize("version", [4, 18])
-def test_a_fetch_that_promises_two_billion_topics_is_refused_at_once(class_of: Any, version: int) -> None:
-    cls = class_of("FetchResponse")
+def test_a_fetch_that_promises_two_billion_topics_is_refused_at_once(version: int) -> None:
+    cls = generated_class("FetchResponse")
     bomb = b"\x7f\xff\xff\xff" if version < 12 else b"\xff\xff\xff\xff\x07"
     before_array = bytes(4) if version < 7 else bytes(10)
     with pytest.raises(WireError, match="elements"):
@@ -139,8 +140,8 @@ def test_a_fetch_that_promises_two_billion_topics_is_refused_at_once(class_of: A
 
 
 @pytest.mark.parametrize("version", [-1, 3, 32767])
-def test_an_unknown_version_is_a_wire_error(class_of: Any, version: int) -> None:
-    cls = class_of("BrokerHeartbeatRequest")
+def test_an_unknown_version_is_a_wire_error(version: int) -> None:
+    cls = generated_class("BrokerHeartbeatRequest")
     for attempt in (lambda: cls.read(bytes(40), version), lambda: cls().write(version)):
         with pytest.raises(WireError, match="versions 0 to 2"):
             attempt()

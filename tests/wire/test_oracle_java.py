@@ -10,6 +10,8 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
 from mockraft.wire.schema_files import schema
 
+from .conftest import ask_java, foreign_body, generated_class, message_tree, without_records
+
 pytestmark = pytest.mark.real_kafka
 
 UNKNOWN_TAGS = schema_reading.UNKNOWN_TAGS
@@ -27,35 +29,33 @@ def test_kafka_takes_every_random_body(kafka_bodies: Any, pairs: Any) -> None:
     assert {(b.name, b.version) for b in kafka_bodies} == set(pairs)
 
 
-def test_reads_kafkas_bytes_and_writes_them_again(kafka_bodies: Any, class_of: Any) -> None:
+def test_reads_kafkas_bytes_and_writes_them_again(kafka_bodies: Any) -> None:
     for body in kafka_bodies:
-        message = class_of(body.name).read(body.answer.data, body.version)
+        message = generated_class(body.name).read(body.answer.data, body.version)
         assert message.write(body.version) == body.answer.data, (body.name, body.version)
 
 
-def test_json_is_kafkas_json(kafka_bodies: Any, class_of: Any, records_emptied: Any) -> None:
+def test_json_is_kafkas_json(kafka_bodies: Any) -> None:
     for body in kafka_bodies:
-        message = class_of(body.name).read(body.answer.data, body.version)
-        assert records_emptied(to_json(message, body.version)) == body.answer.tree, (body.name, body.version)
+        message = generated_class(body.name).read(body.answer.data, body.version)
+        assert without_records(to_json(message, body.version)) == body.answer.tree, (body.name, body.version)
 
 
-def test_json_given_to_kafka_gives_the_same_bytes_here(kafka_bodies: Any, class_of: Any) -> None:
+def test_json_given_to_kafka_gives_the_same_bytes_here(kafka_bodies: Any) -> None:
     for body in kafka_bodies:
-        message = from_json(class_of(body.name), body.given, body.version)
+        message = from_json(generated_class(body.name), body.given, body.version)
         assert message.write(body.version) == body.answer.data, (body.name, body.version)
 
 
-def test_construct_reads_the_same_and_writes_the_same(kafka_bodies: Any, class_of: Any, raw_tree: Any) -> None:
+def test_construct_reads_the_same_and_writes_the_same(kafka_bodies: Any) -> None:
     for body in kafka_bodies:
         tree = schema_reading.read(body.name, body.version, body.answer.data)
-        message = class_of(body.name).read(body.answer.data, body.version)
-        assert raw_tree(message, body.version) == tree, (body.name, body.version)
+        message = generated_class(body.name).read(body.answer.data, body.version)
+        assert message_tree(message, body.version) == tree, (body.name, body.version)
         assert schema_reading.write(body.name, body.version, tree) == body.answer.data, (body.name, body.version)
 
 
-def test_unknown_tagged_fields_survive_as_they_do_in_kafka(
-    kafka_bodies: Any, class_of: Any, kafka_answers: Any
-) -> None:
+def test_unknown_tagged_fields_survive_as_they_do_in_kafka(kafka_bodies: Any) -> None:
     flexible = [b for b in kafka_bodies if schema(b.name).flexible.covers(b.version)]
     chosen = [b for index, b in enumerate(flexible) if index % 5 in (1, 3)]
     questions = []
@@ -63,24 +63,22 @@ def test_unknown_tagged_fields_survive_as_they_do_in_kafka(
         tree = schema_reading.read(body.name, body.version, body.answer.data)
         strange = schema_reading.write(body.name, body.version, with_strange_tags(body.name, body.version, tree))
         questions.append((body.name, body.version, strange))
-    answers = kafka_answers([("bytes", name, version, data.hex()) for name, version, data in questions])
+    answers = ask_java([("bytes", name, version, data.hex()) for name, version, data in questions])
     for (name, version, data), answer in zip(questions, answers, strict=True):
-        message = class_of(name).read(data, version)
+        message = generated_class(name).read(data, version)
         assert answer.error == ""
         assert message.write(version) == answer.data == data, (name, version)
-        again = from_json(class_of(name), to_json(message, version), version)
+        again = from_json(generated_class(name), to_json(message, version), version)
         assert again.write(version) == data, (name, version)
 
 
-def test_a_field_of_another_version_is_dropped_or_refused_as_in_kafka(
-    pairs: Any, class_of: Any, make_foreign_body: Any, kafka_answers: Any
-) -> None:
+def test_a_field_of_another_version_is_dropped_or_refused_as_in_kafka(pairs: Any) -> None:
     chance = Random(99)
-    bodies = [(n, v, tree) for n, v in pairs for _ in range(4) if (tree := make_foreign_body(n, v, chance)) is not None]
-    answers = kafka_answers([("json", name, version, json.dumps(tree)) for name, version, tree in bodies])
+    bodies = [(n, v, tree) for n, v in pairs for _ in range(4) if (tree := foreign_body(n, v, chance)) is not None]
+    answers = ask_java([("json", name, version, json.dumps(tree)) for name, version, tree in bodies])
     refusals = 0
     for (name, version, tree), answer in zip(bodies, answers, strict=True):
-        message = from_json(class_of(name), tree, version)
+        message = from_json(generated_class(name), tree, version)
         if "UnsupportedVersionException" in answer.error:
             refusals += 1
             with pytest.raises(WireError):
@@ -94,25 +92,23 @@ def test_a_field_of_another_version_is_dropped_or_refused_as_in_kafka(
     assert len(bodies) - refusals > 100
 
 
-def test_records_become_their_size_as_in_kafkas_request_log(
-    kafka_bodies: Any, class_of: Any, kafka_answers: Any
-) -> None:
+def test_records_become_their_size_as_in_kafkas_request_log(kafka_bodies: Any) -> None:
     bodies = [b for b in kafka_bodies if '"records"' in json.dumps(b.given)]
     assert {b.name for b in bodies} == {"FetchResponse", "ProduceRequest", "ShareFetchResponse"}
-    answers = kafka_answers([("log", b.name, b.version, b.answer.data.hex()) for b in bodies])
+    answers = ask_java([("log", b.name, b.version, b.answer.data.hex()) for b in bodies])
     for body, answer in zip(bodies, answers, strict=True):
-        message = class_of(body.name).read(body.answer.data, body.version)
+        message = generated_class(body.name).read(body.answer.data, body.version)
         assert to_json(message, body.version, records_as_size=True) == answer.tree
 
 
-def test_refuses_bytes_that_kafka_refuses(sample_bytes: Any, class_of: Any, kafka_answers: Any) -> None:
+def test_refuses_bytes_that_kafka_refuses(sample_bytes: Any) -> None:
     chance = Random(77)
     questions = [(n, v, scratched(data, chance)) for (n, v), data in sample_bytes.items() if data for _ in range(15)]
-    answers = kafka_answers([("read", name, version, data.hex()) for name, version, data in questions])
+    answers = ask_java([("read", name, version, data.hex()) for name, version, data in questions])
     refused = [question for question, answer in zip(questions, answers, strict=True) if answer.error]
     for name, version, data in refused:
         with pytest.raises(WireError):
-            class_of(name).read(data, version)
+            generated_class(name).read(data, version)
     assert len(questions) // 4 < len(refused) < len(questions)
 
 

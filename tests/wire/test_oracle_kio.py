@@ -17,6 +17,8 @@ from kio.serial import entity_reader, entity_writer
 from mockraft.wire.json_form import from_json
 from mockraft.wire.schema_files import StructSpec, names, schema
 
+from .conftest import generated_class, random_body
+
 BODIES_PER_PAIR = 3
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 METADATA_RECORDS = {name for name in names() if schema(name).kind == "metadata"}
@@ -94,9 +96,7 @@ def test_kio_has_every_pair_but_the_metadata_records(pairs: Any) -> None:
     assert missing == METADATA_RECORDS
 
 
-def test_kio_reads_our_bytes_to_the_same_values_and_writes_them_again(
-    pairs: Any, class_of: Any, make_body: Any
-) -> None:
+def test_kio_reads_our_bytes_to_the_same_values_and_writes_them_again(pairs: Any) -> None:
     chance = Random(65)
     compared = 0
     for name, version in pairs:
@@ -105,7 +105,7 @@ def test_kio_reads_our_bytes_to_the_same_values_and_writes_them_again(
         entity_class = kio_class(name, version)
         reader, writer = entity_reader(entity_class), entity_writer(entity_class)
         for _ in range(BODIES_PER_PAIR):
-            message = from_json(class_of(name), tame(make_body(name, version, chance, "plain")), version)
+            message = from_json(generated_class(name), tame(random_body(name, version, chance, "plain")), version)
             data = message.write(version)
             entity, size = reader(data, 0)
             assert size == len(data)

@@ -12,6 +12,8 @@ from mockraft.wire import schema_reading
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
 
+from .conftest import generated_class, random_body
+
 MANNERS = ("empty", "extreme", "plain", "mixed")
 RELAXED = settings(
     deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -20,11 +22,11 @@ RELAXED = settings(
 
 @RELAXED
 @given(data=st.data())
-def test_a_message_survives_bytes_json_and_construct(data: Any, pairs: Any, class_of: Any, make_body: Any) -> None:
+def test_a_message_survives_bytes_json_and_construct(data: Any, pairs: Any) -> None:
     name, version = data.draw(st.sampled_from(pairs), "message")
     chance = data.draw(st.randoms(use_true_random=False), "body")
-    cls = class_of(name)
-    tree = make_body(name, version, chance, data.draw(st.sampled_from(MANNERS), "manner"))
+    cls = generated_class(name)
+    tree = random_body(name, version, chance, data.draw(st.sampled_from(MANNERS), "manner"))
 
     message = from_json(cls, tree, version)
     written = message.write(version)
@@ -35,43 +37,43 @@ def test_a_message_survives_bytes_json_and_construct(data: Any, pairs: Any, clas
 
 @RELAXED
 @given(data=st.data(), body=st.binary(max_size=200))
-def test_any_bytes_are_a_message_or_a_wire_error(data: Any, body: bytes, pairs: Any, class_of: Any) -> None:
+def test_any_bytes_are_a_message_or_a_wire_error(data: Any, body: bytes, pairs: Any) -> None:
     name, version = data.draw(st.sampled_from(pairs), "message")
     try:
-        message = class_of(name).read(body, version)
+        message = generated_class(name).read(body, version)
     except WireError:
         return
     again = message.write(version)
-    assert class_of(name).read(again, version).write(version) == again
+    assert generated_class(name).read(again, version).write(version) == again
 
 
-def test_every_message_survives_in_every_version(pairs: Any, class_of: Any, make_body: Any) -> None:
+def test_every_message_survives_in_every_version(pairs: Any) -> None:
     chance = Random(5)
     for name, version in pairs:
         for manner in MANNERS:
-            message = from_json(class_of(name), make_body(name, version, chance, manner), version)
+            message = from_json(generated_class(name), random_body(name, version, chance, manner), version)
             written = message.write(version)
-            again = class_of(name).read(written, version)
+            again = generated_class(name).read(written, version)
             assert again == message
             assert again.write(version) == written
 
 
-def test_a_default_message_can_be_written_wherever_nulls_allow(pairs: Any, class_of: Any) -> None:
+def test_a_default_message_can_be_written_wherever_nulls_allow(pairs: Any) -> None:
     for name, version in pairs:
-        message = class_of(name)()
-        assert class_of(name).read(message.write(version), version) == message, (name, version)
+        message = generated_class(name)()
+        assert generated_class(name).read(message.write(version), version) == message, (name, version)
 
 
-def test_reading_in_the_middle_stops_where_the_message_ends(sample_bytes: Any, class_of: Any) -> None:
+def test_reading_in_the_middle_stops_where_the_message_ends(sample_bytes: Any) -> None:
     for (name, version), data in sample_bytes.items():
-        message, end = class_of(name).read_from(b"before" + data + b"after", version, 6)
+        message, end = generated_class(name).read_from(b"before" + data + b"after", version, 6)
         assert end == 6 + len(data)
-        assert message == class_of(name).read(data, version)
+        assert message == generated_class(name).read(data, version)
 
 
-def test_messages_can_be_copied_and_pickled(sample_bytes: Any, class_of: Any) -> None:
+def test_messages_can_be_copied_and_pickled(sample_bytes: Any) -> None:
     for (name, version), data in sample_bytes.items():
-        if version == class_of(name).max_version:
-            message = class_of(name).read(data, version)
+        if version == generated_class(name).max_version:
+            message = generated_class(name).read(data, version)
             assert copy.deepcopy(message) == message
             assert pickle.loads(pickle.dumps(message)) == message

@@ -12,6 +12,8 @@ from confluent_kafka.admin import AdminClient
 from mockraft.double.process import MockraftController
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaProcessError, KafkaTool, random_uuid, wait_until
 
+from ..clients import create_topic
+
 pytestmark = pytest.mark.real_kafka
 
 CreateTopic = Callable[..., None]
@@ -57,9 +59,7 @@ def mockraft_on(data_dir: Path, controller: KafkaController, directory: Path) ->
     return found
 
 
-def test_mockraft_takes_over_from_kafkas_controller(
-    tmp_path: Path, started: Started, create_topic: CreateTopic
-) -> None:
+def test_mockraft_takes_over_from_kafkas_controller(tmp_path: Path, started: Started) -> None:
     kafkas = KafkaController(tmp_path / "kafka", random_uuid())
     started(kafkas)
     broker = KafkaBroker(1, tmp_path / "b1", kafkas.cluster_id, kafkas.bootstrap)
@@ -81,9 +81,7 @@ def test_mockraft_takes_over_from_kafkas_controller(
     assert registrations(broker) == before
 
 
-def test_mockraft_starts_in_a_dir_that_kafka_formatted(
-    tmp_path: Path, started: Started, create_topic: CreateTopic
-) -> None:
+def test_mockraft_starts_in_a_dir_that_kafka_formatted(tmp_path: Path, started: Started) -> None:
     kafkas = KafkaController(tmp_path / "kafka", random_uuid(), release_version="4.1-IV1")
     kafkas.format()
     ours = mockraft_on(Path(kafkas.properties["log.dirs"]), kafkas, tmp_path / "mockraft")
@@ -95,7 +93,7 @@ def test_mockraft_starts_in_a_dir_that_kafka_formatted(
     assert re.search(r"metadata\.version.*FinalizedVersionLevel: 4\.1-IV1", described)
 
 
-def test_a_broker_follows_a_log_cut_to_a_snapshot(tmp_path: Path, started: Started, create_topic: CreateTopic) -> None:
+def test_a_broker_follows_a_log_cut_to_a_snapshot(tmp_path: Path, started: Started) -> None:
     ours = MockraftController(tmp_path / "c", random_uuid(), options=SNAPSHOT_OFTEN)
     started(ours)
     first = KafkaBroker(1, tmp_path / "b1", ours.cluster_id, ours.bootstrap)
@@ -121,7 +119,7 @@ def test_a_broker_follows_a_log_cut_to_a_snapshot(tmp_path: Path, started: Start
     assert '"name":"t-0"' in printed
 
 
-def test_old_copy_of_the_log_is_named(tmp_path: Path, started: Started, create_topic: CreateTopic) -> None:
+def test_old_copy_of_the_log_is_named(tmp_path: Path, started: Started) -> None:
     ours = MockraftController(tmp_path / "c", random_uuid())
     started(ours)
     broker = KafkaBroker(1, tmp_path / "b1", ours.cluster_id, ours.bootstrap)

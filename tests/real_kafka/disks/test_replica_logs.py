@@ -17,6 +17,8 @@ from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaBroker, KafkaTool
 from mockraft.wire import record_batch
 
+from ..clients import consume, create_topic, produce
+
 pytestmark = pytest.mark.real_kafka
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -81,12 +83,7 @@ def test_kafkas_tool_reads_the_segments_that_we_write(tmp_path: Path) -> None:
     assert sorted(set(map(int, re.findall(r"partitionLeaderEpoch: (\d+)", printed)))) == [0, 1, 2, 3, 4]
 
 
-def test_logs_of_a_real_broker_are_read_and_it_continues_on_logs_of_mockraft(
-    cluster: KafkaCluster,
-    create_topic: Callable[..., None],
-    produce: Callable[..., list[str]],
-    consume: Callable[..., list[str]],
-) -> None:
+def test_logs_of_a_real_broker_are_read_and_it_continues_on_logs_of_mockraft(cluster: KafkaCluster) -> None:
     broker = cluster.brokers[1]
     create_topic(broker.bootstrap, "both", segment_bytes="1048576")
     theirs = [f"{codec}-{number}-{'x' * 1500}" for codec in CODECS for number in range(1000)]
@@ -119,12 +116,7 @@ def test_logs_of_a_real_broker_are_read_and_it_continues_on_logs_of_mockraft(
     assert "Skipping recovery" in broker.whole_log
 
 
-def test_each_recovers_the_logs_of_the_other_after_a_kill(
-    cluster: KafkaCluster,
-    create_topic: Callable[..., None],
-    produce: Callable[..., list[str]],
-    consume: Callable[..., list[str]],
-) -> None:
+def test_each_recovers_the_logs_of_the_other_after_a_kill(cluster: KafkaCluster) -> None:
     broker = cluster.brokers[1]
     create_topic(broker.bootstrap, "killed")
     theirs = produce(broker.bootstrap, "killed", [f"theirs-{number}" for number in range(500)])
@@ -144,9 +136,7 @@ def test_each_recovers_the_logs_of_the_other_after_a_kill(
     assert consume(broker.bootstrap, "killed") == theirs + ours
 
 
-def test_the_checkpoints_of_both_are_read_by_the_other(
-    cluster: KafkaCluster, create_topic: Callable[..., None], produce: Callable[..., list[str]]
-) -> None:
+def test_the_checkpoints_of_both_are_read_by_the_other(cluster: KafkaCluster) -> None:
     broker = cluster.brokers[1]
     create_topic(broker.bootstrap, "points", partitions=4)
     produce(broker.bootstrap, "points", [str(number) for number in range(100)])

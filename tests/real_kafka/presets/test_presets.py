@@ -8,6 +8,7 @@ import pytest
 from mockraft.kafka.processes import wait_until
 from mockraft.wire import error_codes
 
+from ..clients import create_topic
 from .conftest import FETCH, HEARTBEAT, REGISTRATION, Bench
 
 pytestmark = pytest.mark.real_kafka
@@ -115,9 +116,7 @@ def test_an_unfenced_broker_is_seen_by_clients_again(running: Bench) -> None:
         wait_until(lambda: running.brokers_seen_by(2) == {1, 2}, 20, "a cluster with broker 1 again")
 
 
-def test_a_log_dir_that_fails_for_the_controller_alone_moves_its_leaders(
-    running: Bench, create_topic: CreateTopic
-) -> None:
+def test_a_log_dir_that_fails_for_the_controller_alone_moves_its_leaders(running: Bench) -> None:
     state = running.door.double.state
     create_topic(running.brokers[2].bootstrap, "moved", replicas=2)
     running.door.call(lambda: state.elect("moved", 0, 1))
@@ -146,7 +145,7 @@ def test_a_throttled_broker_sends_its_heartbeats_later(running: Bench) -> None:
     assert second.received_ms - first.answered_ms >= 1_500
 
 
-def test_broker_with_stalled_fetches_serves_old_metadata(running: Bench, create_topic: CreateTopic) -> None:
+def test_broker_with_stalled_fetches_serves_old_metadata(running: Bench) -> None:
     has_logged, since = new_lines(running), running.mark()
     with running.switched_on("stall_metadata_fetch", broker_id=1):
         create_topic(running.brokers[2].bootstrap, "after-the-stall")
@@ -156,7 +155,7 @@ def test_broker_with_stalled_fetches_serves_old_metadata(running: Bench, create_
     wait_until(lambda: "after-the-stall" in running.topics_seen_by(1), 20, "the topic")
 
 
-def test_frozen_metadata_log_hides_a_new_topic_until_released(running: Bench, create_topic: CreateTopic) -> None:
+def test_frozen_metadata_log_hides_a_new_topic_until_released(running: Bench) -> None:
     since = running.mark()
     with running.switched_on("freeze_metadata_log", broker_id=1):
         create_topic(running.brokers[2].bootstrap, "after-the-frost")

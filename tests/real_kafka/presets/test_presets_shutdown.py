@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 
 import pytest
 from mockraft.kafka.processes import KafkaBroker, wait_until
 
+from ..clients import create_topic
 from .conftest import HEARTBEAT, Bench
 
 pytestmark = pytest.mark.real_kafka
@@ -48,9 +48,7 @@ def test_a_divergence_below_the_high_watermark_ends_a_broker(bench: Bench, broke
     assert "which is below the current high watermark" in broker.log
 
 
-def test_broker_that_cannot_report_a_failed_dir_shuts_down(
-    bench: Bench, broker: KafkaBroker, create_topic: Callable[..., None]
-) -> None:
+def test_broker_that_cannot_report_a_failed_dir_shuts_down(bench: Bench, broker: KafkaBroker) -> None:
     create_topic(broker.bootstrap, "lost", partitions=4)
     wait_until(lambda: all(list(each.glob("lost-*")) for each in broker.log_dirs), 20, "replicas in both directories")
     with bench.switched_on("unacknowledged_dead_dir", broker_id=1):

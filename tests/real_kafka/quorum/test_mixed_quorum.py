@@ -61,6 +61,8 @@ from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequ
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
+from ..clients import create_topic
+
 pytestmark = pytest.mark.real_kafka
 
 CreateTopic = Callable[..., None]
@@ -154,9 +156,7 @@ def mixed(tmp_path: Path, watch_processes: Callable[[Any], None]) -> Iterator[Mi
         yield mixed
 
 
-def test_kafkas_controller_and_ours_follow_each_other(
-    mixed: Mixed, start_brokers: StartBrokers, create_topic: CreateTopic
-) -> None:
+def test_kafkas_controller_and_ours_follow_each_other(mixed: Mixed, start_brokers: StartBrokers) -> None:
     (broker,) = start_brokers(mixed.bootstrap, mixed.kafka.cluster_id, 1).values()
     for number, node_id in enumerate((3000, 3001)):
         mixed.elect(node_id)

@@ -13,6 +13,8 @@ from mockraft import Quorum
 from mockraft.double.quorum import SyncQuorum
 from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
 
+from ..clients import consume, create_topic, keep_producing
+
 pytestmark = pytest.mark.real_kafka
 
 CreateTopic = Callable[..., None]
@@ -49,7 +51,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(start_brokers: StartBrokers, create_topic: CreateTopic) -> Iterator[World]:
+def world(start_brokers: StartBrokers) -> Iterator[World]:
     with Quorum.sync(3) as quorum:
         brokers = start_brokers(quorum.bootstrap, quorum.cluster_id, 3)
         world = World(quorum, brokers)
@@ -58,9 +60,7 @@ def world(start_brokers: StartBrokers, create_topic: CreateTopic) -> Iterator[Wo
 
 
 @pytest.fixture
-def serves(
-    world: World, create_topic: CreateTopic, keep_producing: KeepProducing, consume: Consume
-) -> Callable[..., None]:
+def serves(world: World) -> Callable[..., None]:
     """`serves(fault, name)`: through the fault and after it nothing is lost, and a topic can be created."""
 
     def check(fault: Callable[[], Any], name: str) -> None:

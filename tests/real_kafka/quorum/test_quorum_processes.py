@@ -16,6 +16,8 @@ from mockraft.kafka.processes import KafkaBroker, random_uuid, wait_until
 from mockraft.wire import client
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 
+from ..clients import create_topic
+
 pytestmark = pytest.mark.real_kafka
 
 CreateTopic = Callable[..., None]
@@ -101,7 +103,7 @@ def kill_the_active_one(controllers: list[MockraftController], clients: str, pre
 
 
 def test_acknowledged_records_survive_a_kill_of_the_active_process(
-    three_processes: list[MockraftController], start_brokers: StartBrokers, create_topic: CreateTopic
+    three_processes: list[MockraftController], start_brokers: StartBrokers
 ) -> None:
     servers = ",".join(each.bootstrap for each in three_processes)
     brokers = start_brokers(servers, three_processes[0].cluster_id, 2)
@@ -114,7 +116,7 @@ def test_acknowledged_records_survive_a_kill_of_the_active_process(
 
 
 def test_a_whole_quorum_is_killed_and_comes_back_with_everything_acknowledged(
-    tmp_path: Path, start_brokers: StartBrokers, create_topic: CreateTopic
+    tmp_path: Path, start_brokers: StartBrokers
 ) -> None:
     quorum = MockraftController(tmp_path, random_uuid(), controllers=3)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from mockraft.kafka.processes import KafkaBroker, KafkaController, random_uuid
 from mockraft.kafka.tools import KafkaTool
 
 from ...waiting import until
+from ..clients import consume, produce
 
 pytestmark = pytest.mark.real_kafka
 
@@ -119,9 +120,7 @@ async def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             await controller.__aexit__(None, None, None)
 
 
-async def test_a_simulated_broker_follows_a_real_one_leaves_its_isr_and_comes_back(
-    mixed: Mixed, produce: Callable[..., list[str]], consume: Callable[..., list[str]]
-) -> None:
+async def test_a_simulated_broker_follows_a_real_one_leaves_its_isr_and_comes_back(mixed: Mixed) -> None:
     await mixed.create("orders", [1, 2, 3], min_insync_replicas="2")
     assert await asyncio.to_thread(produce, mixed.bootstrap, "orders", TEXTS[:50]) == TEXTS[:50]
     await mixed.kill(2)
@@ -144,9 +143,7 @@ async def test_a_simulated_broker_follows_a_real_one_leaves_its_isr_and_comes_ba
     assert await asyncio.to_thread(consume, mixed.bootstrap, "orders") == [*TEXTS, "one more"]
 
 
-async def test_a_real_broker_follows_a_simulated_one_leaves_its_isr_and_comes_back(
-    mixed: Mixed, produce: Callable[..., list[str]], consume: Callable[..., list[str]]
-) -> None:
+async def test_a_real_broker_follows_a_simulated_one_leaves_its_isr_and_comes_back(mixed: Mixed) -> None:
     await mixed.create("orders", [2, 1], min_insync_replicas="1")
     assert await asyncio.to_thread(produce, mixed.bootstrap, "orders", TEXTS[:50]) == TEXTS[:50]
     mixed.real.kill()

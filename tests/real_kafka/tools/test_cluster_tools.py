@@ -10,6 +10,8 @@ import pytest
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaProcessError, KafkaTool, wait_until
 
+from ..clients import create_topic, produce
+
 pytestmark = pytest.mark.real_kafka
 
 TELEMETRY = {"GetTelemetrySubscriptions", "PushTelemetry"}
@@ -39,7 +41,7 @@ def states(printed: str) -> dict[int, str]:
 
 
 def test_kafka_log_dirs_shows_each_replica_in_one_of_two_folders(
-    cluster: KafkaCluster, run: Callable[..., str], create_topic: Callable[..., None]
+    cluster: KafkaCluster, run: Callable[..., str]
 ) -> None:
     create_topic(cluster.bootstrap_servers, "placed", partitions=4, replicas=3)
     printed = run("kafka-log-dirs", "--describe", "--topic-list", "placed")
@@ -54,7 +56,7 @@ def test_kafka_log_dirs_shows_each_replica_in_one_of_two_folders(
 
 
 def test_kafka_broker_api_versions_finds_every_forwarded_api_usable(
-    cluster: KafkaCluster, run: Callable[..., str], create_topic: Callable[..., None]
+    cluster: KafkaCluster, run: Callable[..., str]
 ) -> None:
     """Once a broker has forwarded anything, it offers clients only what its controller offers too."""
     create_topic(cluster.bootstrap_servers, "forwarded")
@@ -77,9 +79,7 @@ def test_kafka_client_metrics_adds_and_removes_a_subscription(run: Callable[...,
     wait_until(lambda: "watched" not in run("kafka-client-metrics", "--list"), 10, "the subscription gone")
 
 
-def test_a_share_group_reads_and_kafkas_group_tools_see_it(
-    cluster: KafkaCluster, run: Callable[..., str], create_topic: Callable[..., None], produce: Callable[..., list[str]]
-) -> None:
+def test_a_share_group_reads_and_kafkas_group_tools_see_it(cluster: KafkaCluster, run: Callable[..., str]) -> None:
     """share.version 1, the state topic that brokers create by themselves, and a group's config."""
     create_topic(cluster.bootstrap_servers, "shared", replicas=3)
     produce(cluster.bootstrap_servers, "shared", ["one", "two"])

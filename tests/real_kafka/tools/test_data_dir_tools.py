@@ -11,11 +11,13 @@ import pytest
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaController, KafkaProcessError, KafkaTool, wait_until
 
+from ..clients import create_topic
+
 pytestmark = pytest.mark.real_kafka
 
 
 @pytest.fixture(scope="module")
-def cluster(start_cluster: Callable[..., KafkaCluster], create_topic: Callable[..., None]) -> KafkaCluster:
+def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
     """A cluster in use: a topic, a quota, a SCRAM user; snapshots are written often."""
     often = {"metadata.log.max.record.bytes.between.snapshots": "400"}
     cluster = start_cluster(versions=("4.3.1",) * 2, controller_properties=often)

@@ -11,6 +11,8 @@ import pytest
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaBroker, KafkaProcessError, KafkaTool, wait_until
 
+from ..clients import consume, partitions_of, produce
+
 pytestmark = pytest.mark.real_kafka
 
 PartitionsOf = Callable[[str, str], dict[int, tuple[int, list[int]]]]
@@ -48,7 +50,7 @@ def holds(broker: KafkaBroker, topic: str) -> bool:
     return any((folder / f"{topic}-0").is_dir() for folder in broker.log_dirs)
 
 
-def test_kafka_topics_adds_partitions(run: Any, cluster: KafkaCluster, partitions_of: PartitionsOf) -> None:
+def test_kafka_topics_adds_partitions(run: Any, cluster: KafkaCluster) -> None:
     run("kafka-topics", "--create", "--topic", "grows", "--replica-assignment", "1:2")
     run("kafka-topics", "--alter", "--topic", "grows", "--partitions", "2", "--replica-assignment", "1:2,2:1")
     run("kafka-topics", "--alter", "--topic", "grows", "--partitions", "4")
@@ -64,7 +66,7 @@ def test_kafka_topics_adds_partitions(run: Any, cluster: KafkaCluster, partition
 
 
 def test_kafka_reassign_partitions_moves_a_partition_to_another_broker(
-    run: Any, plan: Any, cluster: KafkaCluster, produce: Any, consume: Any, partitions_of: PartitionsOf
+    run: Any, plan: Any, cluster: KafkaCluster
 ) -> None:
     run("kafka-topics", "--create", "--topic", "moves", "--replica-assignment", "1")
     sent = produce(cluster.bootstrap_servers, "moves", [f"before-{number}" for number in range(500)])
@@ -81,9 +83,7 @@ def test_kafka_reassign_partitions_moves_a_partition_to_another_broker(
     assert consume(cluster.bootstrap_servers, "moves") == sent
 
 
-def test_kafka_reassign_partitions_calls_a_slow_move_back(
-    run: Any, plan: Any, cluster: KafkaCluster, produce: Any, partitions_of: PartitionsOf
-) -> None:
+def test_kafka_reassign_partitions_calls_a_slow_move_back(run: Any, plan: Any, cluster: KafkaCluster) -> None:
     run("kafka-topics", "--create", "--topic", "slow", "--replica-assignment", "1")
     produce(cluster.bootstrap_servers, "slow", ["x" * 10_000] * 400)
     # A fetch is 1 MB: the second one has to wait for the throttle.
@@ -99,9 +99,7 @@ def test_kafka_reassign_partitions_calls_a_slow_move_back(
     assert partitions_of(cluster.bootstrap_servers, "slow") == {0: (1, [1])}
 
 
-def test_kafka_leader_election_brings_the_leader_home_and_elects_uncleanly(
-    run: Any, cluster: KafkaCluster, partitions_of: PartitionsOf
-) -> None:
+def test_kafka_leader_election_brings_the_leader_home_and_elects_uncleanly(run: Any, cluster: KafkaCluster) -> None:
     first, second = cluster.brokers.values()
     run("kafka-topics", "--create", "--topic", "led", "--replica-assignment", "1:2")
 

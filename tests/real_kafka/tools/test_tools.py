@@ -13,6 +13,8 @@ from mockraft.conformance import CannotConnectError
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaProcessError, KafkaTool, wait_until
 
+from ..clients import create_topic
+
 pytestmark = pytest.mark.real_kafka
 
 
@@ -143,9 +145,7 @@ def test_conformance_suite_reports_that_its_target_is_a_broker(cluster: KafkaClu
         asyncio.run(conformance.run(cluster.bootstrap_servers))
 
 
-def test_kafka_configs_changes_a_topic_through_a_broker(
-    by_broker: tuple[str, str], cluster: KafkaCluster, create_topic: Callable[..., None]
-) -> None:
+def test_kafka_configs_changes_a_topic_through_a_broker(by_broker: tuple[str, str], cluster: KafkaCluster) -> None:
     create_topic(cluster.bootstrap_servers, "tuned", replicas=3)
     configs = KafkaTool("kafka-configs")
     topic = (*by_broker, "--entity-type", "topics", "--entity-name", "tuned")
@@ -173,9 +173,7 @@ def test_kafka_configs_changes_a_broker_through_the_controller(
     assert "DYNAMIC_BROKER_CONFIG:num.io.threads=6" in wait_until(described, 10, "num.io.threads of broker 2")
 
 
-def test_a_cordoned_log_dir_gets_no_new_replicas(
-    cluster: KafkaCluster, by_broker: tuple[str, str], create_topic: Callable[..., None]
-) -> None:
+def test_a_cordoned_log_dir_gets_no_new_replicas(cluster: KafkaCluster, by_broker: tuple[str, str]) -> None:
     """KIP-1066: set by a dynamic config, told to the controller in heartbeats, respected by its placement."""
     broker = cluster.brokers[3]
     configs = (*by_broker, "--entity-type", "brokers", "--entity-name", "3", "--alter")

@@ -1,9 +1,7 @@
 """Tables of frames: made by hand, and those of the real captures."""
 
-import importlib.util
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +12,6 @@ from mockraft.wire import messages
 from mockraft.wire.message import Message
 
 CAPTURES = Path(__file__).parents[2] / "captures"
-CODEC_TESTS = Path(__file__).parents[2] / "wire"
 
 Row = tuple[bytes | None, int | None, int | None, bool]
 
@@ -58,44 +55,6 @@ def response_frame(message: Message, version: int, *, correlation_id: int = 1) -
     header = messages.by_name("ResponseHeader")(correlation_id=correlation_id)
     before = messages.response_header_version(message.api_key, version)
     return header.write(before) + message.write(version), message.api_key, version, True
-
-
-def module_of_codec_tests(name: str) -> Any:
-    """Return a module of the codec's own tests, which are not an importable package."""
-    spec = importlib.util.spec_from_file_location(f"codec_{name}", CODEC_TESTS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="session")
-def random_body() -> Callable[[str, int, Random, str], dict[str, Any]]:
-    """Makes a JSON body of any message."""
-    made: Callable[[str, int, Random, str], dict[str, Any]] = module_of_codec_tests("conftest").random_body
-    return made
-
-
-@pytest.fixture(scope="session")
-def kio_oracle() -> Any:
-    """kio's classes as used by the codec's tests, and values as comparable lists."""
-    return module_of_codec_tests("test_oracle_kio")
-
-
-@pytest.fixture(scope="session")
-def make_frames() -> Callable[[Iterable[Row]], pa.RecordBatch]:
-    return frame_table
-
-
-@pytest.fixture(scope="session")
-def make_request() -> Callable[..., Row]:
-    return request_frame
-
-
-@pytest.fixture(scope="session")
-def make_response() -> Callable[..., Row]:
-    return response_frame
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ from mockraft.wire.json_form import from_json
 from mockraft.wire.primitives import ZERO_UUID
 from mockraft.wire.schema_files import schema
 
+from ...wire import test_oracle_kio
+
 # What kio reads as none: the uuid of zeros, and a time that there is not.
 KIO_NONE = (ZERO_UUID, -1)
 
@@ -27,7 +29,7 @@ def body_of(data: bytes, api_key: int, api_version: int, is_response: bool) -> b
 
 @pytest.mark.parametrize(("name", "frames"), [("controller-4.3.1", 1726), ("brokers-4.3.1", 931)])
 def test_kio_reads_every_captured_body_to_the_values_of_its_json(
-    captured: dict[str, list[pa.RecordBatch]], kio_oracle: Any, name: str, frames: int
+    captured: dict[str, list[pa.RecordBatch]], name: str, frames: int
 ) -> None:
     compared = 0
     for batch in captured[name]:
@@ -36,12 +38,12 @@ def test_kio_reads_every_captured_body_to_the_values_of_its_json(
             key, version, is_response = row["api_key"], row["api_version"], row["is_response"]
             cls: Any = messages.response(key) if is_response else messages.request(key)
             data = body_of(row["frame"], key, version, is_response)
-            kio_class = kio_oracle.kio_class(cls.__name__, version)
+            kio_class = test_oracle_kio.kio_class(cls.__name__, version)
             entity, size = entity_reader(kio_class)(data, 0)
             assert size == len(data)
             message = from_json(cls, json.loads(text), version)
-            values = kio_oracle.our_leaves(schema(cls.__name__).root, message, version)
-            for their, our in zip(kio_oracle.leaves(entity), values, strict=True):
+            values = test_oracle_kio.our_leaves(schema(cls.__name__).root, message, version)
+            for their, our in zip(test_oracle_kio.leaves(entity), values, strict=True):
                 assert their == our or (their is None and our in KIO_NONE)
             written = io.BytesIO()
             entity_writer(kio_class)(written, entity)

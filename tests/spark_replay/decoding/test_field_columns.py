@@ -10,6 +10,8 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 
+from .conftest import frame_table, request_frame
+
 HEARTBEAT = "BrokerHeartbeatRequest"
 
 
@@ -39,10 +41,10 @@ def test_captured_fetches_have_text_and_uuids_and_parts_of_arrays(captured: Any)
         assert row["clusterId"] == body.get("clusterId")
 
 
-def test_frames_that_cannot_be_read_have_no_row(make_frames: Any, make_request: Any) -> None:
-    row = make_request(BrokerHeartbeatRequest(broker_id=7, want_fence=True), 2)
+def test_frames_that_cannot_be_read_have_no_row() -> None:
+    row = request_frame(BrokerHeartbeatRequest(broker_id=7, want_fence=True), 2)
     bad_bool = (row[0][:-2] + b"\x05" + row[0][-1:], *row[1:])
-    frames = make_frames([(row[0][:-1], *row[1:]), row, (None, 63, 2, False), bad_bool, (row[0], 63, 9, False)])
+    frames = frame_table([(row[0][:-1], *row[1:]), row, (None, 63, 2, False), bad_bool, (row[0], 63, 9, False)])
     columns = field_columns(frames, HEARTBEAT, ["brokerId", "wantShutDown"])
     assert columns.to_pylist() == [
         {"row": 1, "brokerId": 7, "wantShutDown": False},
@@ -50,25 +52,25 @@ def test_frames_that_cannot_be_read_have_no_row(make_frames: Any, make_request: 
     ]
 
 
-def test_fields_not_on_the_wire_are_null(make_frames: Any, make_request: Any) -> None:
+def test_fields_not_on_the_wire_are_null() -> None:
     dirs = BrokerHeartbeatRequest(offline_log_dirs=[bytes(range(16))])
-    frames = make_frames([make_request(dirs, 1), make_request(BrokerHeartbeatRequest(), 1), make_request(dirs, 1)])
+    frames = frame_table([request_frame(dirs, 1), request_frame(BrokerHeartbeatRequest(), 1), request_frame(dirs, 1)])
     columns = field_columns(frames, HEARTBEAT, ["offlineLogDirs[0]", "offlineLogDirs[1]"])
     assert columns["offlineLogDirs[0]"].to_pylist() == ["AAECAwQFBgcICQoLDA0ODw", None, "AAECAwQFBgcICQoLDA0ODw"]
     assert columns["offlineLogDirs[1]"].null_count == 3
 
 
-def test_texts_of_any_letters_come_as_they_are(make_frames: Any, make_request: Any) -> None:
+def test_texts_of_any_letters_come_as_they_are() -> None:
     names = ["plain", "tést", 'q"t"s', "plain"] * 4
     requests = [CreateTopicsRequest(topics=[CreatableTopic(name=name)]) for name in names]
-    frames = make_frames([make_request(request, 7) for request in requests])
+    frames = frame_table([request_frame(request, 7) for request in requests])
     columns = field_columns(frames, "CreateTopicsRequest", ["topics[0].name", "timeoutMs"])
     assert columns["topics[0].name"].to_pylist() == names
     assert columns["timeoutMs"].type == pa.int32()
 
 
-def test_no_frames_are_no_rows_of_the_same_columns(make_frames: Any) -> None:
-    columns = field_columns(make_frames([]), HEARTBEAT, ["brokerId"])
+def test_no_frames_are_no_rows_of_the_same_columns() -> None:
+    columns = field_columns(frame_table([]), HEARTBEAT, ["brokerId"])
     assert (columns.num_rows, columns.schema.names) == (0, ["row", "brokerId"])
 
 
@@ -86,6 +88,6 @@ def test_no_frames_are_no_rows_of_the_same_columns(make_frames: Any) -> None:
         ("FetchRequest", "topics.topic", "not a single value"),
     ],
 )
-def test_a_path_that_leads_nowhere_is_refused(make_frames: Any, message: str, path: str, what: str) -> None:
+def test_a_path_that_leads_nowhere_is_refused(message: str, path: str, what: str) -> None:
     with pytest.raises(WireError, match=what):
-        field_columns(make_frames([]), message, [path])
+        field_columns(frame_table([]), message, [path])

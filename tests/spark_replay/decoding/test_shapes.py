@@ -22,6 +22,9 @@ from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResp
 from mockraft.wire.messages.fetch_request import FetchRequest, ReplicaState
 from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
+from ...wire.conftest import random_body
+from .conftest import frame_table, request_frame, response_frame
+
 Row = tuple[bytes, int, int, bool]
 # Bytes that mean something somewhere: null, true, the ends of a varint and of ASCII, what JSON escapes.
 TELLING = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFF, 0x22, 0x5C, 0x1F)
@@ -73,85 +76,81 @@ def test_real_captures_are_judged_by_shape_as_one_by_one(
 
 @given(st.data())
 @settings(max_examples=40, deadline=None)
-def test_shapes_agree_on_changed_bytes_of_a_real_frame(captured_rows: list[Row], make_frames: Any, data: Any) -> None:
+def test_shapes_agree_on_changed_bytes_of_a_real_frame(captured_rows: list[Row], data: Any) -> None:
     row = data.draw(st.sampled_from(captured_rows))
     edits = st.tuples(st.integers(0, len(row[0]) - 1), st.binary(min_size=1, max_size=9))
     changes = data.draw(st.lists(edits, max_size=12))
-    verify_equal(make_frames([row] * 6 + [changed(row, *change) for change in changes]))
+    verify_equal(frame_table([row] * 6 + [changed(row, *change) for change in changes]))
 
 
-def test_every_byte_of_frequent_frames_may_change(
-    captured_rows: list[Row], make_frames: Any, table: ShapeTable
-) -> None:
+def test_every_byte_of_frequent_frames_may_change(captured_rows: list[Row], table: ShapeTable) -> None:
     short = {(*row[1:], len(row[0])): row for row in captured_rows if len(row[0]) < 48}
     for row in list(short.values())[::3]:
         rows = [changed(row, at, bytes((value,))) for at in range(len(row[0])) for value in TELLING]
-        verify_equal(make_frames([row] * 5 + rows), "none")
+        verify_equal(frame_table([row] * 5 + rows), "none")
     assert len(short) > 10
     assert hits(table) > 300
 
 
 @pytest.mark.parametrize("part", range(12))
-def test_shapes_agree_on_changed_bytes_of_every_message_in_every_version(
-    random_body: Any, make_frames: Any, make_request: Any, make_response: Any, table: ShapeTable, part: int
-) -> None:
+def test_shapes_agree_on_changed_bytes_of_every_message_in_every_version(table: ShapeTable, part: int) -> None:
     chance = Random(part)
     rows: list[Row] = []
     for name in sorted({*messages.REQUESTS.values(), *messages.RESPONSES.values()})[part::12]:
         cls: Any = messages.by_name(name)
         for version in range(cls.min_version, cls.max_version + 1):
             message = from_json(cls, random_body(name, version, chance, chance.choice(("plain", "mixed"))), version)
-            row = (make_request if name.endswith("Request") else make_response)(message, version)
+            row = (request_frame if name.endswith("Request") else response_frame)(message, version)
             if len(row[0]) < 2000:
                 rows += [row] * 4 + mutants(row, chance, 12)
-    verdicts = verify_equal(make_frames(rows), chance.choice(("json", "none")))
+    verdicts = verify_equal(frame_table(rows), chance.choice(("json", "none")))
     assert len({*verdicts["decode_status"].to_pylist()}) > 1
     assert hits(table) > len(rows) / 8
 
 
-def test_frames_differing_only_in_values_share_a_shape(make_frames: Any, make_request: Any, table: ShapeTable) -> None:
+def test_frames_differing_only_in_values_share_a_shape(table: ShapeTable) -> None:
     rows = [
-        make_request(BrokerHeartbeatRequest(broker_id=n, broker_epoch=n * n), 1, client_id=f"{n:04}")
+        request_frame(BrokerHeartbeatRequest(broker_id=n, broker_epoch=n * n), 1, client_id=f"{n:04}")
         for n in range(500)
     ]
-    verdicts = verify_equal(make_frames(rows))
+    verdicts = verify_equal(frame_table(rows))
     assert verdicts["roundtrip"].true_count == 500
     assert hits(table) == 499
 
 
 @pytest.mark.parametrize("byte", [2, 0x80, 0xFF])
-def test_a_bool_that_is_neither_0_nor_1_is_no_round_trip(make_frames: Any, make_response: Any, byte: int) -> None:
-    row = make_response(BrokerHeartbeatResponse(is_fenced=True), 1)
+def test_a_bool_that_is_neither_0_nor_1_is_no_round_trip(byte: int) -> None:
+    row = response_frame(BrokerHeartbeatResponse(is_fenced=True), 1)
     at = len(row[0]) - 3
-    verdicts = verify_equal(make_frames([row] * 6 + [changed(row, at, bytes((byte,)))]))
+    verdicts = verify_equal(frame_table([row] * 6 + [changed(row, at, bytes((byte,)))]))
     assert verdicts["roundtrip"].to_pylist() == [True] * 6 + [False]
     assert verdicts["first_diff_offset"][6].as_py() == at
 
 
-def test_text_that_is_not_ascii_is_judged_by_itself(make_frames: Any, make_request: Any) -> None:
+def test_text_that_is_not_ascii_is_judged_by_itself() -> None:
     def asked(topic: str) -> Row:
-        row: Row = make_request(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
+        row: Row = request_frame(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
         return row
 
     plain, umlaut, quoted = asked("topic"), asked("töpic"[:4]), asked('to"ic')
     broken = changed(plain, plain[0].index(b"topic"), b"\xfftopi")
-    verdicts = verify_equal(make_frames([plain] * 6 + [umlaut] * 6 + [quoted, broken] * 6))
+    verdicts = verify_equal(frame_table([plain] * 6 + [umlaut] * 6 + [quoted, broken] * 6))
     assert verdicts["decode_status"].to_pylist() == ["ok"] * 12 + ["ok", "error"] * 6
 
 
-def test_a_tagged_field_that_holds_its_default_is_no_round_trip(make_frames: Any, make_request: Any) -> None:
-    row = make_request(FetchRequest(replica_state=ReplicaState(replica_id=1, replica_epoch=5)), 17)
+def test_a_tagged_field_that_holds_its_default_is_no_round_trip() -> None:
+    row = request_frame(FetchRequest(replica_state=ReplicaState(replica_id=1, replica_epoch=5)), 17)
     at = row[0].index((1).to_bytes(4) + (5).to_bytes(8))
     default = changed(row, at, b"\xff" * 12)
     other = changed(row, at, b"\xff" * 4 + (9).to_bytes(8))
-    verdicts = verify_equal(make_frames([row] * 6 + [default, other]))
+    verdicts = verify_equal(frame_table([row] * 6 + [default, other]))
     assert verdicts["roundtrip"].to_pylist() == [True] * 6 + [False, True]
 
 
-def test_shapes_agree_on_floats_of_any_bits(make_frames: Any, make_request: Any) -> None:
+def test_shapes_agree_on_floats_of_any_bits() -> None:
     op = OpData(key="rate", value=1024.5)
     request = AlterClientQuotasRequest(entries=[EntryData(entity=[EntityData(entity_type="user")], ops=[op])])
-    row = make_request(request, 1)
+    row = request_frame(request, 1)
     at = row[0].index(b"\x05rate") + 5
     bits = [
         "7ff0000000000000",
@@ -162,27 +161,25 @@ def test_shapes_agree_on_floats_of_any_bits(make_frames: Any, make_request: Any)
         "0" * 16,
     ]
     rows = [changed(row, at, bytes.fromhex(text)) for text in [*bits, "0010000000000000", "4024000000000000"]]
-    verdicts = verify_equal(make_frames([row] * 6 + rows * 2))
+    verdicts = verify_equal(frame_table([row] * 6 + rows * 2))
     assert {*verdicts["decode_status"].to_pylist()} == {"ok"}
 
 
-def test_unused_shapes_take_no_memory(make_frames: Any, make_request: Any, table: ShapeTable) -> None:
+def test_unused_shapes_take_no_memory(table: ShapeTable) -> None:
     chance = Random(1)
     for _ in range(30):
         names = ["".join(chance.choices("ab", k=chance.randrange(40))) for _ in range(60)]
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
-        decode_frames(make_frames([make_request(request, 9)] * 4), "none")
+        decode_frames(frame_table([request_frame(request, 9)] * 4), "none")
     assert table._bytes == sum(shape.size for known in table._sizes.values() for shape in known.shapes)
     assert 0 < table._bytes < SHAPES_BYTES_MAX
 
 
-def test_the_shapes_used_longest_ago_go_first(
-    make_frames: Any, make_request: Any, table: ShapeTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_shapes_used_longest_ago_go_first(table: ShapeTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mockraft.spark_replay.decoding.shapes.SHAPES_BYTES_MAX", 20_000)
     for length in range(100):
-        row = make_request(BrokerHeartbeatRequest(), 1, client_id="c" * length)
-        decode_frames(make_frames([row] * 5), "none")
+        row = request_frame(BrokerHeartbeatRequest(), 1, client_id="c" * length)
+        decode_frames(frame_table([row] * 5), "none")
     sizes = [key[-1] for key in table._sizes]
     assert 1 < len(sizes) < 20
     assert sizes == [*range(sizes[0], sizes[0] + len(sizes))]
