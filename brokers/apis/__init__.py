@@ -1,7 +1,15 @@
 """The APIs of a broker's client listener: one module per API or group of APIs, listed in `registry`.
 
 Mirrors Kafka's KafkaApis. Each module defines an `Api`: request and response class, handler, error form and versions.
-A handler returns the response message; it raises `ApiError`, which is converted with the API's error form, or
-`ConnectionClosedError` where Kafka closes the connection. Handlers read the image and the replica manager of the broker
-in the `RequestContext`; requests that a controller has to answer are forwarded to it (`forwarded`, KIP-590).
+A handler is synchronous and never sees the broker, only its components in a `BrokerView`, and the time in the
+`RequestContext`. Its result is one of:
+
+* the response message, or its bytes;
+* NO_RESPONSE (Produce with acks=0);
+* `Parked`: a deadline, and a function that is called again after each change that the request may wait for. This is
+  Kafka's DelayedOperation; there is one list of parked requests instead of a purgatory per kind and key, so a retry
+  that would be expensive first checks whether its partitions have changed;
+* `ApiError`, which becomes the API's error form, or `ConnectionClosedError` where Kafka closes the connection.
+
+Requests that a controller has to answer are parked until it has answered (`forwarded`, KIP-590).
 """

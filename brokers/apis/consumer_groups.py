@@ -293,18 +293,6 @@ def _join_error(request: JoinGroupRequest, error_code: int, _message: str | None
     return JoinGroupResponse(error_code=error_code, protocol_name="", member_id=request.member_id)
 
 
-def _sync_error(_request: SyncGroupRequest, error_code: int, _message: str | None) -> SyncGroupResponse:
-    return SyncGroupResponse(error_code=error_code)
-
-
-def _heartbeat_error(_request: HeartbeatRequest, error_code: int, _message: str | None) -> HeartbeatResponse:
-    return HeartbeatResponse(error_code=error_code)
-
-
-def _leave_error(_request: LeaveGroupRequest, error_code: int, _message: str | None) -> LeaveGroupResponse:
-    return LeaveGroupResponse(error_code=error_code)
-
-
 def _commit_error(request: OffsetCommitRequest, error_code: int, _message: str | None) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
@@ -328,9 +316,19 @@ def _fetch_error(request: OffsetFetchRequest, error_code: int, _message: str | N
 
 APIS: Final[tuple[AnyApi, ...]] = (
     Api(JoinGroupRequest, JoinGroupResponse, join, _join_error),
-    Api(SyncGroupRequest, SyncGroupResponse, sync, _sync_error),
-    Api(HeartbeatRequest, HeartbeatResponse, heartbeat, _heartbeat_error),
-    Api(LeaveGroupRequest, LeaveGroupResponse, leave, _leave_error),
+    Api(SyncGroupRequest, SyncGroupResponse, sync, lambda _request, code, _message: SyncGroupResponse(error_code=code)),
+    Api(
+        HeartbeatRequest,
+        HeartbeatResponse,
+        heartbeat,
+        lambda _request, code, _message: HeartbeatResponse(error_code=code),
+    ),
+    Api(
+        LeaveGroupRequest,
+        LeaveGroupResponse,
+        leave,
+        lambda _request, code, _message: LeaveGroupResponse(error_code=code),
+    ),
     Api(OffsetCommitRequest, OffsetCommitResponse, commit, _commit_error),
     Api(OffsetFetchRequest, OffsetFetchResponse, fetch, _fetch_error),
 )
