@@ -1,4 +1,4 @@
-"""Error responses of APIs that controllers answer and brokers forward: getErrorResponse of Kafka's request classes."""
+"""Error responses of APIs that both controllers and brokers have: getErrorResponse of Kafka's request classes."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ from mockraft.wire.messages.delete_acls_request import DeleteAclsRequest
 from mockraft.wire.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
 from mockraft.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from mockraft.wire.messages.describe_user_scram_credentials_response import (
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
 from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
 from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
@@ -186,6 +191,20 @@ def delete_topics(request: DeleteTopicsRequest, error_code: int, _message: str |
         for topic in request.topics
     ]
     return DeleteTopicsResponse(responses=named + identified)
+
+
+def describe_user_scram_credentials(
+    request: DescribeUserScramCredentialsRequest, error_code: int, message: str | None
+) -> DescribeUserScramCredentialsResponse:
+    """Return the error at the top level and for each user, without names."""
+    return DescribeUserScramCredentialsResponse(
+        error_code=error_code,
+        error_message=message,
+        results=[
+            DescribeUserScramCredentialsResult(error_code=error_code, error_message=message)
+            for _ in request.users or ()
+        ],
+    )
 
 
 def elect_leaders(request: ElectLeadersRequest, error_code: int, message: str | None) -> ElectLeadersResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from mockraft.brokers.apis.api import Api, RequestContext
+from mockraft.serving import error_responses
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
 from mockraft.wire.messages.describe_user_scram_credentials_response import (
@@ -34,19 +35,13 @@ def handle(request: DescribeUserScramCredentialsRequest, ctx: RequestContext) ->
     return DescribeUserScramCredentialsResponse(results=results)
 
 
-def error(
-    request: DescribeUserScramCredentialsRequest, error_code: int, message: str | None
-) -> DescribeUserScramCredentialsResponse:
-    """Return the error at the top level and, without their names, for each user."""
-    return DescribeUserScramCredentialsResponse(
-        error_code=error_code,
-        error_message=message,
-        results=[_refused("", error_code, message) for _ in request.users or ()],
-    )
-
-
 def _refused(user: str, error_code: int, message: str | None) -> DescribeUserScramCredentialsResult:
     return DescribeUserScramCredentialsResult(user=user, error_code=error_code, error_message=message)
 
 
-API = Api(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse, handle, error)
+API = Api(
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    handle,
+    error_responses.describe_user_scram_credentials,
+)
