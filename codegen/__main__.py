@@ -15,8 +15,8 @@ from mockraft.wire.schema_files import RELEASE
 
 _EPILOG = """\
 other commands:
-  python -m mockraft.codegen sync --help       fetch a Kafka release's schemas and error codes out of its jars
-  python -m mockraft.codegen compare --help    say what moved between two releases
+  python -m mockraft.codegen sync --help       copy a Kafka release's schemas and error codes from its jars
+  python -m mockraft.codegen compare --help    list the differences between two releases
 
 Files are written where `mockraft.wire` is, so run it from a checkout installed with `pip install -e .`.
 """

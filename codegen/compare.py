@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     """Run the subcommand; return its exit code: 0 with or without differences, 2 for a folder that is not a release."""
     parser = argparse.ArgumentParser(
         prog="python -m mockraft.codegen compare",
-        description="Say what moved between two releases: messages, versions, fields, error codes.",
+        description="List the differences between two releases: messages, versions, fields, error codes.",
         epilog="example: python -m mockraft.codegen compare 4.1.1 4.3.1 --json",
     )
     parser.add_argument("old", help="a release under schemas_json, or a folder with message/ and metadata/")

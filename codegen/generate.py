@@ -82,8 +82,8 @@ def write(files: Mapping[str, str], target: Path) -> list[str]:
 
 
 def _extra(files: Mapping[str, str], target: Path) -> list[Path]:
-    found = []
-    for path in sorted(target.glob("wire/*/*.py")):
-        if str(path.relative_to(target)) not in files and path.read_text(encoding="utf-8").startswith(MARK):
-            found.append(path)
-    return found
+    return [
+        path
+        for path in sorted(target.glob("wire/*/*.py"))
+        if str(path.relative_to(target)) not in files and path.read_text(encoding="utf-8").startswith(MARK)
+    ]

@@ -7,12 +7,14 @@ codes, configuration keys and feature levels from Kafka's classes. SOURCE.toml l
 import argparse
 import hashlib
 import os
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
-from mockraft.codegen.java_programs import SyncError, run_java
 from mockraft.kafka.jars import classpath
+
+JAVA_FOLDER = Path(__file__).parent / "java"
 
 SPEC_FOLDERS = {
     "message": ("kafka-clients", "common/message/"),
@@ -23,6 +25,10 @@ SPEC_FOLDERS = {
 
 FACTS = {"errors.json": "ErrorCodes", "configs.json": "ConfigKeys", "features.json": "FeatureLevels"}
 """Facts read from Kafka's classes: the file, and the Java program that prints it."""
+
+
+class SyncError(Exception):
+    """A fact of a release that could not be read, as one line for the user."""
 
 
 def main(arguments: list[str]) -> int:
@@ -84,3 +90,15 @@ def _paths(jars: str) -> list[str]:
     for path in jars.split(os.pathsep):
         found += [str(jar) for jar in Path(path).parent.glob("*.jar")] if path.endswith("*") else [path]
     return found
+
+
+def run_java(program: str, jars: str) -> str:
+    """Return the output of `codegen/java/<program>.java` run with Kafka on its class path. SyncError if it fails."""
+    command = ["java", "-Xmx128m", "-cp", jars, str(JAVA_FOLDER / f"{program}.java")]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    except FileNotFoundError as error:
+        raise SyncError("java is not on the PATH (a JDK of 17 or later is needed)") from error
+    except subprocess.CalledProcessError as error:
+        raise SyncError(f"{program}.java failed: {error.stderr.strip()[-500:]}") from error
+    return done.stdout

@@ -56,6 +56,11 @@ class Captured(NamedTuple):
         """Latency of the captured response; None without one."""
         return None if self.response_ts_ns is None else max(0, self.response_ts_ns - self.request_ts_ns)
 
+    @property
+    def answered_ns(self) -> int:
+        """Time of the response; that of the request without one."""
+        return self.response_ts_ns or self.request_ts_ns
+
     def read_request(self) -> tuple[Request, Message]:
         """Decode header and body of the request. Raises WireError."""
         header = parse_request(self.request or b"")

@@ -58,11 +58,6 @@ class Outcome(NamedTuple):
     response: bytes | None = None
 
     @property
-    def number(self) -> int:
-        """The exchange's number in its session."""
-        return self.captured.number
-
-    @property
     def api(self) -> str:
         """Name of the API."""
         return self.captured.api
@@ -216,7 +211,7 @@ class _Run:
         while len(self._open) >= STEPS_AHEAD_MAX:
             await self._wait_for([next(iter(self._open.values()))[1]])
         earlier = self._answers_before(step)
-        self._open[step.number] = step.answered_ns, asyncio.get_running_loop().create_future()
+        self._open[step.captured.number] = step.captured.answered_ns, asyncio.get_running_loop().create_future()
         if self.options.order != CONNECTION:
             await self._wait_for(earlier)
             await self._send(step)
@@ -234,7 +229,7 @@ class _Run:
             await self._wait_for([over for _, over in self._open.values()])
 
     def _answers_before(self, step: Step) -> list[asyncio.Future[None]]:
-        return [over for answered_ns, over in self._open.values() if answered_ns < step.sent_ns]
+        return [over for answered_ns, over in self._open.values() if answered_ns < step.captured.request_ts_ns]
 
     async def _wait_for(self, futures: list[asyncio.Future[None]]) -> None:
         """Wait until all of these are done, or the replay has failed."""
@@ -252,13 +247,12 @@ class _Run:
         while queue:
             step = queue.popleft()
             sent = [each for each in sent if not each[1].done()]
-            await self._wait_for([over for answered_ns, over in sent if answered_ns < step.sent_ns])
+            await self._wait_for([over for answered_ns, over in sent if answered_ns < step.captured.request_ts_ns])
             self.translation.request(step, may_wait=True)
             if self.translation.renaming.missing & (self.known.epochs | self._topics_to_come):
-                await self._wait_for(
-                    [over for number, (ns, over) in self._open.items() if ns < step.sent_ns and number != step.number]
-                )
-            sent.append(self._open[step.number])
+                _, own = self._open[step.captured.number]
+                await self._wait_for([over for over in self._answers_before(step) if over is not own])
+            sent.append(self._open[step.captured.number])
             await self._send(step)
         del self._queues[connection]
 
@@ -308,7 +302,7 @@ class _Run:
     def _due_s(self, step: Step, now_s: float) -> float | None:
         """Return the event loop time at which to send this; None for immediately."""
         if self.speed is not None:
-            return self._began_s + (step.sent_ns - self.known.first_ns) / 1e9 / self.speed
+            return self._began_s + (step.captured.request_ts_ns - self.known.first_ns) / 1e9 / self.speed
         if step.paced is None:
             return None
         start_ns, passed_ns = step.paced
@@ -359,7 +353,7 @@ class _Run:
             self._broken.set_exception(broken)
 
     def _over(self, outcome: Outcome) -> None:
-        _, over = self._open.pop(outcome.number)
+        _, over = self._open.pop(outcome.captured.number)
         over.set_result(None)
         self.on_outcome(outcome)
 

@@ -10,6 +10,7 @@ why = "fencing is late on a busy machine"
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from os import PathLike
@@ -90,8 +91,4 @@ def write_rules(rules: Rules, *, only_special: bool = False) -> Iterator[str]:
         yield f'versions = "{versions}"'
         yield f'class = "{rule.kind}"' + ("  # elements are identified by name or number" * (rule.kind == ANY_ORDER))
         if rule.why:
-            yield f"why = {_quoted(rule.why)}"
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            yield f"why = {json.dumps(rule.why, ensure_ascii=False)}"

@@ -46,21 +46,6 @@ class Step(NamedTuple):
     is_last: bool
     paced: tuple[int, int] | None
 
-    @property
-    def number(self) -> int:
-        """The exchange's number in its session."""
-        return self.captured.number
-
-    @property
-    def sent_ns(self) -> int:
-        """Time at which it was sent in the capture."""
-        return self.captured.request_ts_ns
-
-    @property
-    def answered_ns(self) -> int:
-        """Time of the response in the capture."""
-        return self.captured.response_ts_ns or self.captured.request_ts_ns
-
 
 class Survey:
     """Facts about a session that are needed before its first request is sent.

@@ -77,7 +77,7 @@ def connections_of(exchanges: Iterable[Captured]) -> Iterator[ConnectionFacts]:
     """Return the facts of each connection. Costs a few numbers for each; decodes its messages until one has an id."""
     found: dict[tuple[int, int], ConnectionFacts] = {}
     for captured in exchanges:
-        sent_ns, answered_ns = captured.request_ts_ns, captured.response_ts_ns or captured.request_ts_ns
+        sent_ns, answered_ns = captured.request_ts_ns, captured.answered_ns
         known = found.get(captured.connection)
         if known is None:
             server = captured.server, captured.server_port

@@ -95,7 +95,7 @@ def report(replayed: Replayed) -> Report:
             key = outcome.api, path, repr(each.captured), repr(each.live)
             known = findings.get(key) or Finding(outcome.api, path, each.captured, each.live, 0, [])
             if len(known.examples) < EXAMPLES_MAX:
-                known.examples.append(outcome.number)
+                known.examples.append(outcome.captured.number)
             findings[key] = known._replace(occurrences=known.occurrences + 1)
     counts = [_count(api, outcomes) for api, outcomes in by_api.items()]
     return Report(

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from mockraft.spark_replay.endpoints import Endpoint as Address
 from mockraft.spark_replay.regression.send_order import Survey
 
 START_TIMEOUT_S = 60
@@ -42,24 +43,20 @@ class Target(Protocol):
         """Yield host and port for one session. Raises TargetError."""
 
 
-class Endpoint:
+class Endpoint(Address):
     """A controller that is already running."""
 
     is_shared = True
 
-    def __init__(self, host: str, port: int) -> None:
-        self.host = host
-        self.port = port
-
     @property
     def name(self) -> str:
         """`host:port`."""
-        return f"{self.host}:{self.port}"
+        return str(self)
 
     @contextmanager
     def open(self, known: Survey) -> Iterator[tuple[str, int]]:
         """Yield the same address for every session."""
-        yield self.host, self.port
+        yield self
 
 
 class FreshProcess:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mockraft.spark_replay.report.drawing import Plot
 
 _KINDS = ("changed", "missing", "extra", "order")
-_QUIET_STEPS = 3
+_IN_JSON = ("title", "sources", "total", "apis", "happenings", "heartbeats", "errors", "replay", "differences", "rules")
 _CELL_MAX = 120
 
 
@@ -135,19 +135,7 @@ def _replay(
 
 
 def _summary(content: dict[str, object]) -> dict[str, object]:
-    names = (
-        "title",
-        "sources",
-        "total",
-        "apis",
-        "happenings",
-        "heartbeats",
-        "errors",
-        "replay",
-        "differences",
-        "rules",
-    )
-    summary = {name: content[name] for name in names if name in content}
+    summary = {name: content[name] for name in _IN_JSON if name in content}
     if "not_read" in content:
         summary["notRead"] = content["not_read"]
     return summary

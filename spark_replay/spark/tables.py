@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Literal
 
@@ -43,7 +44,7 @@ def frames(spark: SparkSession, path: Paths, *, partitions: int | None = None, *
 def frames_table(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> WorkerTable:
     """Return the table of `frames`, to be written as Parquet by the workers."""
     given = _checked(options)
-    return WorkerTable(_runs(spark, path, partitions, given), _FramesOfRuns(_read(given)), FRAMES)
+    return WorkerTable(_runs(spark, path, partitions, given), partial(_frames_of_runs, _read(given)), FRAMES)
 
 
 def conn_events(spark: SparkSession, path: Paths, *, partitions: int | None = None, **options: object) -> DataFrame:
@@ -56,7 +57,7 @@ def conn_events_table(
 ) -> WorkerTable:
     """Return the table of `conn_events`, to be written as Parquet by the workers."""
     given = _checked(options)
-    return WorkerTable(_runs(spark, path, partitions, given), _EventsOfRuns(_read(given)), CONN_EVENTS)
+    return WorkerTable(_runs(spark, path, partitions, given), partial(_events_of_runs, _read(given)), CONN_EVENTS)
 
 
 def file_events(spark: SparkSession, path: Paths, **options: object) -> DataFrame:
@@ -90,7 +91,7 @@ def messages_table(of: DataFrame | WorkerTable, *, with_bodies: bool = True) -> 
 
     For a `frames_table`, the workers that make the frames also decode them, without passing through the JVM.
     """
-    decode = _DecodedFrames("json" if with_bodies else "none")
+    decode = partial(_decoded, "json" if with_bodies else "none")
     if isinstance(of, WorkerTable):
         return of.then(decode, MESSAGES)
     return WorkerTable(of.select(*FRAMES.names), decode, MESSAGES)
@@ -131,51 +132,36 @@ def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
     return sides.select(*EXCHANGES.names)
 
 
-class _DecodedFrames:
-    """Decodes a partition's frames; a class, so that it can be pickled by name."""
+def _decoded(body: Literal["json", "none"], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from mockraft.spark_replay.decoding import decode_batches
 
-    def __init__(self, body: Literal["json", "none"]) -> None:
-        self._body = body
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from mockraft.spark_replay.decoding import decode_batches
-
-        return decode_batches(batches, body=self._body)
+    return decode_batches(batches, body)
 
 
-class _FramesOfRuns:
-    """Makes frames of a partition's sorted runs; a class, so that it can be pickled by name."""
+def _frames_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
 
-    def __init__(self, options: SourceOptions) -> None:
-        self._options = options
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
-
-        reassembler = new_reassembler(self._options, sorted_by_connection=True)
-        for runs in batches:
-            for batch in reassembler.receive(runs):
-                yield kept_rows(batch, self._options)
-            reassembler.take_events()
-        for batch in reassembler.finish():
-            yield kept_rows(batch, self._options)
+    reassembler = new_reassembler(options, sorted_by_connection=True)
+    for runs in batches:
+        for batch in reassembler.receive(runs):
+            yield kept_rows(batch, options)
+        reassembler.take_events()
+    for batch in reassembler.finish():
+        yield kept_rows(batch, options)
 
 
-class _EventsOfRuns(_FramesOfRuns):
-    """Yields the events of the connections of a partition's runs."""
+def _events_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
-
-        of_connections = replace(self._options, api_keys=(), include_bytes=True)
-        reassembler = new_reassembler(of_connections, sorted_by_connection=True)
-        for runs in batches:
-            for _ in reassembler.receive(runs):
-                pass
-            yield kept_rows(reassembler.take_events(), of_connections)
-        for _ in reassembler.finish():
+    of_connections = replace(options, api_keys=(), include_bytes=True)
+    reassembler = new_reassembler(of_connections, sorted_by_connection=True)
+    for runs in batches:
+        for _ in reassembler.receive(runs):
             pass
         yield kept_rows(reassembler.take_events(), of_connections)
+    for _ in reassembler.finish():
+        pass
+    yield kept_rows(reassembler.take_events(), of_connections)
 
 
 def _runs(spark: SparkSession, path: Paths, partitions: int | None, options: dict[str, str]) -> DataFrame:

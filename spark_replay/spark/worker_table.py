@@ -11,6 +11,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from mockraft.spark_replay.spark.data_source import to_spark_schema
 from pyspark.sql import DataFrame, SparkSession
 
 Batches = Iterator[pa.RecordBatch]
+Make = Callable[[Batches], Batches]
 
 ROW_GROUP_ROWS = 1 << 17
 ROW_GROUP_BYTES = 16 << 20
@@ -37,20 +39,20 @@ class OutputError(OSError):
 class WorkerTable(NamedTuple):
     """Rows of `schema` that `make` yields for the batches of each partition of `source`.
 
-    `make` is pickled to the workers: a class or function of an installed module, not a closure.
+    `make` is pickled to the workers: a function of an installed module or a `partial` of one, not a closure.
     """
 
     source: DataFrame
-    make: Callable[[Batches], Batches]
+    make: Make
     schema: pa.Schema
 
     def dataframe(self) -> DataFrame:
         """Return the table as a DataFrame."""
         return self.source.mapInArrow(self.make, to_spark_schema(self.schema))
 
-    def then(self, make: Callable[[Batches], Batches], schema: pa.Schema) -> WorkerTable:
+    def then(self, make: Make, schema: pa.Schema) -> WorkerTable:
         """Return a table that the same workers make of this one's rows, which are not stored."""
-        return WorkerTable(self.source, _Chain(self.make, make), schema)
+        return WorkerTable(self.source, partial(_chained, self.make, make), schema)
 
     def write_parquet(self, out: Path) -> int:
         """Write the table to the folder `out`, replacing its contents, and return the number of rows.
@@ -67,7 +69,7 @@ class WorkerTable(NamedTuple):
         shutil.rmtree(attempts, ignore_errors=True)
         attempts.mkdir(parents=True)
         try:
-            write = _WrittenParts(self.make, self.schema, str(attempts))
+            write = partial(_write_part, self.make, self.schema, str(attempts))
             written = sorted(self.source.mapInArrow(write, to_spark_schema(_WRITTEN)).collect())
             self._put_in_place(attempts, [file for _, file, rows in written if rows], out)
         finally:
@@ -103,55 +105,33 @@ def stored_table(spark: SparkSession, folder: Path, schema: pa.Schema) -> Worker
         raise FileNotFoundError(f"{folder}: no Parquet files")
     groups = [(file, group) for file in files for group in range(pq.ParquetFile(file).num_row_groups)]
     numbers = spark.range(0, len(groups), numPartitions=max(len(groups), 1))
-    return WorkerTable(numbers, _StoredGroups(groups, schema.names), schema)
+    return WorkerTable(numbers, partial(_stored_groups, groups, schema.names), schema)
 
 
-class _StoredGroups:
-    """Yields the rows of the given row groups."""
+def _stored_groups(groups: list[tuple[str, int]], columns: list[str], batches: Batches) -> Batches:
+    """Yield the rows of the row groups whose numbers are in `batches`."""
+    import pyarrow.parquet as pq
 
-    def __init__(self, groups: list[tuple[str, int]], columns: list[str]) -> None:
-        self._groups = groups
-        self._columns = columns
-
-    def __call__(self, batches: Batches) -> Batches:
-        import pyarrow.parquet as pq
-
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                name, group = self._groups[number]
-                with pq.ParquetFile(name) as file:
-                    yield from file.iter_batches(
-                        READ_ROWS, row_groups=[group], columns=self._columns, use_threads=False
-                    )
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            name, group = groups[number]
+            with pq.ParquetFile(name) as file:
+                yield from file.iter_batches(READ_ROWS, row_groups=[group], columns=columns, use_threads=False)
 
 
-class _Chain:
-    """Feeds one step's batches into another."""
-
-    def __init__(self, first: Callable[[Batches], Batches], second: Callable[[Batches], Batches]) -> None:
-        self._first = first
-        self._second = second
-
-    def __call__(self, batches: Batches) -> Batches:
-        return self._second(self._first(batches))
+def _chained(first: Make, second: Make, batches: Batches) -> Batches:
+    return second(first(batches))
 
 
-class _WrittenParts:
-    """Writes the rows of a partition to a file of its own, and yields its name."""
+def _write_part(make: Make, schema: pa.Schema, folder: str, batches: Batches) -> Batches:
+    """Write the rows of a partition to a file of its own, and yield its name."""
+    from pyspark import TaskContext
 
-    def __init__(self, make: Callable[[Batches], Batches], schema: pa.Schema, folder: str) -> None:
-        self._make = make
-        self._schema = schema
-        self._folder = folder
-
-    def __call__(self, batches: Batches) -> Batches:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        partition = 0 if context is None else context.partitionId()
-        file = f"{partition:05}-{uuid.uuid4()}.parquet"
-        rows = write_parts(self._make(batches), self._schema, Path(self._folder, file))
-        yield pa.RecordBatch.from_pylist([{"partition": partition, "file": file, "rows": rows}], schema=_WRITTEN)
+    context = TaskContext.get()
+    partition = 0 if context is None else context.partitionId()
+    file = f"{partition:05}-{uuid.uuid4()}.parquet"
+    rows = write_parts(make(batches), schema, Path(folder, file))
+    yield pa.RecordBatch.from_pylist([{"partition": partition, "file": file, "rows": rows}], schema=_WRITTEN)
 
 
 def write_parts(batches: Batches, schema: pa.Schema, file: Path) -> int:

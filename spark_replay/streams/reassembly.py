@@ -13,8 +13,15 @@ from sys import intern
 
 import numpy as np
 import pyarrow as pa
-from mockraft.spark_replay.streams.conn_events import ConnEvents
-from mockraft.spark_replay.streams.connections import LATE_NS, STRAY_BYTES, Connection, Direction, Incarnations, Piece
+from mockraft.spark_replay.streams.connections import (
+    LATE_NS,
+    STRAY_BYTES,
+    Connection,
+    ConnEvents,
+    Direction,
+    Incarnations,
+    Piece,
+)
 from mockraft.spark_replay.streams.frame_columns import FrameBuffer, Pieces
 from mockraft.spark_replay.streams.frame_reader import FrameReader, Rest
 from mockraft.spark_replay.streams.pairing import ConnectionNames, Pairing

@@ -71,7 +71,9 @@ def make_runs(segments: Segments, ports: Collection[int] = ()) -> pa.RecordBatch
     """
     flags = np.asarray(segments.flags)
     used = np.flatnonzero((segments.length > 0) | (flags & (SYN | FIN | RST) != 0))
-    connection, is_low, is_wanted = _connections(segments.flows, _present(segments.flow[used]), ports)
+    connection, is_low, is_wanted = _connections(
+        segments.flows, np.flatnonzero(np.bincount(segments.flow[used])), ports
+    )
     used = used[is_wanted[segments.flow[used]]]
     if not used.size:
         return no_rows(RUNS)
@@ -86,9 +88,10 @@ def make_runs(segments: Segments, ports: Collection[int] = ()) -> pa.RecordBatch
 
 
 @lru_cache(1 << 16)
-def _connection_id(low: tuple[str, int], high: tuple[str, int], vlan: int) -> int:
-    """Return the number of the connection between two endpoints (sorted): the same in every file, split and run."""
-    key = f"{low[0]} {low[1]} {high[0]} {high[1]} {vlan}"
+def _connection_id(flow: Flow) -> int:
+    """Return the number of a flow's connection: the same for both directions, in every file, split and run."""
+    (low_host, low_port), (high_host, high_port) = sorted([(flow.src, flow.sport), (flow.dst, flow.dport)])
+    key = f"{low_host} {low_port} {high_host} {high_port} {flow.vlan}"
     return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big", signed=True)
 
 
@@ -99,16 +102,10 @@ def _connections(flows: list[Flow], used: Array, ports: Collection[int]) -> tupl
     is_wanted = np.zeros(len(flows), bool)
     for index in used.tolist():
         flow = flows[index]
-        source, destination = (flow.src, flow.sport), (flow.dst, flow.dport)
-        is_low[index] = source <= destination
-        ids[index] = _connection_id(min(source, destination), max(source, destination), flow.vlan)
+        is_low[index] = (flow.src, flow.sport) <= (flow.dst, flow.dport)
+        ids[index] = _connection_id(flow)
         is_wanted[index] = not ports or flow.sport in ports or flow.dport in ports
     return ids, is_low, is_wanted
-
-
-def _present(flow: Array) -> Array:
-    """Return the flows of the segments."""
-    return np.flatnonzero(np.bincount(flow))
 
 
 def _cut_at_syns(
@@ -121,7 +118,7 @@ def _cut_at_syns(
     seq: Array,
 ) -> tuple[Array, _Parts]:
     """Return the part of each segment, and the parts: a SYN that does not repeat the last one starts another."""
-    present = _present(flow)
+    present = np.flatnonzero(np.bincount(flow))
     ids, numbers = np.unique(connection[present], return_inverse=True)
     number_of = np.zeros(len(connection), np.int64)
     number_of[present] = numbers
@@ -247,7 +244,7 @@ def _batch(segments: Segments, rows: _Rows, pieces: _Pieces, parts: _Parts, is_l
     hosts = texts([host for host, _ in ends])
     port_numbers = np.array([port for _, port in ends], np.int32)
     client, server = where + len(used) * ~client_is_source, where + len(used) * client_is_source
-    ids = np.array([_id_of(flows[index]) for index in used.tolist()], np.int64)
+    ids = np.array([_connection_id(flows[index]) for index in used.tolist()], np.int64)
     bounds = np.concatenate(([0], np.cumsum(rows.pieces)))
     data = gather(segments.buffer, pieces.data_at, pieces.captured)
     data_bounds = np.concatenate(([0], np.cumsum(pieces.captured)))
@@ -282,11 +279,6 @@ def _batch(segments: Segments, rows: _Rows, pieces: _Pieces, parts: _Parts, is_l
         "conflict_bytes": rows.differing,
     }
     return pa.RecordBatch.from_arrays(in_order(columns, RUNS), schema=RUNS)
-
-
-def _id_of(flow: Flow) -> int:
-    source, destination = (flow.src, flow.sport), (flow.dst, flow.dport)
-    return _connection_id(min(source, destination), max(source, destination), flow.vlan)
 
 
 def _holes(pieces: _Pieces, bounds: Array, data_bounds: Array) -> pa.Array:

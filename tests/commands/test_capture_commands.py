@@ -85,7 +85,7 @@ async def test_early_end_of_recording_is_reported_by_exit_code(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "code", "complaint"),
     [
-        (["--listen", "0.0.0.0:9", "--upstream", "c:9", "--out", "x"], 2, "say --advertise HOST"),
+        (["--listen", "0.0.0.0:9", "--upstream", "c:9", "--out", "x"], 2, "use --advertise HOST"),
         (["--listen", "here", "--upstream", "c:9", "--out", "x"], 2, "'here' is not host:port"),
         (["--listen", "127.0.0.1:0", "--upstream", "c", "--out", "x"], 2, "'c' is not host:port"),
         (["--listen", "127.0.0.1:0", "--upstream", "c:9", "--out", "no/x"], 3, "No such file or directory: 'no/x'"),
@@ -104,7 +104,7 @@ def test_recording_on_an_unadvertisable_address_is_refused(tmp_path: Path) -> No
     command = [sys.executable, "-m", "mockraft", "record", *options]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=DEADLINE_S)
     assert ended.returncode == 2
-    assert "cannot be told to connect to 0.0.0.0" in re.sub(r"\s+", " ", ended.stderr)
+    assert "brokers cannot connect to 0.0.0.0" in re.sub(r"\s+", " ", ended.stderr)
 
 
 async def test_unreachable_controller_is_reported_during_recording(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_equal_answers_are_reported_with_exit_code_0(tmp_path: Path) -> None:
     with Controller.sync() as controller:
         result = replay(controller.bootstrap, "--filter", "ApiVersions")
     assert result.exit_code == 0, result.output
-    assert "34 of 34 answers as captured" in result.output
+    assert "34 of 34 responses as captured" in result.output
     assert "603 Fetch, --filter" in text_of(result)
 
 
@@ -108,4 +108,4 @@ def test_a_controller_that_serves_the_recorded_stubs_answers_the_capture_as_it_i
 def test_a_recording_has_one_source(options: list[str]) -> None:
     result = run("record", "--out", "-", *options)
     assert result.exit_code == 2
-    assert "say either --capture or --upstream" in text_of(result)
+    assert "use either --capture or --upstream" in text_of(result)

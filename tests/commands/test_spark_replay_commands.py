@@ -23,5 +23,5 @@ def test_difference_names_error_codes_and_lines_are_not_cut(
     told = capsys.readouterr().out
     assert "captured  74 FENCED_LEADER_EPOCH\n" in told
     assert "live      0 NONE\n" in told
-    assert "byte for byte  no answer  median ms  captured ms\n" in told
-    assert told.endswith("0 of 1 answers as captured, in 1 session\n")
+    assert "identical bytes  no response  median ms  captured ms\n" in told
+    assert told.endswith("0 of 1 responses as captured, in 1 session\n")

@@ -26,11 +26,11 @@ def test_capture_report_is_written_and_summarized(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "a report of what?"),
-        (("--tables", ".", "--captures", CAPTURE), "cannot both be"),
-        (("--tables", "nowhere"), "--tables nowhere is no folder"),
-        (("--captures", CAPTURE, "--ports", "19192,kafka"), "'kafka' is no port"),
-        (("--captures", "nowhere/*.pcap"), "no file is nowhere/*.pcap"),
+        ((), "--tables, --captures or --replay is needed"),
+        (("--tables", ".", "--captures", CAPTURE), "use either --tables or --captures"),
+        (("--tables", "nowhere"), "--tables nowhere is not a folder"),
+        (("--captures", CAPTURE, "--ports", "19192,kafka"), "'kafka' is not a port"),
+        (("--captures", "nowhere/*.pcap"), "there is no file nowhere/*.pcap"),
         (("--captures", __file__), "test_spark_report_commands.py"),
     ],
 )
@@ -58,7 +58,7 @@ def test_damaged_capture_is_reported_with_its_position(tmp_path: Path) -> None:
     refused = run("--captures", damaged, "--html", tmp_path / "r.html")
     assert refused.exit_code == 2
     assert "run.pcap" in refused.stderr
-    assert "(offset 24); --on-error skip goes on" in refused.stderr
+    assert "(offset 24); --on-error skip continues" in refused.stderr
     found = run("--captures", damaged, "--html", tmp_path / "r.html", "--on-error", "skip")
     assert found.exit_code == 0, found.output
     assert "of the files could not be read" in (tmp_path / "r.html").read_text()

@@ -33,7 +33,7 @@ def test_capture_command_without_its_extra_names_it_in_one_line(arguments: list[
     )
     assert ended.returncode == 2
     (line,) = ended.stderr.splitlines()
-    assert line.startswith(f"mockraft {arguments[0]}: a capture is read with ")
+    assert line.startswith(f"mockraft {arguments[0]}: reading a capture needs ")
     assert line.endswith("which is not installed: pip install 'mockraft[captures]'")
 
 

@@ -45,7 +45,7 @@ def test_tables_are_written_and_progress_is_not_in_json(
 def test_every_message_comes_back(run: Callable[..., Result], controller_capture: str) -> None:
     told = run("roundtrip", "--captures", controller_capture, *ONLY)
     assert told.exit_code == 0, told.output
-    assert "10 of 10 messages came back as they were" in told.stdout
+    assert "10 of 10 messages are equal after decoding and encoding" in told.stdout
 
 
 def test_reports_wrong_port_and_fails(run: Callable[..., Result], controller_capture: str, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_reports_impossible_output_folder_before_reading(
     (tmp_path / "file").touch()
     told = run(command, "--captures", controller_capture, "--out", tmp_path / "file" / "tables")
     assert told.exit_code == 2
-    assert "cannot be a folder: Not a directory" in told.stderr
+    assert "cannot create the folder" in told.stderr
 
 
 def test_invalid_capture_is_reported_in_one_line(run: Callable[..., Result], tmp_path: Path) -> None:

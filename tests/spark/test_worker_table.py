@@ -82,8 +82,10 @@ def test_a_folder_that_the_driver_does_not_share_with_workers_is_named(
 ) -> None:
     elsewhere = tmp_path / "another machine"
     elsewhere.mkdir()
-    write = worker_table._WrittenParts
-    monkeypatch.setattr(worker_table, "_WrittenParts", lambda make, schema, _: write(make, schema, str(elsewhere)))
+    write = worker_table._write_part
+    monkeypatch.setattr(
+        worker_table, "_write_part", lambda make, schema, _, batches: write(make, schema, str(elsewhere), batches)
+    )
     with pytest.raises(
         worker_table.OutputError, match=r"numbers: the driver cannot see a part written by a worker; use"
     ):

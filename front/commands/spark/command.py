@@ -7,11 +7,11 @@ from mockraft.commands.spark.options import need_spark
 
 __all__ = ["need_spark", "register"]
 
-ABOUT = """Captured traffic at volume: captures become tables, a proof of the codec, a replay, a report.
+ABOUT = """Process large captures with Spark: decode to tables, verify the codec, replay, report.
 
-From a laptop's pcap to ring-buffer files on a cluster: each file is split over the cores, and a split changes nothing
-in the result. pip install 'mockraft[spark]' brings PySpark; Java 17 or later must be there. Small captures need none of
-it: see mockraft replay, and read_frames in Python.
+Files are split over the cores of one machine or a cluster; splits do not change the result. Install PySpark with
+pip install 'mockraft[spark]'; Java 17 or later is needed. Small captures need neither: see mockraft replay, and
+read_frames in Python.
 """
 
 
@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
     spark.callback()(_no_options_of_its_own)
     for commands in (decode, replay, report):
         commands.register(spark)
-    app.add_typer(spark, name="spark", short_help="Captures as tables, checked, replayed and reported, on Spark.")
+    app.add_typer(spark, name="spark", short_help="Decode, verify, replay and report captures on Spark.")
 
 
 def _no_options_of_its_own() -> None:

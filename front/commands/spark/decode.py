@@ -34,48 +34,50 @@ from rich.table import Table
 if TYPE_CHECKING:
     from mockraft.spark_replay.spark.coverage import Coverage
 
-DECODE = """Captures as tables: frames, messages, exchanges and what happened to connections and files.
+DECODE = """Decode captures to tables: frames, messages, exchanges, events of connections and of files.
 
-Each table is a folder of Parquet (or JSON) files under --out: Spark, pandas, DuckDB and Polars read them, and mockraft
-spark report makes a page of them. docs/captured-tables.md says what each column holds. A file is cut into splits that
-are read side by side; connections are followed through splits and from file to file.
+Each table is a folder of Parquet (or JSON) files in --out, for Spark, pandas, DuckDB, Polars and mockraft spark report.
+docs/captured-tables.md describes the columns. Splits of a file are read in parallel; connections are followed across
+splits and files.
 
 \b
   mockraft spark decode --captures 'ring/*.pcapng' --ports 9093 --out tables
   mockraft spark decode --captures run.pcap.gz --apis BrokerHeartbeat,63 --tables frames,messages --out tables
   mockraft spark decode --captures /mnt/captures --master spark://host:7077 --out /mnt/tables
 
-Exit codes: 0 written, 1 a capture could not be read (--on-error quarantine goes on) or a table not be written, 2 a bad
-option, 3 no PySpark or no Java, 130 interrupted.
+Exit codes: 0 written, 1 a capture could not be read (see --on-error) or a table not be written, 2 invalid option, 3 no
+PySpark or no Java, 130 interrupted.
 """
 
-ROUNDTRIP = """Prove that the codec reads every byte: read each message, write it again, compare.
+ROUNDTRIP = """Verify the codec with captures: decode each message, encode it again and compare the bytes.
 
-Tells by API, version and direction how many messages were read, and were written again as they had been; for those
-that were not, the first one and where it differs. Unknown APIs and versions, opaque (TLS, SASL) and cut messages are
-counted; with --strict they fail too.
+Reports by API, version and direction how many messages were decoded and encoded to the same bytes, with the first
+message that was not and the offset of the difference. Unknown APIs and versions, opaque (TLS, SASL) and truncated
+messages are counted; with --strict they are failures.
 
 \b
   mockraft spark roundtrip --captures 'ring/*.pcapng' --ports 9093
   mockraft spark roundtrip --captures run.pcap --json
 
-Exit codes: 0 every message came back as it was, 1 one did not (or a capture could not be read), 2 a bad option, or
-there is no message, 3 no PySpark or no Java, 130 interrupted.
+Exit codes: 0 all messages are equal, 1 one is not (or a capture could not be read), 2 invalid option or no messages,
+3 no PySpark or no Java, 130 interrupted.
 """
 
 Out = Annotated[Path, typer.Option(help="The folder for the tables.")]
-Format = Annotated[str, typer.Option("--format", metavar="parquet|json", help="How tables are written.")]
+Format = Annotated[str, typer.Option("--format", metavar="parquet|json", help="Format of the tables.")]
 Tables = Annotated[str | None, typer.Option(metavar="TABLE[,TABLE]", help="Only these tables. Default: all five.")]
-Body = Annotated[str, typer.Option(metavar="json|none", help="Bodies of messages as JSON text, or left out (faster).")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace tables that are there.")]
+Body = Annotated[
+    str, typer.Option(metavar="json|none", help="Message bodies as JSON text, or without bodies (faster).")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing tables.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The summary as JSON.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Fail for what is unknown, opaque or cut short, too.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Treat unknown, opaque and truncated messages as failures.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `mockraft spark`."""
-    app.command("decode", help=DECODE, short_help="Captures as tables in Parquet or JSON.")(decode)
-    app.command("roundtrip", help=ROUNDTRIP, short_help="Prove that the codec reads every byte.")(roundtrip)
+    app.command("decode", help=DECODE, short_help="Decode captures to tables in Parquet or JSON.")(decode)
+    app.command("roundtrip", help=ROUNDTRIP, short_help="Verify the codec with captures.")(roundtrip)
 
 
 def decode(
@@ -118,7 +120,7 @@ def decode(
     files = existing_captures(captures)
     there = [name for name in only if (out / name).exists()]
     if there and not overwrite:
-        raise typer.BadParameter(f"{out / there[0]} is there: --overwrite replaces it", param_hint="--out")
+        raise typer.BadParameter(f"{out / there[0]} exists: --overwrite replaces it", param_hint="--out")
     writable_folder(str(out))
     screen = TaskProgress(Console(stderr=True))
     with screen.shown() as progress, spark_session(master, conf) as spark, progress.watching(spark):
@@ -162,7 +164,7 @@ def roundtrip(
     partitions: Partitions = None,
     conf: Conf = None,
 ) -> None:
-    """Read and write every message; exit code 1 where one is not as it was."""
+    """Decode and encode every message; exit with code 1 if one differs."""
     need_spark()
     from mockraft.commands.spark.progress import TaskProgress
     from mockraft.spark_replay.spark import tables
@@ -180,19 +182,19 @@ def roundtrip(
     files = existing_captures(captures)
     screen = TaskProgress(Console(stderr=True))
     with screen.shown() as progress, spark_session(master, conf) as spark, progress.watching(spark):
-        progress.step("reading and writing each message")
+        progress.step("decoding and encoding messages")
         frames = tables.frames_table(spark, files, partitions=partitions, **given)
         found = coverage(tables.messages_table(frames, with_bodies=False))
     failed = [row for row in found if fails(row) or (strict and row.decode_status != "ok")]
     total, back = sum(row.frames for row in found), sum(row.equal for row in found)
     if not found:
-        raise typer.BadParameter(f"nothing is proven: {no_kafka(files, ports)}", param_hint="--captures")
+        raise typer.BadParameter(no_kafka(files, ports), param_hint="--captures")
     if as_json:
         typer.echo(json.dumps({"captures": files, "messages": total, "equal": back, "coverage": _objects(found)}))
     else:
         console = result_console()
         _print_coverage(console, found)
-        console.print(f"{back:,} of {total:,} messages came back as they were", soft_wrap=True)
+        console.print(f"{back:,} of {total:,} messages are equal after decoding and encoding", soft_wrap=True)
     if failed:
         raise typer.Exit(FAILED)
 
@@ -214,10 +216,10 @@ def _print_coverage(console: Console, rows: list[Coverage]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("API", "version", "", "status"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("messages", "not equal"):
+    for heading in ("messages", "different"):
         table.add_column(heading, justify="right", no_wrap=True)
     if any(row.example for row in rows):
-        table.add_column("first of them", overflow="fold")
+        table.add_column("first difference", overflow="fold")
     for row in rows:
         cells = (
             row.api_name or "?",

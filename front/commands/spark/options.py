@@ -1,4 +1,4 @@
-"""Options that every `mockraft spark` command has which reads captures, and the session that it runs on."""
+"""Options shared by the `mockraft spark` commands that read captures, and their Spark session."""
 
 from __future__ import annotations
 
@@ -21,33 +21,31 @@ FAILED = 1
 MISSING = 3
 INTERRUPTED = 130
 
-Captures = Annotated[
-    list[str], typer.Option(metavar="PATH", help="A capture, a glob in quotes, or a folder. Repeat for more.")
-]
+Captures = Annotated[list[str], typer.Option(metavar="PATH", help="A capture, a quoted glob, or a folder; repeatable.")]
 Ports = Annotated[str | None, typer.Option(metavar="PORT[,PORT]", help="The servers' ports. Default: all.")]
 Apis = Annotated[str | None, typer.Option(metavar="API[,API]", help="Only these APIs, by name or key.")]
-Clients = Annotated[str | None, typer.Option(metavar="HOST[,HOST]", help="Only what these addresses sent or got.")]
-TimeFrom = Annotated[str | None, typer.Option(metavar="TIME", help="From here on: 2026-11-20T10:00:00Z, or ns.")]
-TimeTo = Annotated[str | None, typer.Option(metavar="TIME", help="Up to here, itself left out.")]
+Clients = Annotated[str | None, typer.Option(metavar="HOST[,HOST]", help="Only traffic of these client addresses.")]
+TimeFrom = Annotated[str | None, typer.Option(metavar="TIME", help="Start (inclusive): 2026-11-20T10:00:00Z, or ns.")]
+TimeTo = Annotated[str | None, typer.Option(metavar="TIME", help="End (exclusive).")]
 OnError = Annotated[
-    str, typer.Option(metavar="WHAT", help="A damaged file: fail, quarantine (tell of it in file_events), skip.")
+    str, typer.Option(metavar="WHAT", help="For damaged files: fail, quarantine (add to file_events), skip.")
 ]
 More = Annotated[
     list[str] | None,
-    typer.Option("--option", metavar="NAME=VALUE", help="An option of the source (splitBytes=16m). Repeat for more."),
+    typer.Option("--option", metavar="NAME=VALUE", help="An option of the source (splitBytes=16m); repeatable."),
 ]
-Master = Annotated[str, typer.Option(metavar="URL", help="Where Spark runs: local[4], spark://host:7077, yarn, …")]
+Master = Annotated[str, typer.Option(metavar="URL", help="Spark master: local[4], spark://host:7077, yarn, …")]
 Partitions = Annotated[
     int | None,
-    typer.Option(min=1, help="Parts of the shuffle. Default: two a core; on a cluster spark.sql.shuffle.partitions."),
+    typer.Option(min=1, help="Shuffle partitions. Default: two per core; on a cluster spark.sql.shuffle.partitions."),
 ]
 Conf = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark's (spark.driver.memory=8g).")
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="A Spark setting (spark.driver.memory=8g); repeatable.")
 ]
 
 
 def need_spark() -> None:
-    """Say in one line how to get PySpark and end (exit code 3) where it is missing; call before importing it."""
+    """Exit with code 3 and an installation hint if PySpark is missing; call before importing it."""
     if importlib.util.find_spec("pyspark") is None:
         typer.echo("mockraft spark: PySpark is missing: pip install 'mockraft[spark]'", err=True)
         raise typer.Exit(MISSING)
@@ -63,7 +61,7 @@ def source_options(
     on_error: str = "fail",
     more: Sequence[str] | None = None,
 ) -> dict[str, object]:
-    """The options as `tables.frames` takes them, checked; a bad option where one is."""
+    """Return the options for `tables.frames`. Raises BadParameter for an invalid one."""
     from mockraft.spark_replay.spark.options import OptionError, SourceOptions
 
     given = {
@@ -84,7 +82,7 @@ def source_options(
 
 
 def existing_captures(paths: Sequence[str]) -> list[str]:
-    """The files that --captures names; a bad option where it names none."""
+    """Return the files of --captures. Raises BadParameter if there are none."""
     from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_paths
 
     try:
@@ -94,30 +92,30 @@ def existing_captures(paths: Sequence[str]) -> list[str]:
 
 
 def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
-    """NAME=VALUE options as a dict; a bad option where there is no =."""
+    """Return NAME=VALUE options as a dict. Raises BadParameter for one without =."""
     if wrong := [each for each in given or () if "=" not in each]:
         raise typer.BadParameter(f"{wrong[0]!r} is not NAME=VALUE", param_hint=option)
     return {name.strip(): value for name, _, value in (each.partition("=") for each in given or ())}
 
 
 def writable_folder(out: str) -> None:
-    """Make the folder that --out names; a bad option where that cannot be. One on another file system is left alone."""
+    """Create the folder of --out, unless it is a URL. Raises BadParameter if that is not possible."""
     try:
         if "://" not in out:
             Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise typer.BadParameter(f"{out} cannot be a folder: {error.strerror}", param_hint="--out") from None
+        raise typer.BadParameter(f"cannot create the folder {out}: {error.strerror}", param_hint="--out") from None
 
 
 def no_kafka(files: Sequence[str], ports: str | None) -> str:
     """Return a message for captures without any frame."""
     where = files[0] if len(files) == 1 else f"{len(files):,} files"
-    hint = "; without --ports every server counts that speaks Kafka" if ports else ""
+    hint = "; without --ports all Kafka servers are included" if ports else ""
     return f"no Kafka frame {f'on port {ports} ' if ports else ''}was found in {where}{hint}"
 
 
 def result_console() -> Console:
-    """Return the console for results: as wide as the terminal, and wide enough for every table where there is none."""
+    """Return the console for results: as wide as the terminal; without one, wide enough for every table."""
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
@@ -125,9 +123,9 @@ def result_console() -> Console:
 
 @contextmanager
 def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSession]:
-    """A session that ends with the block.
+    """Yield a session that ends with the block.
 
-    A failed job becomes one line and exit code 1, missing Java one and 3, Ctrl-C one and 130.
+    Errors are one line on stderr and an exit code: 1 for a failed job, 3 without Java, 130 for Ctrl-C.
     """
     settings = pairs(conf, "--conf")
     need_spark()
@@ -135,8 +133,8 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    # lines are told by print: it knows of a bar on the screen, click's echo does not
-    logging.disable(logging.ERROR)  # py4j's tracebacks of what it raises, too, or of Ctrl-C
+    # print, not click's echo: rich redirects it while a progress bar is on the screen.
+    logging.disable(logging.ERROR)  # py4j logs tracebacks of errors that it also raises
     spark = None
     try:
         spark = start_session(master, settings)
@@ -154,18 +152,18 @@ def spark_session(master: str, conf: Sequence[str] | None) -> Iterator[SparkSess
     finally:
         if spark is not None:
             with suppress(Py4JError, ConnectionError):
-                spark.sparkContext.setLogLevel("OFF")  # tasks that go on complain of the end
+                spark.sparkContext.setLogLevel("OFF")  # running tasks log errors when the session ends
                 spark.stop()
         logging.disable(logging.NOTSET)
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Return True for Ctrl-C, and for an error while it was handled (py4j has nothing to cancel with)."""
+    """Return True for Ctrl-C, and for an error raised while it was handled (py4j fails to cancel the job)."""
     return error is not None and (isinstance(error, KeyboardInterrupt) or is_interrupt(error.__context__))
 
 
 def reason_of(text: str) -> str:
-    """Our own error out of what Spark wraps around it, or what a Python worker raised, or Java's last cause."""
+    """Return the message of our own error inside Spark's text, of a Python worker's error, or of Java's last cause."""
     ours: list[str] = re.findall(r"mockraft\.[\w.]+\.(?:\w+Error|SplitDesync): (.+)", text)
     raised: list[str] = re.findall(
         r"^((?:\w+\.)*\w+(?:Error|Exception): .+)$", text.partition(" SQLSTATE")[0], re.MULTILINE

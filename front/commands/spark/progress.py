@@ -17,7 +17,7 @@ POLL_INTERVAL_S = 0.3
 
 
 class TaskProgress:
-    """A row for each step with a bar of the tasks of the stages that run now; without a terminal a line a step."""
+    """A row for each step with a bar of the running stages' tasks; without a terminal one line per step."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -29,27 +29,27 @@ class TaskProgress:
         )
         self._rows = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._row = self._rows.add_task("starting Spark", total=None, detail="")
-        self._has_said = False
+        self._has_detail = False
 
     def step(self, name: str) -> None:
-        """The next thing has begun, so the one before it is done."""
+        """Begin the next step, which ends the one before it."""
         self._rows.update(self._row, total=1, completed=1)
-        if not self._has_said:
+        if not self._has_detail:
             self._rows.update(self._row, detail="")
         self._rows.stop_task(self._row)
         self._row = self._rows.add_task(name, total=None, detail="")
-        self._has_said = False
+        self._has_detail = False
         if not self._console.is_terminal:
             self._console.print(f"mockraft spark: {name}", highlight=False, soft_wrap=True)
 
-    def say(self, text: str) -> None:
-        """Text beside the bar, in place of the number of tasks."""
-        self._has_said = True
+    def show(self, text: str) -> None:
+        """Show a text beside the bar instead of the number of tasks."""
+        self._has_detail = True
         self._rows.update(self._row, detail=text)
 
     @contextmanager
     def shown(self) -> Iterator[TaskProgress]:
-        """Show the rows until the block ends; nothing of them stays."""
+        """Show the rows until the block ends, then remove them."""
         with self._rows:
             yield self
 
@@ -74,5 +74,5 @@ class TaskProgress:
             tasks, done = sum(each.numTasks for each in stages), sum(each.numCompletedTasks for each in stages)
             if tasks > 1:
                 self._rows.update(self._row, total=tasks, completed=done)
-                if not self._has_said:
+                if not self._has_detail:
                     self._rows.update(self._row, detail=f"{done:,} of {tasks:,} tasks")

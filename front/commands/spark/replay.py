@@ -1,4 +1,4 @@
-"""`mockraft spark replay`: captures replayed session by session, and a regression test of that."""
+"""`mockraft spark replay`: replay captures session by session, also as a regression test."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ BAD_OPTION = 2
 NO_CONTROLLER = 3
 FINDINGS_SHOWN = 40
 
-ABOUT = """Send the requests of captures to a controller again, on Spark, and compare its answers.
+ABOUT = """Send the requests of captures to a controller again, on Spark, and compare its responses.
 
-Captures are split into cluster sessions: all requests to one cluster's controllers. The target is one controller
-that runs (HOST:PORT; sessions go there one after the other, each request once) or mockraft: a new one for each
-session, side by side. With --baseline, an earlier run's --out or a second target, only differences that the baseline
-has not count: a regression test.
+Captures are split into cluster sessions: all requests to one cluster's controllers. The target is a running controller
+(HOST:PORT; sessions are sent one after the other, each request once) or mockraft: a new controller for each session, in
+parallel. As a regression test, use --baseline with an earlier run's --out or a second target: differences that the
+baseline also has do not count.
 
 \b
   mockraft spark replay --captures 'night/*.pcap' --target mockraft --out replayed
@@ -52,8 +52,8 @@ has not count: a regression test.
   mockraft spark replay --captures night.pcap --target mine:9093 --order connection --rules rules.toml
   mockraft spark replay --print-rules
 
-Exit codes: 0 every answer is as captured (or as the baseline's), 1 some are not, 2 a bad option or capture, 3 no
-controller answered or could be started, 130 interrupted.
+Exit codes: 0 all responses as captured (or as in the baseline), 1 differences, 2 invalid option or capture, 3 no
+controller responded or could be started, 130 interrupted.
 """
 
 
@@ -67,33 +67,34 @@ def _print_rules(wanted: bool) -> None:
         raise typer.Exit
 
 
-Target_ = Annotated[str, typer.Option("--target", metavar="HOST:PORT|mockraft[==V]", help="Where to send.")]
-Baseline = Annotated[
-    str | None, typer.Option(metavar="DIR|TARGET", help="Differences that this run has too do not count.")
-]
+Target_ = Annotated[str, typer.Option("--target", metavar="HOST:PORT|mockraft[==V]", help="Target of the requests.")]
+Baseline = Annotated[str | None, typer.Option(metavar="DIR|TARGET", help="Ignore differences that this run also has.")]
 Order = Annotated[str, typer.Option(help="connection, causal or paced (see docs/spark-replay.md).")]
-Speed = Annotated[float, typer.Option(min=1e-6, help="With --order paced: 1 is the capture's own pace.")]
-RulesFile = Annotated[Path | None, typer.Option("--rules", help="A TOML file of rules that go before the generated.")]
+Speed = Annotated[float, typer.Option(min=1e-6, help="With --order paced: a multiple of the capture's pace.")]
+RulesFile = Annotated[
+    Path | None, typer.Option("--rules", help="A TOML file of rules that override the generated ones.")
+]
 PrintRules = Annotated[
     bool,
-    typer.Option("--print-rules", callback=_print_rules, is_eager=True, help="Show the generated rules and end."),
+    typer.Option("--print-rules", callback=_print_rules, is_eager=True, help="Print the generated rules and exit."),
 ]
 Filters = Annotated[
-    list[str] | None, typer.Option("--filter", metavar="API[,API]", help="Send only these; with ! in front all but.")
+    list[str] | None, typer.Option("--filter", metavar="API[,API]", help="Send only these APIs, or with ! all others.")
 ]
 TargetPython = Annotated[
-    str | None, typer.Option(metavar="PATH", help="The Python whose mockraft is started, where the tasks run.")
+    str | None, typer.Option(metavar="PATH", help="Python interpreter on the workers whose mockraft is started.")
 ]
 Out = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Keep the tables there, as Parquet, in place of an earlier run's.")
+    str | None,
+    typer.Option(metavar="DIR", help="Write the tables to this folder, as Parquet; earlier ones are replaced."),
 ]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the report to this file; - for stdout.")]
-HtmlFile = Annotated[Path | None, typer.Option("--html", help="Write the report as a page.")]
+HtmlFile = Annotated[Path | None, typer.Option("--html", help="Write the report as an HTML page.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to `mockraft spark`."""
-    app.command("replay", help=ABOUT, short_help="Replay captures and compare the answers.")(replay)
+    app.command("replay", help=ABOUT, short_help="Replay captures and compare the responses.")(replay)
 
 
 def replay(
@@ -122,7 +123,7 @@ def replay(
     from mockraft.spark_replay.regression.session_replay import Run
 
     if order not in ORDERS:
-        raise typer.BadParameter(f"{order!r} is none of {', '.join(ORDERS)}", param_hint="--order")
+        raise typer.BadParameter(f"{order!r} is not one of {', '.join(ORDERS)}", param_hint="--order")
     try:
         kept = Filter.parse(filters or ())
     except ValueError as error:
@@ -163,7 +164,7 @@ def replay(
 
 
 def rules_of(path: Path | None) -> Rules:
-    """Return the rules with the overrides of a file; BadParameter for an override without effect."""
+    """Return the rules with the overrides of a file. Raises BadParameter for an invalid one."""
     from mockraft.spark_replay.regression.rules import RuleError, Rules
     from mockraft.spark_replay.regression.rules_file import read_rules
 
@@ -178,7 +179,7 @@ def rules_of(path: Path | None) -> Rules:
 
 
 def target_of(text: str, python: str | None, option: str = "--target") -> Target:
-    """`HOST:PORT`, `mockraft` or `mockraft==VERSION`, which is installed now if it is not there yet."""
+    """Parse `HOST:PORT`, `mockraft` or `mockraft==VERSION`, which is installed if needed."""
     from mockraft.spark_replay.regression.targets import Endpoint, FreshProcess, TargetError, install
 
     name, equals, version = text.partition("==")
@@ -216,7 +217,7 @@ def _on_spark(
         return write_replay(spark, captured, to, folder, on_progress=on_progress)
 
     def on_progress(sent: int, different: int) -> None:
-        progress.say(f"{sent:,} sent, {different:,} different")
+        progress.show(f"{sent:,} sent, {different:,} different")
 
     captured = exchanges(frames(spark, files, **options), unanswered=True)
     before = None
@@ -227,15 +228,15 @@ def _on_spark(
             before = replayed(earlier, f"{out}/baseline").diffs
         tables = replayed(run, out)
     except Exception as error:
-        raise _said(error) from None
+        raise _exit_of(error) from None
     progress.step("comparing")
     found = summarise(tables, run.options.rules or rules_of(None), before)
     write_rules_fired(spark, out, found["rules"])
     return {"runId": run.run_id, "target": run.target.name, "order": run.options.order, **found}
 
 
-def _said(error: Exception) -> Exception:
-    """Return the message of a failed job, the last line of the task's own error, and its exit code."""
+def _exit_of(error: Exception) -> Exception:
+    """Print the task's own error and return the exit for it; return other errors unchanged."""
     text = str(error)
     for name, code in (
         ("TargetError", NO_CONTROLLER),
@@ -279,7 +280,7 @@ def _show(found: dict[str, Any]) -> None:
     console = result_console()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("API", header_style="dim", no_wrap=True)
-    for name in ("sent", "equal", "byte for byte", "no answer", "median ms", "captured ms"):
+    for name in ("sent", "equal", "identical bytes", "no response", "median ms", "captured ms"):
         table.add_column(name, justify="right", header_style="dim")
     for each in found["apis"]:
         numbers = [f"{each[name]:,}" for name in ("sent", "equal", "rawEqual", "failed")]
@@ -300,15 +301,15 @@ def _show(found: dict[str, Any]) -> None:
         console.print(f"  live      {_named(each, 'actual')}", style="red", markup=False, soft_wrap=True)
     for each in found["rules"]:
         if each["override"] and not each["fired"]:
-            console.print(f"\nthe rule {each['rule']} ({each['class']}) was never needed", style="yellow", markup=False)
+            console.print(f"\nthe rule {each['rule']} ({each['class']}) never fired", style="yellow", markup=False)
     if found["known"] or found["gone"]:
-        console.print(f"\nof the baseline's differences {found['known']:,} are there and {found['gone']:,} are gone")
+        console.print(f"\nof the baseline's differences {found['known']:,} remain and {found['gone']:,} are gone")
     sessions = f"{found['sessions']:,} session{'' if found['sessions'] == 1 else 's'}"
-    console.print(f"\n{found['same']:,} of {found['sent']:,} answers as captured, in {sessions}")
+    console.print(f"\n{found['same']:,} of {found['sent']:,} responses as captured, in {sessions}")
 
 
 def _named(finding: dict[str, Any], which: str) -> str:
-    """A value as it is, and an error code with its name."""
+    """Return a value as text, an error code with its name."""
     from mockraft.wire import error_codes
 
     value = finding[which]

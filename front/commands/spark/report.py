@@ -1,4 +1,4 @@
-"""`mockraft spark report`: a capture, and what a replay of it found, as one HTML file."""
+"""`mockraft spark report`: a capture, and the results of its replay, as one HTML file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mockraft.commands.spark.options import INTERRUPTED, result_console
 if TYPE_CHECKING:
     from mockraft.spark_replay.report.sources import OnRows
 
-GO_ON = "; --on-error skip goes on behind what is damaged"
+GO_ON = "; --on-error skip continues behind the damage"
 NOT_CLEAN, BAD_OPTION, MISSING = 1, 2, 3
-ABOUT = """One HTML file that says what is in captured traffic: it needs no server and fetches nothing.
+ABOUT = """Write a report of captured traffic as one self-contained HTML file.
 
-Which APIs in which versions, whether every frame was read and is written again the same, how fast they are answered,
-requests a second with gaps, failovers and fenced brokers, how regularly each broker's heartbeats come, and what could
-not be read. With --replay also where answers differ from the captured ones, by API and path, with the first examples
-decoded side by side and the commands that show the same without Spark. PySpark is not needed.
+It shows APIs and versions, decoding and round trips of every frame, latencies, requests per second with gaps, failovers
+and fenced brokers, intervals between heartbeats, errors, clients, and what could not be read. With --replay also the
+differences between live and captured responses by API and path, with the first examples decoded side by side and
+commands that reproduce them without Spark. PySpark is not needed.
 
 \b
   mockraft spark report --captures run.pcap --ports 9093 --html run.html
@@ -30,21 +30,20 @@ decoded side by side and the commands that show the same without Spark. PySpark 
   mockraft spark report --tables tables/ --html run.html            tables of mockraft spark decode --out tables/
   mockraft spark report --tables tables/ --replay replayed/ --html diff.html --strict
 
-The tables are folders of Parquet files: messages, and where they are there conn_events, file_events and frames (for the
-commands that decode requests); of a replay replay_results, diffs and rules.json. They are added up batch by batch, so
-that memory does not grow with them.
+Tables are folders of Parquet files: messages, and optionally conn_events, file_events and frames (for commands that
+decode requests); of a replay replay_results, diffs and rules.json. They are read batch by batch, in bounded memory.
 
-Exit codes: 0 the report is written, 1 with --strict and a frame is not read or written again the same, or an answer
-differs, 2 a bad option, table or capture, 3 a package is missing, 130 interrupted.
+Exit codes: 0 the report is written, 1 with --strict: a frame did not decode or round-trip, or a response differs, 2
+invalid option, table or capture, 3 a package is missing, 130 interrupted.
 """
 
 TablesFolder = Annotated[Path | None, typer.Option("--tables", metavar="DIR", help="Tables of mockraft spark decode.")]
 Captures = Annotated[
-    list[str] | None, typer.Option(metavar="GLOB", help="Capture files, read here instead; may be repeated.")
+    list[str] | None, typer.Option(metavar="GLOB", help="Capture files instead of tables; repeatable.")
 ]
 Ports = Annotated[
     list[str] | None,
-    typer.Option("--ports", "--port", metavar="PORT[,PORT]", help="The servers' ports. Repeat for more. Default: all."),
+    typer.Option("--ports", "--port", metavar="PORT[,PORT]", help="The servers' ports; repeatable. Default: all."),
 ]
 ReplayFolder = Annotated[Path | None, typer.Option("--replay", metavar="DIR", help="Tables of mockraft spark replay.")]
 HtmlFile = Annotated[Path, typer.Option("--html", metavar="FILE", help="The file to write.")]
@@ -52,14 +51,16 @@ Title = Annotated[str | None, typer.Option(help="The page's heading.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file too; - for stdout.")]
 OnDamage = Annotated[
     str,
-    typer.Option("--on-error", metavar="WHAT", help="A damaged capture: fail, or skip (count it and go on behind)."),
+    typer.Option(
+        "--on-error", metavar="WHAT", help="For damaged captures: fail, or skip (count the damage and continue)."
+    ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="End with exit code 1 where not all is well.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 if a frame or response differs.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to `mockraft spark`."""
-    app.command("report", help=ABOUT, short_help="Captured traffic, and a replay of it, as one HTML file.")(report)
+    app.command("report", help=ABOUT, short_help="Report captured traffic and its replay as one HTML file.")(report)
 
 
 def report(
@@ -77,12 +78,12 @@ def report(
     if on_error not in ("fail", "skip"):
         _misuse(f"--on-error {on_error} is neither fail nor skip")
     if tables and captures:
-        _misuse("--tables and --captures cannot both be")
+        _misuse("use either --tables or --captures")
     if not (tables or captures or replay):
-        _misuse("a report of what? --tables, --captures or --replay")
+        _misuse("--tables, --captures or --replay is needed")
     for option, folder in (("--tables", tables), ("--replay", replay)):
         if folder is not None and not folder.is_dir():
-            _misuse(f"{option} {folder} is no folder")
+            _misuse(f"{option} {folder} is not a folder")
     try:
         from mockraft.spark_replay.report.page import NoTemplatesError, write_report
         from mockraft.spark_replay.report.sources import SourceError
@@ -123,7 +124,7 @@ def report(
 def _ports(given: Sequence[str]) -> list[int]:
     texts = [text.strip() for each in given for text in each.split(",")]
     if wrong := [text for text in texts if not (text.isdecimal() and 0 < int(text) < 1 << 16)]:
-        _misuse(f"--ports: {wrong[0]!r} is no port")
+        _misuse(f"--ports: {wrong[0]!r} is not a port")
     return [int(text) for text in texts]
 
 
@@ -131,7 +132,7 @@ def _files(pattern: str) -> list[Path]:
     paths = [Path(pattern)] if Path(pattern).is_file() else sorted(map(Path, glob.glob(pattern, recursive=True)))
     files = [path for path in paths if path.is_file()]
     if not files:
-        _misuse(f"no file is {pattern}")
+        _misuse(f"there is no file {pattern}")
     return files
 
 
@@ -184,7 +185,7 @@ def _show(found: dict[str, Any], html: Path) -> None:
     if total is not None:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column("API", header_style="dim", no_wrap=True)
-        for name in ("requests", "answers", "not decoded", "not the same", "p50 ms", "p99 ms"):
+        for name in ("requests", "responses", "not decoded", "different", "p50 ms", "p99 ms"):
             table.add_column(name, justify="right", header_style="dim")
         for row in found["apis"]:
             times = [f"{row['ms'][name]:.1f}" if row["ms"] else "" for name in ("p50", "p99")]
@@ -194,11 +195,11 @@ def _show(found: dict[str, Any], html: Path) -> None:
         same = total["roundtrip"].get("same", 0)
         style = "green" if same == total["frames"] else "red"
         read = f"{same:,} of {total['frames']:,} frames on {total['connections']:,} connections"
-        console.print(f"\n{read} are read and written again the same", style=style)
+        console.print(f"\n{read} round-trip", style=style)
     if replay is not None:
         style = "green" if replay["same"] == replay["sent"] else "red"
         places = f", {len(found['differences']):,} kinds of difference" if found["differences"] else ""
-        console.print(f"{replay['same']:,} of {replay['sent']:,} answers as captured{places}", style=style)
+        console.print(f"{replay['same']:,} of {replay['sent']:,} responses as captured{places}", style=style)
     console.print(f"report: {html}", style="dim", soft_wrap=True, markup=False)
 
 

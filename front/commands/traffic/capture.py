@@ -21,46 +21,49 @@ NO_PORT = 3
 PROGRESS_INTERVAL_S = 1.0
 WILDCARDS = ("0.0.0.0", "::")
 
-ABOUT = """Stand between brokers and their controllers and write what they say to a pcapng file, which Wireshark opens.
+ABOUT = """Record the traffic between brokers and their controllers, as a proxy, to a pcapng file for Wireshark.
 
-Every controller gets a listener here. Wherever a controller speaks of controllers' addresses (answers, and the voters
-in the metadata log) brokers are told these listeners, so that they come back here, after a restart too. The file has
-the bytes that each side really sent. Beside it FILE.index.jsonl has one line per exchange.
+Every controller gets a listener here. Controllers' addresses in responses and in the metadata log (voters) are replaced
+by these listeners, so that brokers connect here again, also after a restart. The file has the bytes that each side
+really sent. FILE.index.jsonl has one line per exchange.
 
 \b
   mockraft capture --listen 127.0.0.1:19093 --upstream 127.0.0.1:9093 --out run.pcapng
   mockraft capture --listen 0.0.0.0:19093 --advertise proxy.example --upstream c1:9093 --upstream c2:9093 --out …
-  mockraft capture … --filter BrokerRegistration,BrokerHeartbeat      only these
-  mockraft capture … --filter '!Fetch' --max-bytes 100000000          all but Fetch, no more than 100 MB
+  mockraft capture … --filter BrokerRegistration,BrokerHeartbeat      only these APIs
+  mockraft capture … --filter '!Fetch' --max-bytes 100000000          all but Fetch, at most 100 MB
 
-Then start brokers with controller.quorum.bootstrap.servers as the ready line says, with metadata log directories that
-are new: a log from before has the controllers' own addresses in it. SIGTERM and Ctrl-C end the capture; a file whose
-writer was killed is good up to its last packet. When the disk is full, recording ends and the traffic goes on.
+Then start brokers with the ready line's bootstrap as controller.quorum.bootstrap.servers and with new metadata log
+directories: an older log contains the controllers' own addresses. SIGTERM and Ctrl-C end the capture; if the process is
+killed, the file is valid up to its last packet. If the disk is full, recording ends and traffic is still forwarded.
 
-Exit codes: 1 recording ended early (a full disk, --max-bytes), 2 a bad option, 3 the file or a port cannot be had.
+Exit codes: 1 recording ended early (full disk, --max-bytes), 2 invalid option, 3 the file or a port is not available.
 """
 
 Listen = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="Where brokers connect; a second upstream gets the next port.")
+    str, typer.Option(metavar="HOST:PORT", help="Address for brokers; a second upstream gets the next port.")
 ]
 Upstream = Annotated[
-    list[str], typer.Option(metavar="HOST:PORT", help="A controller. Repeat for more; those they name are found.")
+    list[str],
+    typer.Option(metavar="HOST:PORT", help="A controller; repeatable. Controllers named in responses are added."),
 ]
 Out = Annotated[Path, typer.Option(help="The capture file; overwritten.")]
 Advertise = Annotated[
-    str | None, typer.Option(metavar="HOST", help="What brokers are told to connect to. Default: --listen's host.")
+    str | None, typer.Option(metavar="HOST", help="Host that brokers connect to. Default: the host of --listen.")
 ]
 Filters = Annotated[
     list[str] | None,
-    typer.Option("--filter", metavar="API[,API]", help="Record only these APIs; with ! in front all but them."),
+    typer.Option("--filter", metavar="API[,API]", help="Record only these APIs, or with ! all others."),
 ]
-MaxBytes = Annotated[int | None, typer.Option(min=1, help="Record no more than so many bytes; traffic goes on.")]
+MaxBytes = Annotated[int | None, typer.Option(min=1, help="Maximum bytes to record; traffic is still forwarded.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress line.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("capture", help=ABOUT, short_help="Record what brokers and controllers say, as a proxy.")(capture)
+    app.command("capture", help=ABOUT, short_help="Record the traffic between brokers and controllers, as a proxy.")(
+        capture
+    )
 
 
 def capture(
@@ -72,7 +75,7 @@ def capture(
     max_bytes: MaxBytes = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run the proxy until a signal or the end of its time."""
+    """Run the proxy until a signal."""
     from mockraft.spark_replay.endpoints import Endpoint
     from mockraft.spark_replay.recording import Filter, Recording
     from mockraft.spark_replay.recording_proxy import RecordingProxy
@@ -80,7 +83,7 @@ def capture(
     host, port = listen_address(listen)
     upstreams = [Endpoint(*host_and_port(text, "--upstream")) for each in upstream for text in each.split(",")]
     if advertise is None and host in WILDCARDS:
-        raise typer.BadParameter(f"brokers cannot be told to connect to {host}: say --advertise HOST")
+        raise typer.BadParameter(f"brokers cannot connect to {host}: use --advertise HOST")
     try:
         kept = Filter.parse(filters or ())
     except ValueError as error:
@@ -100,12 +103,12 @@ def capture(
 
 
 def listen_address(text: str) -> tuple[str, int]:
-    """Parse --listen; port 0 is any free one. BadParameter when it is not host:port."""
+    """Parse --listen; port 0 is any free one. Raises BadParameter if it is not host:port."""
     return (text[:-2].strip("[]"), 0) if text.endswith(":0") else host_and_port(text, "--listen")
 
 
 def run_until_signal(proxy: RecordingProxy, *, out: Path, quiet: bool, command: str = "capture") -> None:
-    """Run the proxy until a signal; print when it is ready and, unless `quiet`, its progress. OSError."""
+    """Run the proxy until a signal; print the ready line and, unless `quiet`, progress. Raises OSError."""
     from mockraft.server.running import event_loop
 
     with asyncio.Runner(loop_factory=event_loop) as runner:
@@ -126,7 +129,7 @@ async def _run(proxy: RecordingProxy, out: Path, quiet: bool, command: str) -> N
 
 
 async def _watch(proxy: RecordingProxy, stopped: asyncio.Event, quiet: bool) -> None:
-    """Wait for the end; meanwhile print one line of progress, and a line as soon as recording ends."""
+    """Print progress on one line until a signal, and a line as soon as recording ends."""
     recording, is_reported = proxy.recording, False
     requests, at_s = 0, time.monotonic()
     while not stopped.is_set():
@@ -135,7 +138,7 @@ async def _watch(proxy: RecordingProxy, stopped: asyncio.Event, quiet: bool) -> 
         recording.flush()
         if recording.ended is not None and not is_reported:
             is_reported = True
-            _print_event(f"recording ended, the traffic goes on: {recording.ended}")
+            _print_event(f"recording ended, traffic is still forwarded: {recording.ended}")
         if not quiet:
             now_s = time.monotonic()
             rate = (recording.requests - requests) / (now_s - at_s)

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 BAD_OPTION = 2
 NO_PORT = 3
 
-ABOUT = """Turn what a controller answered into stubs, so that mockraft answers the same requests in the same way.
+ABOUT = """Make stubs of a controller's responses, so that mockraft responds to the same requests in the same way.
 
-The exchanges come from a capture, or from brokers that now connect to --listen while --upstream answers them; Ctrl-C
-ends that. A stub matches API, version, client id and the fields of the request that would be the same in another run:
-epochs, offsets, times and ids that are drawn anew are left out. The same request with different answers becomes a
-scenario, answer by answer; the last one stays.
+The exchanges come from a capture, or from brokers that connect to --listen until Ctrl-C and whose requests go to
+--upstream. A stub matches API, version, client id and the request fields that are the same in another run; epochs,
+offsets, times and random ids are ignored. If the same request got different responses, they become a scenario: one
+after the other, and the last one stays.
 
 \b
   mockraft record --capture run.pcapng --out stubs.json
@@ -29,28 +29,28 @@ scenario, answer by answer; the last one stays.
   mockraft record --capture run.pcapng --filter BrokerRegistration --only brokerId --out stubs.json
   mockraft serve --stubs stubs.json
 
-Exit codes: 2 a bad option or capture, 3 a port cannot be had.
+Exit codes: 2 invalid option or capture, 3 a port is not available.
 """
 
 Out = Annotated[Path, typer.Option(help="The stub file; - for stdout.")]
 Capture = Annotated[Path | None, typer.Option(help="A pcap or pcapng file.")]
 Upstream = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Record from this controller instead.")]
-Listen = Annotated[str, typer.Option(metavar="HOST:PORT", help="With --upstream: where brokers connect.")]
+Listen = Annotated[str, typer.Option(metavar="HOST:PORT", help="With --upstream: address for brokers.")]
 Filters = Annotated[
-    list[str] | None, typer.Option("--filter", metavar="API[,API]", help="Only these; with ! in front all but them.")
+    list[str] | None, typer.Option("--filter", metavar="API[,API]", help="Only these APIs, or with ! all others.")
 ]
 AnyVersion = Annotated[bool, typer.Option("--any-version", help="Match requests of every version.")]
 AnyClient = Annotated[bool, typer.Option("--any-client", help="Match requests of every client id.")]
 Only = Annotated[list[str] | None, typer.Option(metavar="FIELD", help="Match only this field of requests; repeatable.")]
 Ignore = Annotated[list[str] | None, typer.Option(metavar="FIELD", help="Do not match this field; repeatable.")]
 NoScenarios = Annotated[
-    bool, typer.Option("--no-repeats-as-scenarios", help="Keep only the last answer to the same request.")
+    bool, typer.Option("--no-repeats-as-scenarios", help="Keep only the last response to the same request.")
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("record", help=ABOUT, short_help="Turn what a controller answered into stubs.")(record)
+    app.command("record", help=ABOUT, short_help="Make stubs of a controller's responses.")(record)
 
 
 def record(
@@ -71,7 +71,7 @@ def record(
     from mockraft.spark_replay.recording import Filter
 
     if (capture is None) == (upstream is None):
-        raise typer.BadParameter("say either --capture or --upstream")
+        raise typer.BadParameter("use either --capture or --upstream")
     try:
         kept = Filter.parse(filters or ())
     except ValueError as error:
@@ -108,16 +108,18 @@ def _live(upstream: str, listen: str, out: Path) -> list[Captured]:
 
     host, port = listen_address(listen)
     if host in WILDCARDS:
-        raise typer.BadParameter(f"brokers cannot be told to connect to {host}: say an address", param_hint="--listen")
+        raise typer.BadParameter(
+            f"brokers cannot connect to {host}: use an address of this host", param_hint="--listen"
+        )
     upstreams = [Endpoint(*host_and_port(text, "--upstream")) for text in upstream.split(",")]
-    heard = RecordedExchanges()
+    recorded = RecordedExchanges()
     try:
-        proxy = RecordingProxy(heard, upstreams, host=host, port=port, on_event=_print_event)
+        proxy = RecordingProxy(recorded, upstreams, host=host, port=port, on_event=_print_event)
         run_until_signal(proxy, out=out, quiet=False, command="record")
     except OSError as error:
         typer.echo(f"mockraft record: {error}", err=True)
         raise typer.Exit(NO_PORT) from None
-    return heard.exchanges
+    return recorded.exchanges
 
 
 def _print_event(text: str) -> None:

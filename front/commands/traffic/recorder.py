@@ -22,10 +22,10 @@ from mockraft.wire import api_keys
 RECORDINGS_MAX = 4
 UPSTREAMS_MAX = 16
 RECORDING_BYTES_MAX = 16_777_216
-"""Largest number of bytes that a recording keeps; traffic goes on after it."""
+"""Maximum number of bytes that a recording keeps; later traffic is still forwarded."""
 
 EXCHANGES_MAX = 10_000
-"""Stubs are made of so many exchanges of a recording, the first."""
+"""Maximum number of exchanges of a recording from which stubs are made: the first ones."""
 
 EVENTS_HELD = 20
 
@@ -37,24 +37,24 @@ class _Held:
     id: str
     upstream: str
     choice: StubChoice
-    heard: RecordedExchanges
+    recorded: RecordedExchanges
     proxy: RecordingProxy
     events: deque[str]
     running: bool = True
 
     def view(self) -> RecordingView:
-        heard = self.heard
+        recorded = self.recorded
         return RecordingView(
             id=self.id,
             upstream=self.upstream,
             bootstrap=self.proxy.bootstrap,
             running=self.running,
-            connections=heard.connections,
-            requests=heard.requests,
-            answers=heard.responses,
-            by_api={api_keys.name(key): count for key, count in heard.by_api.items()},
-            bytes=heard.bytes_kept,
-            ended=heard.ended,
+            connections=recorded.connections,
+            requests=recorded.requests,
+            answers=recorded.responses,
+            by_api={api_keys.name(key): count for key, count in recorded.by_api.items()},
+            bytes=recorded.bytes_kept,
+            ended=recorded.ended,
             events=list(self.events),
         )
 
@@ -68,19 +68,22 @@ class LocalRecorder:
         self._starting = 0
 
     async def start(self, upstream: str, listen: str, choice: StubChoice) -> RecordingView:
-        """Begin one. ValueError whose text begins with the field; RuntimeError, OSError when it cannot be had."""
+        """Start a recording.
+
+        Raises ValueError (the text begins with the field), RuntimeError if there are too many, and OSError.
+        """
         upstreams = [_endpoint(text.strip(), "upstream") for text in upstream.split(",")]
         if len(upstreams) > UPSTREAMS_MAX or len(set(upstreams)) < len(upstreams):
             raise ValueError(f"upstream: up to {UPSTREAMS_MAX} controllers, each once")
         host, port = _listen_address(listen)
         kept = _filter(choice)
         if len(self._held) + self._starting >= RECORDINGS_MAX:
-            raise RuntimeError(f"there are {RECORDINGS_MAX} recordings, which is all there can be: DELETE one")
+            raise RuntimeError(f"there are already {RECORDINGS_MAX} recordings, the maximum: DELETE one")
         self._made += 1
         recording_id = f"recording-{self._made}"
         events: deque[str] = deque(maxlen=EVENTS_HELD)
-        heard = RecordedExchanges(bytes_max=RECORDING_BYTES_MAX, exchanges_max=EXCHANGES_MAX, kept=kept)
-        proxy = RecordingProxy(heard, upstreams, host=host, port=port, on_event=events.append)
+        recorded = RecordedExchanges(bytes_max=RECORDING_BYTES_MAX, exchanges_max=EXCHANGES_MAX, kept=kept)
+        proxy = RecordingProxy(recorded, upstreams, host=host, port=port, on_event=events.append)
         self._starting += 1
         try:
             await proxy.start()
@@ -89,40 +92,40 @@ class LocalRecorder:
             raise OSError(f"cannot listen on {listen}: {error}") from error
         finally:
             self._starting -= 1
-        held = self._held[recording_id] = _Held(recording_id, upstream, choice, heard, proxy, events)
+        held = self._held[recording_id] = _Held(recording_id, upstream, choice, recorded, proxy, events)
         return held.view()
 
     def recordings(self) -> list[RecordingView]:
-        """All of them, the oldest first."""
+        """Return all recordings, the oldest first."""
         return [held.view() for held in self._held.values()]
 
     def recording(self, recording_id: str) -> RecordingView:
-        """One of them. KeyError."""
+        """Return one recording. Raises KeyError."""
         return self._get(recording_id).view()
 
     async def stubs(self, recording_id: str) -> RecordedStubs:
-        """Return the stubs of the traffic so far. KeyError."""
+        """Return the stubs of the traffic so far. Raises KeyError."""
         held = self._get(recording_id)
-        not_kept = Counter(held.heard.not_kept)
-        found = await asyncio.to_thread(_stubs_of, list(held.heard.exchanges), held.choice)
+        not_kept = Counter(held.recorded.not_kept)
+        found = await asyncio.to_thread(_stubs_of, list(held.recorded.exchanges), held.choice)
         why = f"after the first {EXCHANGES_MAX} exchanges"
         found.left_out.extend(LeftOut(api_keys.name(key), why, count) for key, count in not_kept.items())
         return found
 
     async def stop(self, recording_id: str) -> None:
-        """Close the listeners and connections of a recording; its traffic stays. KeyError."""
+        """Close the listeners and connections of a recording; its traffic stays. Raises KeyError."""
         held = self._get(recording_id)
         if held.running:
             held.running = False
             await held.proxy.close()
 
     async def remove(self, recording_id: str) -> None:
-        """Stop it, and forget it. KeyError."""
+        """Stop and remove a recording. Raises KeyError."""
         await self.stop(recording_id)
         self._held.pop(recording_id, None)
 
     async def stubs_of(self, exchanges: Sequence[Entry], choice: StubChoice) -> RecordedStubs:
-        """The stubs of exchanges of a journal. ValueError whose text begins with the field."""
+        """Return the stubs of a journal's exchanges. Raises ValueError; its text begins with the field."""
         _filter(choice)
         entries = sorted(exchanges, key=lambda entry: entry.id)
         return await asyncio.to_thread(_stubs_of, [_as_captured(each) for each in entries], choice)
@@ -153,11 +156,11 @@ def _listen_address(text: str) -> Endpoint:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        raise ValueError(f"listen: {text!r} is no ADDRESS:PORT, as 127.0.0.1:0 is") from None
+        raise ValueError(f"listen: {text!r} is not ADDRESS:PORT, like 127.0.0.1:0") from None
     if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65_536):
-        raise ValueError(f"listen: {port!r} is no port; 0 takes any free one")
+        raise ValueError(f"listen: {port!r} is not a port; 0 is any free one")
     if address.is_unspecified:
-        raise ValueError(f"listen: brokers cannot be told {host}: say the address that they connect to")
+        raise ValueError(f"listen: brokers cannot connect to {host}: use an address of this host")
     return Endpoint(host, int(port))
 
 
@@ -181,7 +184,7 @@ def _stubs_of(exchanges: Sequence[Captured], choice: StubChoice) -> RecordedStub
 
 
 def _as_captured(entry: Entry) -> Captured:
-    """An entry of the journal as an exchange of a capture; its number stands for the times, which order it."""
+    """Return a journal entry as an exchange; its number takes the place of times, which are used for sorting."""
     ends = (entry.peer_address, 0, "", entry.node_id)
     header = (entry.api_key, entry.api_version, entry.correlation_id, None)
     response = entry.response_frame[4:] if entry.response_frame else None

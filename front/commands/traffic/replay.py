@@ -1,4 +1,4 @@
-"""`mockraft replay`: a capture's requests to a live controller, its answers compared with the captured ones."""
+"""`mockraft replay`: send a capture's requests to a live controller and compare its responses."""
 
 from __future__ import annotations
 
@@ -21,48 +21,48 @@ BAD_OPTION = 2
 NO_CONTROLLER = 3
 FINDINGS_SHOWN = 40
 
-ABOUT = """Send the requests of a capture to a controller again and compare its answers, field by field.
+ABOUT = """Send the requests of a capture to a controller again and compare its responses, field by field.
 
-Each captured connection gets a live one. A request is sent when every answer is there that had come before it was sent
-in the capture; what ran side by side runs side by side again. Ids and epochs that a controller hands out (cluster,
-broker epochs, topic ids, quorum epochs, producer ids) are paired as they show up in answers and put into later
-requests; offsets follow what the live reader has read. Times, texts and offsets in answers are not compared.
+Each captured connection gets a live one. A request is sent after all responses that preceded it in the capture, so
+concurrent requests are concurrent again. Ids and epochs assigned by a controller (cluster id, broker epochs, topic ids,
+quorum epochs, producer ids) are paired when they appear in responses, and replaced in later requests; offsets follow
+the live log. Times, texts and offsets in responses are not compared.
 
 \b
   mockraft replay --capture run.pcapng --bootstrap 127.0.0.1:9093
   mockraft replay --capture run.pcapng --bootstrap 127.0.0.1:9093 --speed 1        at the pace of the capture
   mockraft replay --capture old.pcap --port 19093 --bootstrap mine:9093 --ignore finalizedFeatures --json report.json
 
-The controller must be new: brokers register with it, topics are created. At full speed the capture's pace is kept
-where a broker was away for a while, so that its session ends as it did.
+The controller must be new: brokers register and topics are created. Even at full speed, the absence of a broker takes
+its time, so that its session expires as in the capture.
 
-Captures are read with pip install 'mockraft[captures]'.
+Reading captures needs pip install 'mockraft[captures]'.
 
-Exit codes: 0 every answer is as captured, 1 some are not, 2 a bad option or capture, 3 no controller answered.
+Exit codes: 0 all responses as captured, 1 differences, 2 invalid option or capture, 3 no response from the controller.
 """
 
-Capture = Annotated[Path, typer.Option(help="A pcap or pcapng file, of mockraft capture or of tcpdump.")]
+Capture = Annotated[Path, typer.Option(help="A pcap or pcapng file, from mockraft capture or tcpdump.")]
 Bootstrap = Annotated[str, typer.Option(metavar="HOST:PORT", help="The controller to send to.")]
 Ports = Annotated[
     list[int] | None,
-    typer.Option("--port", help="The captured controller's port; may be repeated. Default: every server in the file."),
+    typer.Option("--port", help="The captured controller's port; repeatable. Default: all servers."),
 ]
-Speed = Annotated[
-    str, typer.Option(help="max, or a number: 1 is the capture's own pace, 10 ten times as fast.", metavar="max|N")
-]
+Speed = Annotated[str, typer.Option(help="max, or a multiple of the capture's pace: 1, 10.", metavar="max|N")]
 Filters = Annotated[
-    list[str] | None, typer.Option("--filter", metavar="API[,API]", help="Send only these; with ! in front all but.")
+    list[str] | None, typer.Option("--filter", metavar="API[,API]", help="Send only these APIs, or with ! all others.")
 ]
 Ignore = Annotated[
     list[str] | None,
-    typer.Option(metavar="FIELD", help="Do not compare this field (isFenced, or Fetch:nodeEndpoints[0].host)."),
+    typer.Option(
+        metavar="FIELD", help="Do not compare this field (isFenced, or Fetch:nodeEndpoints[0].host); repeatable."
+    ),
 ]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the report to this file; - for stdout.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("replay", help=ABOUT, short_help="Send a capture's requests again and compare the answers.")(replay)
+    app.command("replay", help=ABOUT, short_help="Send a capture's requests again and compare the responses.")(replay)
 
 
 def replay(
@@ -112,11 +112,11 @@ def replay(
 
 
 def exchanges_of(command: str, capture: Path, ports: list[int] | None) -> list[Captured]:
-    """The exchanges of a capture file; a bad option when there are none or it cannot be read, here or at all."""
+    """Return the exchanges of a capture file. Exits with code 2 if there are none or it cannot be read."""
     try:
         from mockraft.spark_replay.exchanges import read_exchanges
     except ModuleNotFoundError as error:
-        about = f"a capture is read with {error.name}, which is not installed: pip install 'mockraft[captures]'"
+        about = f"reading a capture needs {error.name}, which is not installed: pip install 'mockraft[captures]'"
         typer.echo(f"mockraft {command}: {about}", err=True)
         raise typer.Exit(BAD_OPTION) from None
     from mockraft.spark_replay.formats import CaptureError
@@ -180,7 +180,7 @@ def _show(found: Report) -> None:
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("API", header_style="dim")
-    for name in ("sent", "same", "different", "no answer", "median ms"):
+    for name in ("sent", "equal", "different", "no response", "median ms"):
         table.add_column(name, justify="right", header_style="dim")
     for each in found.apis:
         table.add_row(
@@ -204,9 +204,10 @@ def _show(found: Report) -> None:
         console.print(Text(f"  captured  {_brief(finding.path, finding.captured)}", style="green"))
         console.print(Text(f"  live      {_brief(finding.path, finding.live)}", style="red"))
     if len(found.findings) > FINDINGS_SHOWN:
-        console.print(f"\n… and {len(found.findings) - FINDINGS_SHOWN:,} more kinds of difference; --json has them all")
+        console.print(f"\n… and {len(found.findings) - FINDINGS_SHOWN:,} more kinds of difference; all are in --json")
     console.print(
-        f"\n{found.same:,} of {found.sent:,} answers as captured", style="green" if found.same == found.sent else "red"
+        f"\n{found.same:,} of {found.sent:,} responses as captured",
+        style="green" if found.same == found.sent else "red",
     )
 
 

@@ -58,7 +58,7 @@ async def test_reports_changed_field_with_path_and_both_values(exchanges: list[C
     assert finding.occurrences == 1
     (outcome,) = (each for each in replayed.outcomes if not each.is_same)
     assert list(outcome.differences) == [Difference("isFenced", CHANGED, False, True)]
-    assert outcome.number == finding.examples[0]
+    assert outcome.captured.number == finding.examples[0]
 
 
 async def test_a_field_that_is_ignored_is_no_difference(exchanges: list[Captured]) -> None:
@@ -104,7 +104,8 @@ def test_steps_follow_capture_order_and_broker_absences() -> None:
     known = survey(captured)
     to_send = [step for step in steps(captured, known) if isinstance(step, Step)]
     assert len(to_send) == 858
-    assert [step.sent_ns for step in to_send] == sorted(step.sent_ns for step in to_send)
+    sent_ns = [step.captured.request_ts_ns for step in to_send]
+    assert sent_ns == sorted(sent_ns)
     assert (known.node_id, known.exchanges) == (3000, 866)
     # Two brokers were away one after the other, and one of them again: each time ten seconds are enough.
     paces = [step.paced for step in to_send if step.paced is not None]

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import mockraft.schemas_json
 import pytest
-from mockraft.codegen.java_programs import run_java
-from mockraft.codegen.sync import FACTS
+from mockraft.codegen.sync import FACTS, run_java
 from mockraft.kafka.jars import classpath
 
 KEPT = Path(mockraft.schemas_json.__path__[0]) / "4.3.1"
