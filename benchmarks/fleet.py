@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,22 +75,20 @@ def run(kind: str, size: Size) -> Run:
 
 def table(runs: dict[str, Run]) -> dict[str, Any]:
     """A row for each figure, a column for each controller."""
-    rows = [
-        [name, *(str(figure(each)) for each in runs.values())]
-        for name, figure in {
-            "all registered after, s": lambda each: each.summary["all_registered_after_s"] or "not all",
-            "all unfenced after, s": lambda each: each.summary["all_unfenced_after_s"] or "not all",
-            "heartbeats a second, then": lambda each: f"{_steady(each)['per_s']:,.0f}",
-            "p50 of a heartbeat, ms": lambda each: _steady(each)["latency_ms"]["p50"],
-            "p99 of a heartbeat, ms": lambda each: _steady(each)["latency_ms"]["p99"],
-            "p99 of a heartbeat while they register, ms": lambda each: each.summary["heartbeats"]["latency_ms"]["p99"],
-            "fenced by mistake": lambda each: len(each.summary["fenced_by_mistake"]),
-            "errors": lambda each: sum(each.summary["errors"].values()),
-            "CPU of the controller, s": lambda each: f"{each.controller_cpu_s:.1f}",
-            "CPU of the fleet, s": lambda each: f"{each.summary['cpu_s']:.1f}",
-            "resident memory of the controller, MiB": lambda each: f"{each.controller_memory_bytes / (1 << 20):.0f}",
-        }.items()
-    ]
+    figures: dict[str, Callable[[Run], object]] = {
+        "all registered after, s": lambda each: each.summary["all_registered_after_s"] or "not all",
+        "all unfenced after, s": lambda each: each.summary["all_unfenced_after_s"] or "not all",
+        "heartbeats a second, then": lambda each: f"{_steady(each)['per_s']:,.0f}",
+        "p50 of a heartbeat, ms": lambda each: _steady(each)["latency_ms"]["p50"],
+        "p99 of a heartbeat, ms": lambda each: _steady(each)["latency_ms"]["p99"],
+        "p99 of a heartbeat while they register, ms": lambda each: each.summary["heartbeats"]["latency_ms"]["p99"],
+        "fenced by mistake": lambda each: len(each.summary["fenced_by_mistake"]),
+        "errors": lambda each: sum(each.summary["errors"].values()),
+        "CPU of the controller, s": lambda each: f"{each.controller_cpu_s:.1f}",
+        "CPU of the fleet, s": lambda each: f"{each.summary['cpu_s']:.1f}",
+        "resident memory of the controller, MiB": lambda each: f"{each.controller_memory_bytes / (1 << 20):.0f}",
+    }
+    rows = [[name, *(str(figure(each)) for each in runs.values())] for name, figure in figures.items()]
     return {"title": "A fleet and its controller", "columns": ["", *runs], "rows": rows}
 
 

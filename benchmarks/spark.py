@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from capture_generator import PORT, Generated, generate
@@ -54,7 +55,7 @@ class Benchmark:
 
     @property
     def left_s(self) -> float:
-        return self._deadline - time.monotonic()
+        return float(self._deadline - time.monotonic())
 
     def all(self) -> None:
         """Every part; one that fails or is too late is named and the next one tried."""
@@ -62,7 +63,7 @@ class Benchmark:
             ("tshark, core and Spark in turns", self.pairs),
             ("decoding", self.decoding),
             ("one hot connection", self.hot_connection),
-            *((f"{size:,} packets", lambda size=size: self.size(size)) for size in self.options.sizes),  # type: ignore[misc]
+            *((f"{size:,} packets", partial(self.size, size)) for size in self.options.sizes),
         ]
         try:
             for name, part in parts:

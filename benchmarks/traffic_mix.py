@@ -10,7 +10,7 @@ import random
 from typing import NamedTuple
 
 from codec_bodies import bodies
-from mockraft.wire import connection, messages, record_batch, records
+from mockraft.wire import connection, messages, record_batch
 from mockraft.wire.message import Message
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
@@ -22,10 +22,12 @@ from mockraft.wire.messages.assign_replicas_to_dirs_response import (
 )
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.messages.broker_registration_response import BrokerRegistrationResponse
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from mockraft.wire.messages.fetch_response import FetchableTopicResponse, FetchResponse
 from mockraft.wire.messages.fetch_response import PartitionData as FetchedPartition
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
 BROKER_ID, SESSION_ID, SESSION_EPOCH = 0x7A7B7C71, 0x7A7B7C72, 0x7A7B7C73
 BROKER_EPOCH, OFFSET = 0x7A7B7C7D7E7F7174, 0x7A7B7C7D7E7F7175
@@ -65,6 +67,7 @@ def kinds() -> list[Kind]:
     """All other exchanges; the shares are 1 together."""
     chance = random.Random(7)
     registration = next(body.message for body in bodies() if body.name == "BrokerRegistrationRequest.v4")
+    assert isinstance(registration, BrokerRegistrationRequest)
     registration.broker_id = BROKER_ID
     assignment = next(body.message for body in bodies() if body.name == "AssignReplicasToDirsRequest.v0")
     assert isinstance(assignment, AssignReplicasToDirsRequest)
@@ -127,9 +130,9 @@ def _fetched(batch: bytes) -> FetchResponse:
 
 def _batch(chance: random.Random) -> bytes:
     """Eight partition changes as the metadata log holds them: framed by version, type and record version."""
-    change = records.by_name("PartitionChangeRecord")
     values = [
-        b"\x01\x05\x02" + change(partition_id=index, topic_id=chance.randbytes(16), isr=[1, 2, 3], leader=2).write(2)
+        b"\x01\x05\x02"
+        + PartitionChangeRecord(partition_id=index, topic_id=chance.randbytes(16), isr=[1, 2, 3], leader=2).write(2)
         for index in range(8)
     ]
     return record_batch.encode(values, base_offset=88_000, leader_epoch=1, timestamp_ms=1_700_000_000_000)

@@ -12,6 +12,7 @@ from mockraft.server.controller.image import BrokerRegistration, Partition
 from mockraft.server.controller.result import ControllerResult
 from mockraft.server.controller.settings.features import supported_features
 from mockraft.server.raft.raft import Raft
+from mockraft.serving.parked import Parked
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
@@ -80,6 +81,7 @@ class Cluster:
         )
         self.mark()
         response = answer(api, api.request.read(request.write(version), version), ctx, self.controller)
+        assert not isinstance(response, Parked)
         assert ctx.failure is None, ctx.failure
         return api.response.read(response.write(version), version)
 

@@ -36,7 +36,7 @@ def topic(
 
 def assigned(name: str, *replicas: list[int], **configs: str | None) -> CreatableTopic:
     """A topic with these replicas by partition."""
-    return topic(name, manual=list(enumerate(replicas)), **configs)
+    return topic(name, -1, -1, list(enumerate(replicas)), **configs)
 
 
 async def ask(

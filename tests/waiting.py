@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
 
-async def until(condition: Callable[[], T], timeout_s: float = 40) -> T:
+async def until(condition: Callable[[], T | Literal[False] | None], timeout_s: float = 40) -> T:
     """Wait until `condition` returns a true value, and return it."""
     async with asyncio.timeout(timeout_s):
         while not (found := condition()):

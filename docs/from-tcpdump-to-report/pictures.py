@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import FloatRect, Page, sync_playwright
 
 HERE = Path(__file__).parent
 WIDTH, MARGIN = 1120, 12
@@ -18,7 +18,7 @@ def shoot(page: Page, name: str, first: str, last: str) -> None:
     assert upper is not None
     assert lower is not None
     top = max(0, upper["y"] - MARGIN)
-    clip = {"x": 0, "y": top, "width": WIDTH, "height": lower["y"] + lower["height"] - top + MARGIN}
+    clip: FloatRect = {"x": 0, "y": top, "width": WIDTH, "height": lower["y"] + lower["height"] - top + MARGIN}
     page.screenshot(path=HERE / f"{name}.png", full_page=True, clip=clip)
 
 

@@ -49,7 +49,7 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def wait_until(condition: Callable[[], T], timeout_s: float, what: str) -> T:
+def wait_until(condition: Callable[[], T | None], timeout_s: float, what: str) -> T:
     """Call ``condition`` until it gives something true, and return that.
 
     Raises:

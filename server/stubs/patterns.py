@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from typing import Any, Final
 
 from mockraft.server.stubs.errors import StubError
@@ -24,7 +25,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
         raise StubError(f"a regular expression of {len(pattern)} characters; {PATTERN_LENGTH_MAX} are enough")
     try:
         found = re.compile(pattern)
-        tree: Any = re._parser.parse(pattern)  # type: ignore[attr-defined]
+        tree: Any = import_module("re._parser").parse(pattern)
     except (re.error, RecursionError, OverflowError) as wrong:
         raise StubError(f"{pattern!r} is no regular expression: {wrong}") from None
     if _may_take_for_ever(tree, 1):

@@ -2,8 +2,10 @@
 
 import asyncio
 import struct
+from collections.abc import Mapping
 
 from mockraft import Controller
+from mockraft.wire.json_form import Json
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 _API_VERSIONS, _VERSION = 18, 4
@@ -25,7 +27,7 @@ async def ask(controller: Controller, count: int = 1, client_id: str = "somebody
 
 def register(controller: Controller, count: int, first: int = 1) -> None:
     """Have the log tell of so many brokers; every tenth is fenced, and the third of their directories is cordoned."""
-    records = [
+    records: list[Mapping[str, Json]] = [
         {
             "type": "RegisterBrokerRecord",
             "record": {
@@ -52,7 +54,7 @@ def register(controller: Controller, count: int, first: int = 1) -> None:
 def create_topic(controller: Controller, name: str, isr: list[int], leader: int) -> None:
     """Have the log tell of a topic with one partition on the brokers 1 and 2."""
     topic_id = "AAAAAAAAAAAAAAAAAAAA" + ("Bg" if leader < 0 else "Ag")
-    partition = {
+    partition: Json = {
         "partitionId": 0,
         "topicId": topic_id,
         "replicas": [1, 2],

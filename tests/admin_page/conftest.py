@@ -10,7 +10,7 @@ from mockraft import Controller
 from mockraft.commands.traffic.recorder import LocalRecorder
 from mockraft.server.admin.serving import AdminServer
 from mockraft.server.admin.settings import AdminSettings
-from playwright.async_api import ConsoleMessage, Page, Request, ViewportSize, async_playwright, expect
+from playwright.async_api import ConsoleMessage, Error, Page, Request, ViewportSize, async_playwright, expect
 
 FLAGS = (
     "--headless",
@@ -76,11 +76,14 @@ async def opens(tab: Page, controller: Controller) -> AsyncIterator[Opens]:
         await tab.goto(f"{servers[0].url}/#{panel}")
         return tab
 
-    listeners = {"pageerror": lambda error: complaints.append(str(error)), "console": hear, "request": see}
-    for event, listener in listeners.items():
-        tab.on(event, listener)
+    def fail(error: Error) -> None:
+        complaints.append(str(error))
+
+    tab.on("pageerror", fail)
+    tab.on("console", hear)
+    tab.on("request", see)
     yield open_page
-    for event, listener in listeners.items():
+    for event, listener in (("pageerror", fail), ("console", hear), ("request", see)):
         tab.remove_listener(event, listener)
     await tab.context.set_offline(False)
     await tab.goto("about:blank")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from mockraft import Controller
+from mockraft.wire.json_form import Json
 from playwright.async_api import expect
 
 from .asking import ask
@@ -105,7 +106,7 @@ async def test_every_kind_of_fault_has_a_form_that_arrow_keys_reach(opens: Opens
 
 @pytest.mark.parametrize("controller", [{"clock": "virtual"}], indirect=True)
 async def test_a_plan_is_shown_step_by_step_and_stopped_by_hand(opens: Opens, controller: Controller) -> None:
-    latency = {"kind": "latency", "params": {"latencyMs": 5}}
+    latency: Json = {"kind": "latency", "params": {"latencyMs": 5}}
     controller.faults.run([{"duration": 500, "fault": latency}, {"at": 1_000, "fault": {"kind": "down"}}])
     page = await opens("faults")
     steps = page.get_by_role("list", name="The plan's steps").get_by_role("listitem")

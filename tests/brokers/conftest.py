@@ -186,7 +186,8 @@ class Cluster:
         return [partition.directories[0] for _, partition in sorted(partitions.items())]
 
     async def placed(self, topic_id: bytes) -> list[bytes]:
-        return await until(lambda: (d := self.directories(topic_id)) and UNASSIGNED not in d and d)
+        await until(lambda: (d := self.directories(topic_id)) and UNASSIGNED not in d)
+        return self.directories(topic_id)
 
     def asked(self, api_key: int, broker_id: int = 1) -> list[Any]:
         requests = [exchange.request for exchange in self.controller.journal.exchanges(api_key)]

@@ -26,6 +26,12 @@ class Everywhere:
         return True
 
 
+def taken(assignments: Assignments) -> AssignReplicasToDirsRequest:
+    request = assignments.take(1, 17, Everywhere())
+    assert request is not None
+    return request
+
+
 def answer_to(request: AssignReplicasToDirsRequest, failing: Iterable[int] = ()) -> AssignReplicasToDirsResponse:
     return AssignReplicasToDirsResponse(
         directories=[
@@ -65,7 +71,7 @@ def test_waits_a_moment_for_more_and_groups_by_directory() -> None:
     for now_ms, (key, directory) in enumerate(expected.items()):
         assignments.add(key, directory, 1000 + now_ms)
     assert assignments.due_ms == 1100
-    request = assignments.take(1, 17, Everywhere())
+    request = taken(assignments)
     assert (request.broker_id, request.broker_epoch) == (1, 17)
     assert told(request) == expected
     assert sorted(directory.id for directory in request.directories) == [DIR_A, DIR_B]
@@ -74,32 +80,32 @@ def test_waits_a_moment_for_more_and_groups_by_directory() -> None:
 def test_sends_one_request_at_a_time() -> None:
     assignments = Assignments()
     assignments.add((TOPIC, 0), DIR_A, 0)
-    request = assignments.take(1, 17, Everywhere())
+    request = taken(assignments)
     assignments.add((TOPIC, 1), DIR_A, 0)
     assert assignments.due_ms is None
     assert assignments.take(1, 17, Everywhere()) is None
     assert assignments.queued == 2
     assignments.answered(answer_to(request), 50)
     assert assignments.queued == 1
-    assert told(assignments.take(1, 17, Everywhere())) == {(TOPIC, 1): DIR_A}
+    assert told(taken(assignments)) == {(TOPIC, 1): DIR_A}
 
 
 def test_refused_or_missing_assignments_are_sent_again() -> None:
     assignments = Assignments()
     for partition in range(3):
         assignments.add((TOPIC, partition), DIR_A, 0)
-    request = assignments.take(1, 17, Everywhere())
+    request = taken(assignments)
     answer = answer_to(request, failing=[1])
     answer.directories[0].topics[0].partitions.pop(2)
     assignments.answered(answer, 500)
     assert assignments.due_ms == 600
-    assert told(assignments.take(1, 17, Everywhere())) == {(TOPIC, 1): DIR_A, (TOPIC, 2): DIR_A}
+    assert told(taken(assignments)) == {(TOPIC, 1): DIR_A, (TOPIC, 2): DIR_A}
 
 
 def test_response_for_other_partitions_confirms_none() -> None:
     assignments = Assignments()
     assignments.add((TOPIC, 0), DIR_A, 0)
-    assignments.take(1, 17, Everywhere())
+    taken(assignments)
     assignments.answered(AssignReplicasToDirsResponse(), 0)
     assert assignments.queued == 1
 
@@ -109,18 +115,18 @@ def test_failures_are_retried_later_each_time() -> None:
     assignments.add((TOPIC, 0), DIR_A, 0)
     waits = []
     for _ in range(9):
-        assignments.take(1, 17, Everywhere())
+        taken(assignments)
         assignments.failed(0)
         waits.append(assignments.due_ms)
     assert waits == [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000, 10_000]
-    assignments.answered(answer_to(assignments.take(1, 17, Everywhere())), 0)
+    assignments.answered(answer_to(taken(assignments)), 0)
     assert assignments.queued == 0
 
 
 def test_a_refusal_of_everything_counts_as_a_failure() -> None:
     assignments = Assignments()
     assignments.add((TOPIC, 0), DIR_A, 0)
-    assignments.take(1, 17, Everywhere())
+    taken(assignments)
     assignments.answered(AssignReplicasToDirsResponse(error_code=error_codes.STALE_BROKER_EPOCH), 0)
     assert (assignments.queued, assignments.due_ms) == (1, 200)
 
@@ -128,10 +134,10 @@ def test_a_refusal_of_everything_counts_as_a_failure() -> None:
 def test_a_newer_assignment_is_not_overwritten_by_a_failed_one() -> None:
     assignments = Assignments()
     assignments.add((TOPIC, 0), DIR_A, 0)
-    assignments.take(1, 17, Everywhere())
+    taken(assignments)
     assignments.add((TOPIC, 0), DIR_B, 0)
     assignments.failed(0)
-    assert told(assignments.take(1, 17, Everywhere())) == {(TOPIC, 0): DIR_B}
+    assert told(taken(assignments)) == {(TOPIC, 0): DIR_B}
 
 
 def test_drops_replicas_that_are_no_longer_here() -> None:
@@ -149,31 +155,31 @@ def test_long_queue_is_sent_in_batches_without_delay() -> None:
     for partition in range(ASSIGNMENTS_PER_REQUEST_MAX + 10):
         assignments.add((TOPIC, partition), DIR_A, 1000)
     assert assignments.due_ms == 1000
-    request = assignments.take(1, 17, Everywhere())
+    request = taken(assignments)
     assert len(told(request)) == ASSIGNMENTS_PER_REQUEST_MAX
     assignments.answered(answer_to(request), 1000)
-    assert len(told(assignments.take(1, 17, Everywhere()))) == 10
+    assert len(told(taken(assignments))) == 10
 
 
 def test_waiter_is_notified_when_its_own_assignment_is_confirmed() -> None:
     assignments = Assignments()
     heard: list[str] = []
     assignments.add((TOPIC, 0), DIR_A, 0, lambda: heard.append("a"))
-    request = assignments.take(1, 17, Everywhere())
+    request = taken(assignments)
     assignments.add((TOPIC, 0), DIR_B, 0, lambda: heard.append("b"))
     assignments.answered(answer_to(request), 10)
     assert heard == ["a"]
-    request = assignments.take(1, 17, Everywhere())
+    request = taken(assignments)
     assignments.answered(answer_to(request, failing=[0]), 200)
     assert heard == ["a"], "a refused one is told nothing, and sent again"
-    assignments.answered(answer_to(assignments.take(1, 17, Everywhere())), 400)
+    assignments.answered(answer_to(taken(assignments)), 400)
     assert heard == ["a", "b"]
 
 
 def test_assignments_queued_during_a_request_wait_for_the_next_batch() -> None:
     assignments = Assignments()
     assignments.add((TOPIC, 0), DIR_A, 0)
-    request = assignments.take(1, 17, Everywhere())
+    request = taken(assignments)
     assignments.add((TOPIC, 1), DIR_A, 10)
     assignments.answered(answer_to(request), 500)
     assert assignments.due_ms == 600

@@ -290,7 +290,8 @@ async def test_dies_of_a_controller_that_lost_its_log_and_takes_no_other_broker_
             await until(lambda: victim.observer.high_watermark >= victim.life.broker_epoch + 2)
         async with Controller(port=port, cluster_id=cluster_id):
             await victim.wait_stopped()
-        assert (victim.end, victim.end.is_failure) == (End.FATAL, True)
+        assert victim.end is End.FATAL
+        assert victim.end.is_failure
         assert "below the current high watermark" in victim.end_reason
         heartbeats = other.heartbeats
         await until(lambda: other.heartbeats > heartbeats)

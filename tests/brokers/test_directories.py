@@ -69,7 +69,7 @@ async def test_a_replica_on_its_way_to_a_directory_counts_there(cluster: Cluster
 
 async def test_when_a_log_cannot_be_made_in_one_directory_the_next_one_gets_it(cluster: Cluster) -> None:
     broker = await cluster.start()
-    broker.logs.log_dirs[0].disk.fail()  # type: ignore[attr-defined]
+    broker.logs.log_dirs[0].disk.fail()
     topic_id = await cluster.create("orders", [1])
     assert await cluster.placed(topic_id) == [ids(broker)[1]]
     await until(lambda: cluster.image.cluster.brokers[1].log_dirs == (ids(broker)[1],))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -34,6 +35,11 @@ async def test_simultaneous_failures_are_reported_together_and_in_later_heartbea
     assert {frozenset(offline) for offline in told[first:]} == {frozenset(ids(broker)[1:])}
 
 
+def led_by(cluster: Cluster, topic_id: bytes, index: int, leader: int, isr: tuple[int, ...]) -> bool:
+    partition = cluster.partition(topic_id, index)
+    return (partition.leader, partition.isr) == (leader, isr)
+
+
 async def test_the_leaders_of_a_failed_directory_move_and_its_logs_are_not_served(cluster: Cluster) -> None:
     broker, other = await cluster.start(1), await cluster.start(2)
     topic_id = await cluster.create("orders", [1, 2], [1, 2], [1, 2], [1, 2])
@@ -43,11 +49,7 @@ async def test_the_leaders_of_a_failed_directory_move_and_its_logs_are_not_serve
     assert len(hit) == 2
     for topic, index in broker.directories.placed:
         leader, isr = (2, (2,)) if (topic, index) in hit else (1, (1, 2))
-        await until(
-            lambda i=index, want=(leader, isr): (
-                (cluster.partition(topic_id, i).leader, cluster.partition(topic_id, i).isr) == want
-            )
-        )  # type: ignore[misc]
+        await until(partial(led_by, cluster, topic_id, index, leader, isr))
         assert (broker.logs.log((topic, index)) is None) == ((topic, index) in hit)
         assert broker.directories.is_here((topic, index)) == ((topic, index) not in hit)
     assert other.directories.has_offline is False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from mockraft import BrokerState, Controller, SimulatedBroker
@@ -23,6 +24,10 @@ def connections(controller: Controller) -> list[int]:
     return list(dict.fromkeys(e.connection_id for e in controller.journal.exchanges(api_keys.BROKER_HEARTBEAT)))
 
 
+def has_connections(controller: Controller, number: int) -> bool:
+    return len(connections(controller)) == number
+
+
 async def test_no_task_is_needed_while_all_is_well() -> None:
     async with Controller() as controller, joining(controller) as broker:
         await broker.wait_until(BrokerState.RUNNING)
@@ -41,7 +46,7 @@ async def test_broken_connection_is_reopened() -> None:
         await broker.wait_until(BrokerState.RUNNING)
         for number in (1, 2, 3):
             broker.disconnect()
-            await until(lambda number=number: len(connections(controller)) == 1 + number)
+            await until(partial(has_connections, controller, 1 + number))
         assert not broker.refusals
 
 

@@ -93,7 +93,7 @@ def test_given_or_stored_id_is_used_or_refused() -> None:
         if len(set(given)) == 2:
             assert found is Refusal.INCONSISTENT
         elif given:
-            assert found is Refusal.IN_USE if row[3] is False else found[0] == given[0]  # type: ignore[index]
+            assert found is Refusal.IN_USE if row[3] is False else isinstance(found, Try | Use) and found[0] == given[0]
 
 
 def test_the_host_s_id_is_tried_before_anything_else_is_thought_of() -> None:

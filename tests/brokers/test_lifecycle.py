@@ -51,11 +51,17 @@ EVENTS: list[Event] = [
     LogDirFailureTimedOut(DIR_A),
     Stopped(),
 ]
-FLAGS = ("registered", "ready_to_unfence", "in_flight", "hurry", "shutdown_answered")
 LIVES = [
-    Lifecycle(state=state, **dict(zip(FLAGS, flags, strict=True)))
+    Lifecycle(
+        state=state,
+        registered=registered,
+        ready_to_unfence=ready,
+        in_flight=in_flight,
+        hurry=hurry,
+        shutdown_answered=answered,
+    )
     for state in BrokerState
-    for flags in itertools.product((False, True), repeat=len(FLAGS))
+    for registered, ready, in_flight, hurry, answered in itertools.product((False, True), repeat=5)
 ]
 
 
@@ -134,10 +140,10 @@ def test_heartbeats_every_ten_ms_until_caught_up() -> None:
 
 def test_reports_cordoned_dirs_once_caught_up() -> None:
     life, orders = take(registered(BrokerState.STARTING, in_flight=True), LogDirsCordoned(frozenset({DIR_A})))
-    assert (life.caught_up, life.cordoned_dirs) == (False, {DIR_A})
+    assert (life.caught_up, life.cordoned_dirs) == (False, frozenset({DIR_A}))
     assert not take(life, HeartbeatAnswered(False, True, False))[0].caught_up
     life, _ = take(life, HeartbeatAnswered(True, True, False))
-    assert (life.caught_up, life.cordoned_dirs) == (True, {DIR_A})
+    assert (life.caught_up, life.cordoned_dirs) == (True, frozenset({DIR_A}))
     life, orders = take(life, Due(), HeartbeatAnswered(True, False, False), LogDirsCordoned(frozenset()))
     assert (life.caught_up, life.cordoned_dirs, orders.wait_ms) == (True, frozenset(), 0)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mockraft.brokers.metadata.metadata_view import MetadataView
 from mockraft.brokers.metadata.observer import CORRUPT_BACKOFF_MS, FatalError, Observer
 from mockraft.wire import error_codes, record_batch
+from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest
 from mockraft.wire.messages.fetch_response import EpochEndOffset, SnapshotId
 from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from mockraft.wire.messages.fetch_snapshot_response import (
@@ -22,6 +23,12 @@ from mockraft.wire.messages.fetch_snapshot_response import (
 from mockraft.wire.messages.fetch_snapshot_response import SnapshotId as FetchedSnapshotId
 
 
+def fetched_partition(observer: Observer) -> FetchPartition:
+    request = observer.request()
+    assert isinstance(request, FetchRequest)
+    return request.topics[0].partitions[0]
+
+
 def test_learns_the_leader_from_a_refused_fetch(observer: Observer, answers: Any) -> None:
     heard = observer.receive(answers.fetched(error_code=error_codes.FENCED_LEADER_EPOCH, leader=(3000, 5)))
     assert heard.useful
@@ -31,7 +38,7 @@ def test_learns_the_leader_from_a_refused_fetch(observer: Observer, answers: Any
 
 def test_committed_records_are_appended_and_passed_on(following: Observer) -> None:
     assert (following.end_offset, following.high_watermark, following.applied_offset) == (5, 3, 2)
-    partition = following.request().topics[0].partitions[0]
+    partition = fetched_partition(following)
     assert (partition.fetch_offset, partition.last_fetched_epoch, partition.high_watermark) == (5, 1, 3)
 
 
@@ -190,7 +197,7 @@ def test_truncates_to_where_the_logs_part(led: Observer, answers: Any) -> None:
     led.receive(answers.fetched(leader=(3001, 2), diverging_epoch=EpochEndOffset(epoch=1, end_offset=2)))
     assert led.end_offset == 2
     led.receive(answers.fetched(answers.batch(2, epoch=2), leader=(3001, 2), high_watermark=3))
-    partition = led.request().topics[0].partitions[0]
+    partition = fetched_partition(led)
     assert (partition.fetch_offset, partition.last_fetched_epoch) == (3, 2)
     assert led.applied_offset == 2
 
@@ -221,7 +228,10 @@ def test_truncation_takes_voters_back(led: Observer, answers: Any) -> None:
 
 
 def snapshot_bytes(answers: Any) -> bytes:
-    return answers.voters_batch(0, (3000, "snap", 1), epoch=0) + answers.batch(1, answers.metadata_version(30), epoch=0)
+    whole: bytes = answers.voters_batch(0, (3000, "snap", 1), epoch=0) + answers.batch(
+        1, answers.metadata_version(30), epoch=0
+    )
+    return whole
 
 
 def piece(data: bytes, position: int, size: int, *, end_offset: int = 40, **fields: Any) -> FetchSnapshotResponse:
@@ -254,6 +264,7 @@ def test_snapshot_is_fetched_in_chunks_and_fetching_resumes_after_it(
     while isinstance(request := fetching.request(), FetchSnapshotRequest):
         position = request.topics[0].partitions[0].position
         assert fetching.receive(piece(whole[position : position + size], position, len(whole))).useful
+    assert isinstance(fetching.view, MetadataView)
     assert fetching.view.metadata_version == 30
     assert fetching.voters == {3000: {"CONTROLLER": ("snap", 1)}}
     partition = request.topics[0].partitions[0]

@@ -19,7 +19,11 @@ def partitions_of(image: Any, name: str) -> list[Any]:
 @pytest.mark.parametrize("profile", [["kip-858"], ["kip-1066"], ["kip-858", "kip-1066"]], ids=" and ".join)
 async def test_runs_on_a_controller_of_the_same_proposal(profile: list[str]) -> None:
     async with Controller(profile=profile) as controller:
-        joining = {"messages": controller.messages, "log_dir_paths": ("/a", "/b"), "heartbeat_interval_ms": 50}
+        joining: dict[str, Any] = {
+            "messages": controller.messages,
+            "log_dir_paths": ("/a", "/b"),
+            "heartbeat_interval_ms": 50,
+        }
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, **joining) as broker:
             await broker.wait_until(BrokerState.RUNNING)
             await create_topics(controller.bootstrap, topic("t", 3, 1))
@@ -30,7 +34,7 @@ async def test_runs_on_a_controller_of_the_same_proposal(profile: list[str]) -> 
             failed, kept = broker.config.log_dirs
             broker.fail_log_dir(failed.directory_id)
             await until(lambda: image.cluster.brokers[1].log_dirs == (kept.directory_id,))
-            await until(lambda: broker.view.registration.log_dirs == (kept.directory_id,))
+            await until(lambda: (own := broker.view.registration) and own.log_dirs == (kept.directory_id,))
             heartbeat = controller.journal.exchanges(api_keys.BROKER_HEARTBEAT)[-1]
             assert heartbeat.api_version == controller.messages.request(63).max_version
         assert broker.fault is None
@@ -39,7 +43,11 @@ async def test_runs_on_a_controller_of_the_same_proposal(profile: list[str]) -> 
 
 async def test_kip_1066_registration_contains_the_cordoned_directories_of_the_file() -> None:
     async with Controller(profile="kip-1066") as controller:
-        joining = {"messages": controller.messages, "log_dir_paths": ("/a", "/b"), "cordoned_log_dirs": "/b"}
+        joining: dict[str, Any] = {
+            "messages": controller.messages,
+            "log_dir_paths": ("/a", "/b"),
+            "cordoned_log_dirs": "/b",
+        }
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, **joining) as broker:
             await broker.wait_until(BrokerState.RUNNING)
             cordoned = broker.directories.find("/b").directory_id

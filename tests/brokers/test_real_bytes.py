@@ -99,4 +99,6 @@ def test_an_assignment_of_replicas_to_directories() -> None:
     placed = {(topic_id, 0): first, (topic_id, 3): first, (topic_id, 1): second, (topic_id, 2): second}
     for key, directory in placed.items():
         assignments.add(key, directory, 0)
-    assert assignments.take(2, 0x26, placed).write(0).hex() == ASSIGNMENT
+    request = assignments.take(2, 0x26, placed)
+    assert request is not None
+    assert request.write(0).hex() == ASSIGNMENT

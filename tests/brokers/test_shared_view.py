@@ -77,12 +77,13 @@ def seen(view: MetadataView) -> dict[str, Any]:
 @given(st.lists(RECORDS, max_size=40), st.integers(0, 40))
 def test_shared_view_equals_a_private_one(records: list[Any], snapshot_at: int) -> None:
     shared, alone = SharedView(BROKERS), {broker_id: MetadataView(broker_id) for broker_id in BROKERS}
+    views: list[SharedView | MetadataView] = [shared, *alone.values()]
     for number, record in enumerate(records):
         if number == snapshot_at:
-            for view in (shared, *alone.values()):
+            for view in views:
                 view.clear()
-        for each in (shared, *alone.values()):
-            each.apply(RecordAt(record, 0))
+        for view in views:
+            view.apply(RecordAt(record, 0))
     assert {broker_id: seen(view) for broker_id, view in shared.views.items()} == {
         broker_id: seen(view) for broker_id, view in alone.items()
     }

@@ -65,7 +65,7 @@ def test_next_step_is_shown() -> None:
 
 
 def test_problems_are_shown() -> None:
-    trouble = {
+    trouble: dict[str, Any] = {
         "errors": Counter({"STALE_BROKER_EPOCH": 7}),
         "mistakes": Counter({3: 1}),
         "died": {4: "it is over"},

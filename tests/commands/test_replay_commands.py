@@ -17,7 +17,7 @@ SOME = ["--filter", "ApiVersions,BrokerRegistration,BrokerHeartbeat"]
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(application(), arguments, terminal_width=200)  # type: ignore[call-arg]
+    return CliRunner().invoke(application(), arguments, terminal_width=200)
 
 
 def text_of(result: Result) -> str:
@@ -82,11 +82,7 @@ def test_a_capture_becomes_a_stub_file(tmp_path: Path) -> None:
     result = run("record", "--capture", str(CAPTURE), "--port", "19093", "--out", str(path), *SOME)
     assert result.exit_code == 0, result.output
     stubs = [Stub.from_json(each) for each in json.loads(path.read_text())["stubs"]]
-    assert {name for each in stubs for name in each.match.api} == {
-        "ApiVersions",
-        "BrokerRegistration",
-        "BrokerHeartbeat",
-    }
+    assert {each.match.api for each in stubs} == {("ApiVersions",), ("BrokerRegistration",), ("BrokerHeartbeat",)}
     assert f"{len(stubs)} stubs of 866 exchanges in {path}" in result.output.replace("\n", " ")
 
 

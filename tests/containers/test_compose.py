@@ -52,7 +52,7 @@ def test_a_client_on_the_host_uses_its_brokers(bootstrap_servers: str) -> None:
     assert {broker.port for broker in admin.list_topics(timeout=30).brokers.values()} <= {
         int(port) for port in re.findall(r":(\d+)", bootstrap_servers)
     }
-    acknowledged: list[int] = []
+    acknowledged: list[int | None] = []
     producer = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     for number in range(100):
         producer.produce("t", str(number), on_delivery=lambda error, message: acknowledged.append(message.offset()))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from mockraft import BrokerState, Controller, Quorum, SimulatedBroker
+from mockraft.double.options import ControllerOptions
 from mockraft.kafka.child_process import free_port
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.running_quorum import QuorumError, directory_id
@@ -54,7 +55,10 @@ async def test_three_nodes_one_leader_and_one_history() -> None:
 
 
 async def test_a_simulated_broker_follows_every_kind_of_failover() -> None:
-    options = {"controller_quorum_fetch_timeout_ms": 300, "controller_quorum_election_timeout_ms": 300}
+    options: ControllerOptions = {
+        "controller_quorum_fetch_timeout_ms": 300,
+        "controller_quorum_election_timeout_ms": 300,
+    }
     async with (
         Quorum(3, **options) as quorum,
         SimulatedBroker.joining(quorum.bootstrap, quorum.cluster_id, 1, session_timeout_ms=2000) as broker,
@@ -120,7 +124,7 @@ async def test_describe_quorum_names_the_leader_and_every_voter() -> None:
 
 @pytest.mark.parametrize("kraft_version", [0, 1])
 async def test_a_data_dir_keeps_the_history_of_a_whole_quorum(tmp_path: Path, kraft_version: int) -> None:
-    options = {"data_dir": tmp_path, "port": free_port(in_a_row=3), "kraft_version": kraft_version}
+    options: ControllerOptions = {"data_dir": tmp_path, "port": free_port(in_a_row=3), "kraft_version": kraft_version}
     async with Quorum(3, **options) as quorum:
         cluster_id = quorum.cluster_id
         async with SimulatedBroker.joining(quorum.bootstrap, cluster_id, 1) as broker:

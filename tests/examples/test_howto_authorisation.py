@@ -49,8 +49,8 @@ async def test_broker_needs_cluster_action() -> None:
         sasl_enabled_mechanisms=("PLAIN",),
         plain_users={"admin": "a", "broker": "b"},
     ) as controller:
-        joining = {"cluster_id": controller.cluster_id, "broker_id": 1, "security": login_of("broker", "b")}
-        async with SimulatedBroker.joining(controller.bootstrap, **joining) as broker:
+        where, login = (controller.bootstrap, controller.cluster_id, 1), login_of("broker", "b")
+        async with SimulatedBroker.joining(*where, security=login) as broker:
             with pytest.raises(RuntimeError, match="stopped: received cluster authorization error"):
                 await broker.wait_until(BrokerState.RUNNING)
 
@@ -65,7 +65,7 @@ async def test_broker_needs_cluster_action() -> None:
         )
         await admin.send(CreateAclsRequest(creations=[acl]))
         await admin.close()
-        async with SimulatedBroker.joining(controller.bootstrap, **joining) as broker:
+        async with SimulatedBroker.joining(*where, security=login) as broker:
             await broker.wait_until(BrokerState.RUNNING)
 
 

@@ -1,11 +1,12 @@
 """Examples for docs/bytes.md: messages as Python objects, bytes and JSON."""
 
 import pytest
-from mockraft.wire import messages, records
+from mockraft.wire import messages
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.metadata_log_frame import RecordAt, decode, encode
+from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 
 
 def test_one_class_reads_and_writes_every_version() -> None:
@@ -35,7 +36,7 @@ def test_messages_convert_to_kafkas_json() -> None:
 
 
 def test_metadata_records_are_framed() -> None:
-    fence = records.by_name("BrokerRegistrationChangeRecord")(broker_id=1, broker_epoch=9, fenced=1)
+    fence = BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=9, fenced=1)
     value = encode(fence, version=0)
     assert value.hex() == "011100000000010000000000000009010001 01".replace(" ", "")
     assert decode(value) == RecordAt(fence, 0)

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from mockraft.spark_replay import read_frames
+from mockraft.spark_replay.formats.file_events import FileEvent
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 
@@ -37,7 +37,7 @@ def test_continues_after_damage(tmp_path: Path) -> None:
     damaged = tmp_path / "night.pcap"
     damaged.write_bytes(data[:-10])
 
-    file_events: list[dict[str, Any]] = []
+    file_events: list[FileEvent] = []
     frames = pa.Table.from_batches(read_frames(damaged, [19093], on_error="quarantine", file_events=file_events))
     assert frames.num_rows == 1725
     assert [(row["kind"], row["file_offset"]) for row in file_events] == [("corrupt", 300_000), ("truncated", 702_381)]

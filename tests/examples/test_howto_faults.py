@@ -7,6 +7,7 @@ from mockraft import Controller
 from mockraft.server.clock import VirtualClock
 from mockraft.server.stubs.faults.chaos import chaos
 from mockraft.wire import client
+from mockraft.wire.json_form import Json
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 
@@ -44,7 +45,7 @@ async def test_plan_follows_the_virtual_clock() -> None:
     clock = VirtualClock()
     async with Controller(clock=clock) as controller:
         faults = controller.double.script.faults
-        plan = [
+        plan: list[Json] = [
             {"at": 1_000, "duration": 5_000, "ramp": 4_000, "fault": {"kind": "latency", "params": {"latencyMs": 400}}},
             {"at": 8_000, "duration": 500, "fault": {"kind": "down"}},
         ]

@@ -83,7 +83,9 @@ async def test_lost_replica_is_created_in_another_directory() -> None:
         partition = controller.running.controller.image.topics.by_name["orders"].partitions
         await until(lambda: set(partition[0].isr) == {1, 2})
         ((key, _),) = broker.directories.placed.items()
-        assert broker.logs.log(key).end_offset == 3
+        log = broker.logs.log(key)
+        assert log is not None
+        assert log.end_offset == 3
 
 
 async def test_full_slow_and_flaky_directories() -> None:

@@ -17,7 +17,7 @@ async def fill(broker: SimulatedBroker, topic: str) -> Path:
     """A topic with some records; returns the directory the broker chose for it."""
 
     def run() -> None:
-        clients = {"bootstrap.servers": broker.bootstrap_servers}
+        clients: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.bootstrap_servers}
         admin = AdminClient(clients)
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(20)
         producer = Producer(clients)

@@ -1,6 +1,7 @@
 """Examples for docs/proposals.md."""
 
 from pathlib import Path
+from typing import Any
 
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.double.proposals import overlay_of
@@ -15,8 +16,8 @@ def test_creates_classes_from_specifications() -> None:
     speaks = overlay_of(schemas=[KIP_9999])
     assert speaks is not None
 
-    unregister = speaks.by_name("UnregisterBrokerRequest")
-    request = unregister(broker_id=1, reason="moved")
+    words = speaks.module("UnregisterBrokerRequest")
+    request = words.UnregisterBrokerRequest(broker_id=1, reason="moved")
     assert request.write(1).hex() == "00000001" + "066d6f766564" + "00"
     assert request.write(0).hex() == "00000001" + "00"
     assert to_json(request, 1) == {"brokerId": 1, "reason": "moved"}
@@ -28,24 +29,28 @@ async def test_controller_supports_own_messages() -> None:
         assert connection.api_versions[64] == (0, 1)
         assert connection.api_versions[9000] == (0, 0)
 
-        unregister = controller.messages.by_name("UnregisterBrokerRequest")
+        unregister: Any = controller.messages.by_name("UnregisterBrokerRequest")
         response = await connection.send(unregister(broker_id=1, reason="moved"))
         assert response.error_code == error_codes.BROKER_ID_NOT_REGISTERED
         assert response.freed_log_dirs == []
 
-        describe = controller.messages.by_name("DescribeDiskHealthRequest")
+        describe: Any = controller.messages.by_name("DescribeDiskHealthRequest")
         assert (await connection.send(describe(broker_id=1))).healthy_percent == 100
 
         (exchange,) = controller.journal.exchanges(9000)
         assert (exchange.api, exchange.served_by) == ("DescribeDiskHealth", "schema defaults")
-        assert controller.journal.counters()["exchanges"]["DescribeDiskHealth"] == 1
+        assert controller.journal.counters()["exchanges"] == {
+            "ApiVersions": 1,
+            "UnregisterBroker": 1,
+            "DescribeDiskHealth": 1,
+        }
         await connection.close()
 
 
 async def test_controller_supports_a_profile() -> None:
     async with Controller(profile="kip-1066") as controller:
         connection = await connect(controller.host, controller.port, messages=controller.messages)
-        heartbeat = controller.messages.by_name("BrokerHeartbeatRequest")
+        heartbeat: Any = controller.messages.by_name("BrokerHeartbeatRequest")
         assert heartbeat.max_version == 1
         stale = await connection.send(heartbeat(broker_id=1, cordoned_log_dirs=[b"a" * 16]))
         assert stale.error_code == error_codes.STALE_BROKER_EPOCH

@@ -4,6 +4,8 @@ from pathlib import Path
 
 from mockraft import Controller
 from mockraft.server.clock import VirtualClock
+from mockraft.wire.json_form import Json
+from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 
 
 async def test_reads_state() -> None:
@@ -14,8 +16,9 @@ async def test_reads_state() -> None:
         assert state.features()["metadata.version"] == 30
         assert state.quorum().leader_id == controller.node_id
 
-        unfenced = [line for line in state.metadata_log() if line.type == "BrokerRegistrationChangeRecord"]
-        assert unfenced[-1].record.fenced == -1
+        records = [line.record for line in state.metadata_log()]
+        unfenced = [record for record in records if isinstance(record, BrokerRegistrationChangeRecord)]
+        assert unfenced[-1].fenced == -1
 
 
 async def test_commands_write_records() -> None:
@@ -23,10 +26,11 @@ async def test_commands_write_records() -> None:
         state = controller.double.state
         state.fence(2)
         assert state.broker(2).fenced
-        changes = [line for line in state.metadata_log() if line.type == "BrokerRegistrationChangeRecord"]
-        assert changes[-1].record.broker_id == 2
+        change = state.metadata_log(-1)[0].record
+        assert isinstance(change, BrokerRegistrationChangeRecord)
+        assert change.broker_id == 2
 
-        retention = {"resourceType": 4, "resourceName": "", "name": "log.retention.ms", "value": "60000"}
+        retention: Json = {"resourceType": 4, "resourceName": "", "name": "log.retention.ms", "value": "60000"}
         (line,) = state.append([{"type": "ConfigRecord", "record": retention}])
         assert state.metadata_log(line.offset)[0].type == "ConfigRecord"
 

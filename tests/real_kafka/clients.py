@@ -43,10 +43,14 @@ def produce(
     bootstrap: str, topic: str, values: Iterable[str], *, strict: bool = True, timeout_s: float = 30, **config: Any
 ) -> list[str]:
     """Produce ``values`` with acks=all and return those that were acknowledged; an error only with ``strict``."""
-    acknowledged, errors = [], []
+    acknowledged: list[str] = []
+    errors: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, message: Any) -> None:
-        (acknowledged if error is None else errors).append(message.value().decode() if error is None else error)
+        if error is None:
+            acknowledged.append(message.value().decode())
+        else:
+            errors.append(error)
 
     settings = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 1, "message.timeout.ms": 30_000}
     producer = Producer({**settings, **{key.replace("_", "."): value for key, value in config.items()}})
@@ -113,7 +117,7 @@ def consume(bootstrap: str, topic: str, *, timeout_s: float = 30, **config: Any)
             for message in consumer.consume(500, timeout=0.1):
                 if error := message.error():
                     raise KafkaException(error)
-                values.append(message.value().decode())
+                values.append((message.value() or b"").decode())
             places = consumer.position([TopicPartition(topic, each) for each in partitions])
             return all(max(place.offset, 0) >= ends[place.partition] for place in places)
 

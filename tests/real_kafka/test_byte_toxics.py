@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from mockraft import Controller, SyncController
@@ -26,7 +27,7 @@ def controller() -> Iterator[SyncController]:
 def broker(controller: SyncController, start_brokers: Callable[..., dict[int, KafkaBroker]]) -> KafkaBroker:
     """A broker that found its controller through 300 ± 100 ms in pieces of 20 bytes, and runs."""
     faults = controller.double.script.faults
-    both = {"direction": "both", "seed": 1}
+    both: dict[str, Any] = {"direction": "both", "seed": 1}
     slow = [
         controller.call(lambda: faults.add("latency", latency_ms=300, jitter_ms=100, **both)),
         controller.call(lambda: faults.add("slicer", average_size=20, size_variation=10, **both)),
@@ -40,7 +41,7 @@ def is_fenced(controller: SyncController) -> bool:
     return controller.call(lambda: controller.double.state.broker(1).fenced)
 
 
-def add(controller: SyncController, kind: str, **params: object) -> Fault:
+def add(controller: SyncController, kind: str, **params: Any) -> Fault:
     return controller.call(lambda: controller.double.script.faults.add(kind, **params))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -39,6 +40,10 @@ def test_three_brokers_with_two_log_dirs_each_reach_running(cluster: KafkaCluste
     assert seen.cluster_id == cluster.cluster_id
 
 
+def _has_six(replicas: Callable[[], list[int]]) -> bool:
+    return sum(replicas()) == 6
+
+
 def test_both_log_dirs_of_a_broker_get_replicas(cluster: KafkaCluster) -> None:
     create_topic(cluster.bootstrap_servers, "spread", partitions=6, replicas=3)
     for broker in cluster.brokers.values():
@@ -46,7 +51,7 @@ def test_both_log_dirs_of_a_broker_get_replicas(cluster: KafkaCluster) -> None:
         def replicas(broker: KafkaBroker = broker) -> list[int]:
             return [len(list(folder.glob("spread-*"))) for folder in broker.log_dirs]
 
-        wait_until(lambda replicas=replicas: sum(replicas()) == 6, 10, f"six replicas on {broker.name}")
+        wait_until(partial(_has_six, replicas), 10, f"six replicas on {broker.name}")
         assert min(replicas()) >= 2
 
 
@@ -95,7 +100,7 @@ def test_offsets_are_committed_in_the_transaction_of_the_output(cluster: KafkaCl
         producer.begin_transaction()
 
         def all_read() -> bool:
-            orders.extend(message.value() for message in consumer.consume(20, 0.1))
+            orders.extend(message.value() or b"" for message in consumer.consume(20, 0.1))
             return len(orders) == 20
 
         wait_until(all_read, 30, "20 orders")
@@ -131,7 +136,9 @@ def test_a_group_shares_the_partitions_of_a_topic(cluster: KafkaCluster, protoco
         seen: list[str] = []
 
         def all_seen() -> bool:
-            seen.extend(message.value().decode() for member in members for message in member.consume(200, 0.05))
+            seen.extend(
+                (message.value() or b"").decode() for member in members for message in member.consume(200, 0.05)
+            )
             return len(seen) >= len(values)
 
         wait_until(all_seen, 30, "all values in one member or the other")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from mockraft import Controller
 from mockraft.conformance.fuzz import differential
+from mockraft.double.options import ControllerOptions
 from mockraft.kafka.processes import KafkaController, random_uuid
 
 from ..budgets import budget, soak
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.real_kafka
 
 NEVER_MS = 1_000_000_000
 TOKEN_KEY = "key"
-OURS = {
+OURS: ControllerOptions = {
     "session_timeout_ms": NEVER_MS,
     "heartbeat_interval_ms": NEVER_MS // 2,
     "leader_imbalance_check_interval_seconds": NEVER_MS // 1000,
@@ -56,12 +57,13 @@ def test_no_difference_is_found_with_an_authorizer(tmp_path: Path) -> None:
 
 
 def expect_no_difference(
-    directory: Path, level: str, seed: int, steps: int, our_options: dict[str, str], kafkas: dict[str, str]
+    directory: Path, level: str, seed: int, steps: int, our_options: ControllerOptions, kafkas: dict[str, str]
 ) -> None:
     kafka = KafkaController(directory, random_uuid(), release_version=level, properties={**KAFKAS, **kafkas})
     kafka.format()
     with ExitStack() as stack:
-        ours = stack.enter_context(Controller.sync(metadata_version=level, **OURS, **our_options))
+        options: ControllerOptions = {**OURS, **our_options, "metadata_version": level}
+        ours = stack.enter_context(Controller.sync(**options))
         stack.callback(kafka.kill)
         kafka.start()
         kafka.wait_until_running()

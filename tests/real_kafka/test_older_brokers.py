@@ -43,7 +43,7 @@ def test_older_brokers_run_serve_clients_and_leave(
         consumer.subscribe(["letters"])
 
         def all_read() -> bool:
-            read.extend(message.value() for message in consumer.consume(500, 0.1))
+            read.extend(message.value() or b"" for message in consumer.consume(500, 0.1))
             return len(read) >= len(values)
 
         wait_until(all_read, 30, "all values in the group")

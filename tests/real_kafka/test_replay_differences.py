@@ -55,7 +55,7 @@ async def test_a_real_controllers_capture_has_the_listed_differences_on_any_cont
         for each in outcome.differences:
             live = "offset" if each.path.endswith("highWatermark") else str(each.live)
             path = re.sub(r"\[[^]]*\]", "[]", each.path)
-            found.append((str(outcome.number), outcome.api, path, str(each.captured), live))
+            found.append((str(outcome.captured.number), outcome.api, path, str(each.captured), live))
     assert sorted(found) == sorted(listed)
 
 
@@ -75,5 +75,9 @@ def answered(outcome: Outcome) -> str:
     """In one word: closed, as captured, the error codes that the captured answer had not, or otherwise."""
     if outcome.failure is not None:
         return "closed"
-    codes = {error_codes.name(each.live) for each in outcome.differences if each.path.endswith("errorCode")}
+    codes = {
+        error_codes.name(each.live)
+        for each in outcome.differences
+        if each.path.endswith("errorCode") and isinstance(each.live, int)
+    }
     return ", ".join(sorted(codes)) or ("otherwise" if outcome.differences else "as captured")

@@ -112,6 +112,7 @@ def test_a_user_made_through_a_broker_may_log_in_at_the_controller(cluster: Any)
 
 def test_the_controllers_listener_is_registered_with_its_protocol(cluster: Any) -> None:
     if isinstance(cluster.controller, MockraftController):
+        assert cluster.controller.data_dir is not None
         log = next(cluster.controller.data_dir.rglob("00000000000000000000.log"))
         dumped = KafkaTool("kafka-dump-log").run("--cluster-metadata-decoder", "--files", str(log))
         (record,) = [line for line in dumped.splitlines() if '"REGISTER_CONTROLLER_RECORD"' in line]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from mockraft import Controller
 from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
+from mockraft.wire.json_form import Json
 
 from .clients import create_topic
 
@@ -23,11 +24,20 @@ def test_a_saved_state_is_read_by_kafkas_tools_and_a_real_broker_runs_on_it(
     with Controller.sync(session_timeout_ms=3_000) as controller:
         controller.start_broker(7)
         state = controller._controller.double.state
-        topic = {"name": "kept", "topicId": "AAAAAAAAAAAAAAAAAAAABQ"}
-        partition = {"partitionId": 0, "topicId": topic["topicId"], "replicas": [7], "isr": [7], "leader": 7}
+        topic: dict[str, Json] = {"name": "kept", "topicId": "AAAAAAAAAAAAAAAAAAAABQ"}
+        partition: dict[str, Json] = {
+            "partitionId": 0,
+            "topicId": topic["topicId"],
+            "replicas": [7],
+            "isr": [7],
+            "leader": 7,
+        }
         partition |= {"leaderEpoch": 0, "partitionEpoch": 0, "directories": ["AAAAAAAAAAAAAAAAAAAAAQ"]}
         partition |= {"removingReplicas": [], "addingReplicas": [], "leaderRecoveryState": 0}
-        records = [{"type": "TopicRecord", "record": topic}, {"type": "PartitionRecord", "record": partition}]
+        records: list[Mapping[str, Json]] = [
+            {"type": "TopicRecord", "record": topic},
+            {"type": "PartitionRecord", "record": partition},
+        ]
         controller.call(lambda: state.append(records))
         saved = controller.call(lambda: state.save(tmp_path))
 

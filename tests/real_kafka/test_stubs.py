@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from mockraft import Controller, Stub, stub
+from mockraft import Controller, Stub, SyncController, stub
 from mockraft.kafka.processes import KafkaBroker, wait_until
 from mockraft.wire import api_keys
 
@@ -51,5 +51,5 @@ def test_a_real_broker_is_refused_twice_registers_then_and_survives_lost_and_unk
             broker.kill()
 
 
-def _beats(controller: Controller) -> int:
+def _beats(controller: SyncController) -> int:
     return len(controller.call(lambda: controller.journal.exchanges(api_keys.BROKER_HEARTBEAT)))

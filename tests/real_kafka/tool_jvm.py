@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+from unittest import mock
 
 from mockraft.kafka.child_process import KafkaProcessError
 from mockraft.kafka.jars import classpath, java
@@ -92,11 +93,10 @@ def tools_in_one_jvm(folder: Path) -> Iterator[None]:
     def run(tool: KafkaTool, *arguments: str, stdin: str = "", timeout_s: float = 60) -> str:
         return jvm.run(tool, *arguments, stdin=stdin, timeout_s=timeout_s)
 
-    KafkaTool.run = run  # type: ignore[method-assign]
     try:
-        yield
+        with mock.patch.object(KafkaTool, "run", run):
+            yield
     finally:
-        KafkaTool.run = _run_in_a_jvm_of_its_own  # type: ignore[method-assign]
         jvm.stop()
 
 

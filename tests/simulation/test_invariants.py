@@ -235,7 +235,7 @@ class JournalReplaysToSameBytes(Invariant):
         assert world.replayed().read(0, 1 << 40) == world.log.read(0, 1 << 40)
 
 
-AT_EVERY_STEP = [
+AT_EVERY_STEP: list[Callable[[], Invariant]] = [
     LeaderIsInIsr,
     IsrIsSubsetOfReplicas,
     ElrDisjointFromIsr,
@@ -254,7 +254,7 @@ AT_EVERY_STEP = [
     IndexAgreesWithPartitions,
     HeartbeatStatesFollowRegistrations,
 ]
-AT_THE_END = [ImageEqualsReplay, ImageToldInRecordsIsTheImage, JournalReplaysToSameBytes]
+AT_THE_END: list[Callable[[], Invariant]] = [ImageEqualsReplay, ImageToldInRecordsIsTheImage, JournalReplaysToSameBytes]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -62,7 +62,7 @@ def test_howto_replay_it_and_write_the_page(tmp_path: Path) -> None:
             pq.write_to_dataset(pa.Table.from_batches([diffs]), tmp_path / "replayed" / "diffs")
 
     page = tmp_path / "run.html"
-    found = write_report(page, captures=[CAPTURE], ports=[19093], replay=tmp_path / "replayed")
+    found: dict[str, Any] = write_report(page, captures=[CAPTURE], ports=[19093], replay=tmp_path / "replayed")
     assert (found["replay"]["same"], found["replay"]["sent"]) == (856, 858)
     assert {row["path"] for row in found["differences"]} == {
         "responses[].partitions[].errorCode",

@@ -62,7 +62,7 @@ def test_sessions_are_replayed_separately_and_one_false_byte_is_one_difference(
         first = write_replay(
             spark, table_of(spark, changed), run, str(tmp_path / "a"), on_progress=lambda *now: told.append(now)
         )
-        report = summarise(first, rules)
+        report: dict[str, Any] = summarise(first, rules)
     assert (report["sessions"], report["different"]) == (1, 1)
     (finding,) = report["differences"]
     assert (finding["api"], finding["path"], finding["kind"], finding["count"]) == (

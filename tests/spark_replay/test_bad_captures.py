@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mockraft.spark_replay.decoding import decode_batches
 from mockraft.spark_replay.decoding.exchange_table import pair_exchanges_table
 from mockraft.spark_replay.formats import CaptureError
+from mockraft.spark_replay.formats.file_events import FileEvent
 from mockraft.spark_replay.formats.file_headers import SNAPLEN_MAX
 from mockraft.spark_replay.frames import read_frames
 from mockraft.spark_replay.schemas import CONN_EVENTS, FRAMES
@@ -48,7 +49,7 @@ house = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCh
 def everything(path: Path, ports: tuple[int, ...] = (PORT,), **options: Any) -> tuple[pa.Table, Counter[str]]:
     """The frames, after they were decoded and paired, and how often each kind of event of file and connections is."""
     conn_events: list[pa.RecordBatch] = []
-    file_events: list[dict[str, Any]] = []
+    file_events: list[FileEvent] = []
     batches = list(read_frames(path, ports, conn_events=conn_events, file_events=file_events, **options))
     frames = pa.Table.from_batches(batches, schema=FRAMES)
     assert sum(messages.num_rows for messages in decode_batches(batches)) == frames.num_rows
@@ -80,7 +81,17 @@ def test_bit_errors_by_editcap_are_rows_whatever_they_hit(tmp_path: Path, seed: 
     editcap = shutil.which("editcap")
     assert editcap is not None
     turned = tmp_path / "turned"
-    command = [editcap, "-F", "pcapng", "-E", errors, "--seed", str(seed), CAPTURES / "brokers-4.3.1.pcap", turned]
+    command: list[str | Path] = [
+        editcap,
+        "-F",
+        "pcapng",
+        "-E",
+        errors,
+        "--seed",
+        str(seed),
+        CAPTURES / "brokers-4.3.1.pcap",
+        turned,
+    ]
     subprocess.run(command, check=True, capture_output=True)
     frames, kinds = everything(turned, (19192, 19292))
     assert frames.num_rows <= 931

@@ -36,7 +36,7 @@ def rows_below(heading: str) -> list[list[str]]:
 
 
 def columns_below(heading: str) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for names, kinds, *_ in rows_below(heading):
         listed = re.findall(r"`(\w+)`", names)
         parts = kinds.split(", ") if len(listed) == kinds.count(", ") + 1 else [kinds] * len(listed)

@@ -4,6 +4,7 @@ import gzip
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def rows_of(table: pa.Table) -> Counter[str]:
     [("1m", "8m", "auto"), ("300k", "50k", "off"), ("64k", "1m", "exact"), ("40k", "5k", "auto")],
 )
 def test_any_splits_and_chunks_give_the_frames_of_one_machine(split_bytes: str, chunk_bytes: str, index: str) -> None:
-    options = {"splitBytes": split_bytes, "chunkBytes": chunk_bytes, "splitIndex": index}
+    options: dict[str, Any] = {"splitBytes": split_bytes, "chunkBytes": chunk_bytes, "splitIndex": index}
     assert len(splits_of(str(CONTROLLER), SourceOptions.read(options))) >= {"1m": 1, "300k": 2}.get(split_bytes, 10)
     assert reassembled(CONTROLLER, ports="19093", **options) == alone(CONTROLLER, 19093)
     assert reassembled(BROKERS, **options) == alone(BROKERS)
@@ -111,14 +112,17 @@ def test_pushed_filter_gives_same_rows_as_later_filter_and_parses_less(
 ) -> None:
     from mockraft.spark_replay.spark import partition_reading
 
-    counts = []
+    counts: list[int] = []
+
+    def counted(make: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(segments: Any, *more: Any) -> Any:
+            counts.append(len(segments))
+            return make(segments, *more)
+
+        return counting
+
     for name in ("packets", "make_runs"):
-        make = getattr(partition_reading, name)
-        monkeypatch.setattr(
-            partition_reading,
-            name,
-            lambda segments, *more, make=make: counts.append(len(segments)) or make(segments, *more),
-        )
+        monkeypatch.setattr(partition_reading, name, counted(getattr(partition_reading, name)))
     everything = read_level(BROKERS, level=level, splitBytes="200k")
     of_all, counts[:] = sum(counts), []
     predicate = Predicate(column, operator, value)

@@ -86,9 +86,10 @@ async def test_same_requests_get_recorded_responses_from_another_controller(tmp_
 async def test_repeats_with_other_answers_are_a_scenario_and_without_scenarios_the_last_one(tmp_path: Path) -> None:
     _, exchanges = await recorded(tmp_path)
     kept = Filter.parse(["AllocateProducerIds"])
-    steps = stubs_of(exchanges, kept=kept).stubs
+    steps: list[dict[str, Any]] = stubs_of(exchanges, kept=kept).stubs
     assert [each["scenario"].get("requires") for each in steps] == ["Started", "answer 2", "answer 3"]
     assert [each["scenario"].get("then") for each in steps] == ["answer 2", "answer 3", None]
+    last: Any
     (last,) = stubs_of(exchanges, kept=kept, repeats_as_scenarios=False).stubs
     assert "scenario" not in last
     assert last["actions"][0]["answer"]["producerIdStart"] == 2000
@@ -97,6 +98,7 @@ async def test_repeats_with_other_answers_are_a_scenario_and_without_scenarios_t
 async def test_random_fields_are_not_matched_and_fields_are_selectable(tmp_path: Path) -> None:
     _, exchanges = await recorded(tmp_path)
     kept = Filter.parse(["BrokerRegistration"])
+    stub: Any
     (stub,) = stubs_of(exchanges, kept=kept).stubs
     assert stub["match"]["where"] == {
         "brokerId": 1,

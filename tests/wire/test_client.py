@@ -202,6 +202,7 @@ async def test_connection_refused_names_the_address() -> None:
 
 async def test_closing_does_not_wait_for_a_peer_that_never_reads() -> None:
     async def read_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert isinstance(writer.transport, asyncio.Transport)
         writer.transport.pause_reading()
         await closed.wait()
         writer.close()

@@ -142,6 +142,7 @@ def test_a_fetch_that_promises_two_billion_topics_is_refused_at_once(version: in
 @pytest.mark.parametrize("version", [-1, 3, 32767])
 def test_an_unknown_version_is_a_wire_error(version: int) -> None:
     cls = generated_class("BrokerHeartbeatRequest")
-    for attempt in (lambda: cls.read(bytes(40), version), lambda: cls().write(version)):
-        with pytest.raises(WireError, match="versions 0 to 2"):
-            attempt()
+    with pytest.raises(WireError, match="versions 0 to 2"):
+        cls.read(bytes(40), version)
+    with pytest.raises(WireError, match="versions 0 to 2"):
+        cls().write(version)

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 from mockraft.wire.errors import WireError
-from mockraft.wire.json_form import from_json, to_json
+from mockraft.wire.json_form import Json, from_json, to_json
 from mockraft.wire.messages import (
     ApiVersionsRequest,
     BrokerHeartbeatRequest,
@@ -60,9 +60,10 @@ def test_null_is_refused_where_the_version_has_none() -> None:
 def test_records_are_base64_or_only_their_size() -> None:
     partition = PartitionData(partition_index=0, records=b"\x00\xff\x10")
     response = FetchResponse(responses=[FetchableTopicResponse(topic_id=UUID, partitions=[partition])])
-    whole = to_json(response, 17)["responses"][0]["partitions"][0]
+    tree: Any = to_json(response, 17)
+    whole = tree["responses"][0]["partitions"][0]
     assert whole["records"] == "AP8Q"
-    sized = to_json(response, 17, records_as_size=True)
+    sized: Any = to_json(response, 17, records_as_size=True)
     assert sized["responses"][0]["partitions"][0]["recordsSizeInBytes"] == 3
     with pytest.raises(WireError, match="only its size is given"):
         from_json(FetchResponse, sized, 17)
@@ -79,17 +80,22 @@ def test_unknown_tagged_fields_are_kept_and_named() -> None:
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 1e300, -0.0])
 def test_floats_without_json_number_are_strings(value: float) -> None:
-    tree = {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None}
-    entries = [{"entity": [], "values": [{"key": "rate", "value": value}]}]
+    tree: dict[str, Any] = {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None}
+    entries: Json = [{"entity": [], "values": [{"key": "rate", "value": value}]}]
     message = from_json(DescribeClientQuotasResponse, {**tree, "entries": entries}, 1)
-    again = to_json(message, 1)
+    again: Any = to_json(message, 1)
     assert from_json(DescribeClientQuotasResponse, again, 1) == message
     assert isinstance(again["entries"][0]["values"][0]["value"], str) == math.isinf(value)
 
 
 def test_nan_is_a_string() -> None:
     values = [{"key": "rate", "value": "NaN"}]
-    tree = {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None, "entries": [{"entity": [], "values": values}]}
+    tree: dict[str, Any] = {
+        "throttleTimeMs": 0,
+        "errorCode": 0,
+        "errorMessage": None,
+        "entries": [{"entity": [], "values": values}],
+    }
     assert to_json(from_json(DescribeClientQuotasResponse, tree, 1), 1) == tree
 
 

@@ -7,17 +7,26 @@ import pytest
 from kio.schema.broker_heartbeat.v1.request import BrokerHeartbeatRequest as KioHeartbeat
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest as KioRegistration
 from kio.schema.broker_registration.v4.request import Listener as KioListener
+from kio.schema.types import BrokerId
 from kio.schema.vote.v2.response import VoteResponse as KioVote
+from kio.static.primitive import i16, i64, u16
 from mockraft.wire import kio_entities, messages, records
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from mockraft.wire.records.k_raft_version_record import KRaftVersionRecord
 
 UUID = bytes(range(1, 17))
 
 
 def test_an_entity_becomes_a_message_and_its_version() -> None:
-    entity = KioHeartbeat(broker_id=1, broker_epoch=7, current_metadata_offset=9, want_fence=False, want_shut_down=True)
+    entity = KioHeartbeat(
+        broker_id=BrokerId(1),
+        broker_epoch=i64(7),
+        current_metadata_offset=i64(9),
+        want_fence=False,
+        want_shut_down=True,
+    )
     message, version = kio_entities.from_kio(entity)
     assert (message, version) == (
         BrokerHeartbeatRequest(broker_id=1, broker_epoch=7, current_metadata_offset=9, want_shut_down=True),
@@ -47,13 +56,13 @@ def test_every_version_of_a_message_round_trips(name: str, ending: str) -> None:
 
 
 def test_control_records_are_entities_too() -> None:
-    record = records.by_name("KRaftVersionRecord")(k_raft_version=1)
+    record = KRaftVersionRecord(k_raft_version=1)
     entity = kio_entities.to_kio(record, 0)
     assert kio_entities.from_kio(entity) == (record, 0)
 
 
 def test_refuses_anything_but_whole_kio_messages() -> None:
-    listener = KioListener(name="PLAINTEXT", host="b1", port=9092, security_protocol=0)
+    listener = KioListener(name="PLAINTEXT", host="b1", port=u16(9092), security_protocol=i16(0))
     for wrong in (listener, BrokerHeartbeatRequest(), {"brokerId": 1}):
         with pytest.raises(TypeError, match="no message that mockraft knows"):
             kio_entities.from_kio(wrong)

@@ -126,8 +126,14 @@ class TestMessage:
         ("message", "what"),
         [
             (BrokerHeartbeatRequest(broker_id=1 << 31), r"2147483648 does not fit an int32 .* \(field brokerId\)"),
-            (BrokerHeartbeatRequest(broker_epoch=None), r"null is not allowed in version 1 \(field brokerEpoch\)"),
-            (BrokerHeartbeatRequest(offline_log_dirs=["a" * 16]), r"is not of the field's type .*offlineLogDirs"),
+            (
+                BrokerHeartbeatRequest(broker_epoch=None),  # type: ignore[arg-type]
+                r"null is not allowed in version 1 \(field brokerEpoch\)",
+            ),
+            (
+                BrokerHeartbeatRequest(offline_log_dirs=["a" * 16]),  # type: ignore[list-item]
+                r"is not of the field's type .*offlineLogDirs",
+            ),
         ],
     )
     def test_a_value_that_cannot_be_written_is_named(self, message: BrokerHeartbeatRequest, what: str) -> None:

@@ -33,7 +33,7 @@ def written(path: Path, client: tuple[str, int] = CLIENT, server: tuple[str, int
 
 def runs(path: Path) -> list[dict[str, Any]]:
     """Return the bytes that each side sent, one row per segment."""
-    return pa.Table.from_batches([make_runs(segments) for segments in read_segments(path)]).to_pylist()
+    return list(pa.Table.from_batches([make_runs(segments) for segments in read_segments(path)]).to_pylist())
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class Cluster:
             frame=frame,
             now_ms=1_000,
         )
-        data = requests.answer(read, ctx)
+        data: Any = requests.answer(read, ctx)
         if isinstance(data, Parked):
             data = data.retry(1_000, False)
         assert isinstance(data, bytes)

@@ -152,5 +152,5 @@ def test_an_error_names_the_whole_path(disk: Disk) -> None:
     disk.append("f", b"1")
     for call, arguments in ((disk.read, ("none",)), (disk.truncate, ("f", 5)), (disk.make_dir, ("none/t-0",))):
         with pytest.raises(OSError, match=r"\[Errno") as told:
-            call(*arguments)  # type: ignore[operator]
+            call(*arguments)
         assert told.value.filename == f"{disk.root}/{arguments[0]}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
@@ -79,7 +81,7 @@ def test_truncation_takes_a_batch_whole_and_forgets_its_epoch(disk: Disk, batch:
     assert log.append_as_leader(batch("new"), 9, 0) == (4, 5)
     assert everything(ReplicaLog(disk, "t-0", SMALL)) == everything(log)
     log.truncate_to(0)
-    assert (log.start_offset, log.end_offset, log.leader_epochs) == (0, 0, ())
+    assert (log.start_offset, log.end_offset, list(log.leader_epochs)) == (0, 0, [])
 
 
 def test_full_truncation_keeps_one_empty_segment(disk: Disk, batch: MakeBatch) -> None:
@@ -121,7 +123,7 @@ def test_the_oldest_segments_go_when_the_log_is_too_large_or_they_are_too_old(di
         log.append_as_leader(batch(str(index), time_ms=100 * index), 0, 0)
     size = len(batch("0"))
 
-    def starts(now_ms: int, **config: int) -> int:
+    def starts(now_ms: int, **config: Any) -> int:
         log.config = LogConfig(segment_bytes=200, **config)
         log.retain(now_ms)
         return log.start_offset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import random
+from collections.abc import Callable
 
 import pytest
 from mockraft.brokers.disks.failing_disk import FailingDisk
@@ -220,7 +221,7 @@ def test_disk_error_takes_only_its_directory_offline(
     log.append_as_leader(batch("c"), 0, 0)
     well = logs.create((TOPIC, 1), "t", D1)
     disks[0].fail(errno.EROFS)
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "append": lambda: log.append_as_leader(batch("d"), 0, 0),
         "read": lambda: log.read(0, 10),
         "create": lambda: logs.create((TOPIC, 2), "t", D0),

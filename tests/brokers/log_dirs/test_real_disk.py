@@ -104,7 +104,7 @@ def test_missing_root_is_reported(disk: RealDisk) -> None:
     for call in (disk.read, disk.size, disk.truncate, disk.append, disk.replace):
         arguments = {disk.truncate: (0,), disk.append: (b"2",), disk.replace: (b"2",)}.get(call, ())
         with pytest.raises(FileNotFoundError) as told:
-            call("a", *arguments)  # type: ignore[arg-type]
+            call("a", *arguments)
         assert str(told.value.filename).startswith(disk.root)
     with pytest.raises(FileNotFoundError):
         disk.names()

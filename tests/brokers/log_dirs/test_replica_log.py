@@ -215,9 +215,9 @@ def test_an_epoch_can_be_assigned_before_its_first_record(log: ReplicaLog, batch
     log.assign_epoch(2)
     assert log.leader_epochs == ((1, 0), (3, 1))
     log.assign_epoch(4)
-    assert log.leader_epochs == ((1, 0), (4, 1))
+    assert list(log.leader_epochs) == [(1, 0), (4, 1)]
     log.truncate_to(1)
-    assert log.leader_epochs == ((1, 0),)
+    assert list(log.leader_epochs) == [(1, 0)]
 
 
 def test_a_record_is_found_by_its_time(disk: Disk, batch: MakeBatch) -> None:

@@ -113,7 +113,7 @@ class Bench:
         self.broker.movers.metadata_advanced()
 
     def _assign(
-        self, key: ReplicaKey, directory_id: bytes, _reason: str, on_accepted: Callable[[], None] | None = None
+        self, key: ReplicaKey, directory_id: bytes, reason: str, on_accepted: Callable[[], None] | None = None
     ) -> None:
         self.told.append((key, directory_id))
         self.accepted = on_accepted

@@ -58,7 +58,7 @@ class Cluster:
             consumer.assign([TopicPartition(TOPIC, 0, 0)])
             found: list[int] = []
             while len(found) < self.sent:
-                found += [int(message.value()) for message in consumer.consume(self.sent, 1)]
+                found += [int(message.value() or b"") for message in consumer.consume(self.sent, 1)]
             consumer.close()
             return found
 

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import random
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,6 +26,10 @@ PROPERTIES = {
     "replica.fetch.backoff.ms": "50",
     "replica.fetch.wait.max.ms": "100",
 }
+
+
+def _knows(broker: SimulatedBroker, topic: str) -> bool:
+    return broker.image is not None and topic in broker.image.topics_by_name
 
 
 class Brokers:
@@ -96,14 +101,16 @@ class Brokers:
         """A topic that every broker knows and has a leader for; `assigned` are the replicas of its one partition."""
         configs = {key: str(value) for key, value in config.items()}
         made = (
-            topic(name, manual=[(0, assigned)], **configs) if assigned else topic(name, partitions, replicas, **configs)
+            topic(name, -1, -1, [(0, assigned)], **configs)
+            if assigned
+            else topic(name, partitions, replicas, (), **configs)
         )
         (topic_id,) = await create_topics(self._bootstrap, made)
         count = 1 if assigned else partitions
         for index in range(count):
-            await until(lambda index=index: self.leader(name, index))
+            await until(partial(self.leader, name, index))
         for broker in self.running.values():
-            await until(lambda broker=broker: broker.image and name in broker.image.topics_by_name)
+            await until(partial(_knows, broker, name))
         return topic_id, 0
 
     def _disk(self, path: str) -> MemoryDisk:
@@ -163,7 +170,7 @@ def _consume(bootstrap: str, topic: str, count: int, partitions: int) -> list[st
         for _ in range(30):
             for message in consumer.consume(count, 0.5):
                 assert message.error() is None, message.error()
-                texts.append(message.value().decode())
+                texts.append((message.value() or b"").decode())
             if len(texts) >= count:
                 break
         return texts

@@ -16,7 +16,7 @@ from .conftest import consume, produce
 
 Brokers = Any
 
-KIP_18 = {"io_errors": "kip-18"}
+KIP_18: dict[str, Any] = {"io_errors": "kip-18"}
 TEXTS = [f"text {number}" for number in range(50)]
 
 
@@ -139,7 +139,7 @@ async def test_a_lost_replica_is_replicated_again_in_another_directory(
 async def test_remains_of_a_lost_replica_are_not_restored_beside_the_new_one(
     controller: Controller, brokers: Brokers
 ) -> None:
-    options = {"restart_partitions_elsewhere": True, **KIP_18}
+    options: dict[str, Any] = {"restart_partitions_elsewhere": True, **KIP_18}
     broker = await two(brokers, **options)
     key = await brokers.create_topic("orders", assigned=[1, 2])
     await produce(brokers, "orders", TEXTS)

@@ -42,7 +42,7 @@ async def test_group_resumes_at_its_committed_offsets(brokers: Any) -> None:
         reader.subscribe(["orders"])
         texts: list[str] = []
         while len(texts) < count:
-            texts += [message.value().decode() for message in reader.consume(count - len(texts), 10)]
+            texts += [(message.value() or b"").decode() for message in reader.consume(count - len(texts), 10)]
         reader.close()
         return texts
 

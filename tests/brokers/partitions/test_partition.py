@@ -312,7 +312,12 @@ def test_a_new_epoch_of_the_same_leader_gives_the_isr_another_lag_time(brokers: 
 def test_a_leader_that_follows_forgets_isr_and_followers(brokers: Brokers) -> None:
     partition = leading(brokers)
     assert partition.follow(assigned(leader=2, leader_epoch=1, partition_epoch=1))
-    assert (partition.is_leader, partition.isr, partition.followers, partition.pending) == (False, set(), {}, None)
+    assert (partition.is_leader, partition.isr, partition.followers, partition.pending) == (
+        False,
+        frozenset(),
+        {},
+        None,
+    )
     assert not partition.follow(assigned((2,), leader=2, leader_epoch=1, partition_epoch=2))
     assert not partition.shrink(100 * LAG_MS)
 

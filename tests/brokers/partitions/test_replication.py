@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -89,11 +90,15 @@ async def test_acknowledged_records_survive_loss_of_the_leader(brokers: Any, cle
     assert returned.read(0, 1 << 20, end_offset) == leader.log.read(0, 1 << 20, end_offset)
 
 
+def hosts_nothing(broker: Any, key: Any) -> bool:
+    return broker.replicas.hosted(key) is None and not broker.replicas.fetchers
+
+
 async def test_deleted_topic_leaves_no_logs(controller: Controller, brokers: Any) -> None:
     await brokers.start(1, 2)
     key = await brokers.create_topic("orders", replicas=2)
     await produce(brokers, "orders", TEXTS[:5])
     await ask(controller.bootstrap, DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
     for broker in brokers.running.values():
-        await until(lambda broker=broker: broker.replicas.hosted(key) is None and not broker.replicas.fetchers)
+        await until(partial(hosts_nothing, broker, key))
         assert broker.logs.held() == []

@@ -59,7 +59,7 @@ def produced(topic_id: bytes, records: bytes = BATCH, *, acks: int = -1, partiti
 
 
 def fetch(topic_id: bytes, offset: int = 0, **fields: Any) -> FetchRequest:
-    whole = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20}
+    whole: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20}
     for name in list(fields):
         if name in ("max_wait_ms", "min_bytes", "session_id", "session_epoch", "replica_state", "max_bytes"):
             whole[name] = fields.pop(name)

@@ -1,14 +1,14 @@
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from mockraft import Controller, SyncController
 from mockraft.cli import application
 from mockraft.server.admin.serving import AdminServer
 from mockraft.server.admin.settings import AdminSettings
-from typer.main import get_command
+from typer.testing import CliRunner
 
 TOKEN = "sesame"
 
@@ -21,16 +21,14 @@ class Cli:
         self.exit_code = 0
         self.errors = ""
 
-    def __call__(self, *said: str | int, **environment: str) -> str:
-        result = CliRunner().invoke(
-            get_command(application()), list(map(str, said)), env=self.environment | environment
-        )
+    def __call__(self, *said: str | int | float | Path, **environment: str) -> str:
+        result = CliRunner().invoke(application(), list(map(str, said)), env=self.environment | environment)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         self.exit_code, self.errors = result.exit_code, result.stderr
         return result.stdout
 
-    def json(self, *said: str | int) -> Any:
+    def json(self, *said: str | int | float | Path) -> Any:
         return json.loads(self(*said, "--json"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,6 @@ async def brokers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
             await asyncio.to_thread(controller.wait_until_running)
         running = {}
         for broker_id in (1, 2, 3):
-            kip_18 = {"io_errors": "kip-18", "restart_partitions_elsewhere": True} if broker_id == 1 else {}
             broker = SimulatedBroker.joining(
                 controller.bootstrap,
                 controller.cluster_id,
@@ -45,7 +45,8 @@ async def brokers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
                 log_dir_paths=(f"/{broker_id}/d0", f"/{broker_id}/d1"),
                 heartbeat_interval_ms=300,
                 properties=PROPERTIES,
-                **kip_18,
+                io_errors="kip-18" if broker_id == 1 else "kafka",
+                restart_partitions_elsewhere=broker_id == 1,
             )
             broker.start()
             stack.push_async_callback(broker.kill)
@@ -53,6 +54,10 @@ async def brokers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         for broker in running.values():
             await broker.wait_until(BrokerState.RUNNING)
         yield running
+
+
+def is_placed(broker: SimulatedBroker, key: tuple[bytes, int]) -> bool:
+    return broker.logs.log(key) is not None and not broker.queued_replica_to_dir_assignments
 
 
 async def create(brokers: dict[int, SimulatedBroker], topic: str, replicas: list[int]) -> tuple[bytes, int]:
@@ -64,8 +69,7 @@ async def create(brokers: dict[int, SimulatedBroker], topic: str, replicas: list
     topic_id = await until(lambda: next((key for key, name in view.topics.items() if name == topic), None))
     key = (topic_id, 0)
     for broker_id in replicas:
-        await until(lambda broker_id=broker_id: brokers[broker_id].logs.log(key))  # type: ignore[misc]
-        await until(lambda broker_id=broker_id: not brokers[broker_id].queued_replica_to_dir_assignments)  # type: ignore[misc]
+        await until(partial(is_placed, brokers[broker_id], key))
     return key
 
 

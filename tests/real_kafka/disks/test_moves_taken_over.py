@@ -107,7 +107,7 @@ class Disks:
     def _heard(self) -> int:
         """Up to where the broker has applied the metadata, as its heartbeats say."""
         exchanges = self.controller.journal.exchanges(BrokerHeartbeatRequest.api_key)
-        return max(exchange.request.current_metadata_offset for exchange in exchanges)
+        return max(int(exchange.request.current_metadata_offset) for exchange in exchanges)
 
     def throttle(self, value: str | None) -> None:
         name = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -121,7 +121,7 @@ class Disks:
             consumer.assign([TopicPartition(TOPIC, 0, 0)])
             found: list[str] = []
             while len(found) < len(VALUES):
-                found += [message.value().decode() for message in consumer.consume(len(VALUES), 1)]
+                found += [(message.value() or b"").decode() for message in consumer.consume(len(VALUES), 1)]
             consumer.close()
             return found
 

@@ -145,7 +145,7 @@ def test_the_checkpoints_of_both_are_read_by_the_other(cluster: KafkaCluster) ->
     logs = opened(broker)
     ends = {held.topic_partition: held.log.end_offset for held in logs.held()}
     assert sum(end for (topic, _), end in ends.items() if topic == "points") == 100
-    found = {}
+    found: dict[str, dict[tuple[str, int], int]] = {}
     for log_dir in logs.log_dirs:
         for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
             found[name] = {**found.get(name, {}), **read_offsets(log_dir.disk, name)}

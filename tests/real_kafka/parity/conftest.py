@@ -121,7 +121,7 @@ class Side:
                 if batch.is_control:
                     self.control_types += [record_batch.control_type(key) for key, _ in batch.records]
                 else:
-                    records += [metadata_log_frame.decode(value) for _, value in batch.records]
+                    records += [metadata_log_frame.decode(value or b"") for _, value in batch.records]
             if self._offset >= partition.high_watermark:
                 return [(r, v) for r, v in records if type(r).__name__.find("NoOp") < 0]
 
@@ -241,7 +241,8 @@ class Side:
 
 
 def _uuid_text(topic_id: bytes) -> str:
-    return str(to_json(DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=topic_id)]), 6)["topics"][0]["topicId"])
+    tree: Any = to_json(DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=topic_id)]), 6)
+    return str(tree["topics"][0]["topicId"])
 
 
 def _on_kafka(

@@ -252,7 +252,7 @@ class Life:
 
     def _masked(self, text: str) -> str:
         for number, (topic_id, name) in enumerate(self.names.items()):
-            told = to_json(DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=topic_id)]), 6)
+            told: Any = to_json(DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=topic_id)]), 6)
             text = text.replace(told["topics"][0]["topicId"], f"{name} number {number}")
         return text
 

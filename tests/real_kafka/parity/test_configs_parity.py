@@ -13,7 +13,7 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
 )
 
 from ...topics import topic
-from .conftest import Case
+from .conftest import Case, Outcome, Side
 
 pytestmark = pytest.mark.real_kafka
 
@@ -124,7 +124,7 @@ CASES = [
 ]
 
 
-def run(side: Any) -> dict[str, Any]:
+def run(side: Side) -> dict[str, Outcome]:
     side.add_five_brokers()
     return side.outcomes(CASES)
 

@@ -13,7 +13,7 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
 )
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
-from .conftest import Case
+from .conftest import Case, Outcome, Side
 
 pytestmark = pytest.mark.real_kafka
 
@@ -25,7 +25,7 @@ UP, SAFE, UNSAFE = 1, 2, 3
 def update(name: str, *updates: tuple[str, int, int], version: int = 2, validate_only: bool = False) -> Case:
     """Updates as (feature, level, upgrade type)."""
     asked = [
-        FeatureUpdateKey(feature=feature, max_version_level=level, **({"upgrade_type": kind} if version else {}))
+        FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=kind if version else 1)
         for feature, level, kind in updates
     ]
     return Case(name, UpdateFeaturesRequest(feature_updates=asked, validate_only=validate_only), version)
@@ -86,7 +86,7 @@ CASES = [
 ]
 
 
-def run(side: Any) -> dict[str, Any]:
+def run(side: Any) -> Any:
     for broker_id in (1, 2, 3):
         side.add_broker(broker_id, None, 1)
     side.skip_start()
@@ -178,7 +178,7 @@ UNSUPPORTED = [
 ]
 
 
-def run_unsupported(side: Any) -> dict[str, Any]:
+def run_unsupported(side: Side) -> dict[str, Outcome]:
     for broker_id, ranges in RANGES.items():
         request = BrokerRegistrationRequest(
             broker_id=broker_id,

@@ -1,5 +1,6 @@
 """The same AlterConfigs requests to Kafka's controller and to ours: the same answers and records."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -7,12 +8,12 @@ from mockraft.wire.messages.alter_configs_request import AlterableConfig, AlterC
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 
 from ...topics import topic
-from .conftest import Case
+from .conftest import Case, Outcome, Side
 
 pytestmark = pytest.mark.real_kafka
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
-Values = dict[str, str | None]
+Values = Mapping[str, str | None]
 MINIMUM: Values = {"min.insync.replicas": "1"}
 MANY = {f"key-{number}": "x" for number in range(40)}
 
@@ -77,7 +78,7 @@ CASES = [
 ]  # fmt: skip
 
 
-def run(side: Any) -> dict[str, Any]:
+def run(side: Side) -> dict[str, Outcome]:
     for broker_id in (1, 2):
         side.add_broker(broker_id, None, 1)
     side.ask(CreateTopicsRequest(topics=[topic("t", 1, 1)]), 7)

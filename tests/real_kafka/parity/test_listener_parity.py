@@ -147,8 +147,8 @@ def known(side: Any) -> dict[str, Any]:
         answers[f"ApiVersions v{version}"] = to_json(response, version)
     for version in (1, 2):
         for operations in (False, True):
-            message = DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=operations)
-            response = side.ask(message, version)
+            asked = DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=operations)
+            response = side.ask(asked, version)
             assert response.cluster_id == side.cluster_id
             assert [broker.port for broker in response.brokers] == [side.connection.getpeername()[1]]
             response.cluster_id, response.brokers[0].port = "", 0
@@ -158,7 +158,8 @@ def known(side: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def answers(on_both: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    return on_both(lambda side: {**known(side), **fates(side)})
+    both: tuple[dict[str, Any], dict[str, Any]] = on_both(lambda side: {**known(side), **fates(side)})
+    return both
 
 
 @pytest.mark.parametrize("name", [*FATES, *ENVELOPES])
@@ -197,7 +198,8 @@ def older_answers(on_both: Any) -> tuple[dict[str, Any], dict[str, Any]]:
             "quorum": fate_on(side, quorum),
         }
 
-    return on_both(asked, level="3.6-IV2")
+    both: tuple[dict[str, Any], dict[str, Any]] = on_both(asked, level="3.6-IV2")
+    return both
 
 
 @pytest.mark.parametrize("what", ["cluster", "levels", "epoch", "quorum"])

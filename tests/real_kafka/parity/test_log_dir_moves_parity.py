@@ -84,7 +84,7 @@ class Subject:
             for name, partitions in topics
         ]
         response = await ask(self.bootstrap, DescribeLogDirsRequest(topics=None if every else named), version)
-        told = to_json(response, 5 if version is None else version)
+        told: dict[str, Any] = to_json(response, 5 if version is None else version)
         for each in told["results"]:
             each["logDir"] = Path(each["logDir"]).relative_to(self.folder).name
             for size in ("totalBytes", "usableBytes"):

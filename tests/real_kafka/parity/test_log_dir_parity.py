@@ -24,7 +24,7 @@ ORACLE = Path(__file__).parents[2] / "oracle_java" / "LogDirOracle.java"
 CLUSTER = "41QSStLtR3qOekbX4ZlbHA"
 GOOD = MetaProperties(1, CLUSTER, 8)
 NAMES = ("d0", "d1")
-Damage = Callable[[Path], None]
+Damage = Callable[[Path], object]
 
 
 def write(path: Path, data: bytes) -> None:

@@ -11,6 +11,7 @@ import pytest
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.json_form import to_json
+from mockraft.wire.message import Message
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest
 from mockraft.wire.messages.describe_quorum_request import PartitionData as QuorumPartition
 from mockraft.wire.messages.describe_quorum_request import TopicData as QuorumTopic
@@ -192,7 +193,7 @@ def without_records(answer: Any) -> Any:
 @pytest.fixture(scope="module")
 def answers(on_both: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     def asked(side: Any) -> dict[str, Any]:
-        cases = {f"fetch {name}": case for name, case in FETCHES.items()}
+        cases: dict[str, tuple[Message, int]] = {f"fetch {name}": case for name, case in FETCHES.items()}
         cases |= {f"snapshot {name}": case for name, case in REFUSED_SNAPSHOTS.items()}
         cases |= {f"quorum {name}": case for name, case in QUORUMS.items()}
         for name, (message, _) in SNAPSHOTS_REFUSED_IN_THE_PARTITION.items():
@@ -203,7 +204,8 @@ def answers(on_both: Any) -> tuple[dict[str, Any], dict[str, Any]]:
             found[name] = without_records(answered(side, *case))
         return found
 
-    return on_both(asked)
+    both: tuple[dict[str, Any], dict[str, Any]] = on_both(asked)
+    return both
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ class Steady(random.Random):
         super().__init__(0)
         self.kind = kind
 
-    def randrange(self, bound: int, *_: Any) -> int:  # type: ignore[override]
+    def randrange(self, bound: int, *_: Any) -> int:
         return {"first": 0, "middle": bound // 2, "last": bound - 1}[self.kind]
 
     _randbelow = randrange
@@ -34,7 +34,7 @@ def shapes() -> list[tuple[str, int, int, list[UsableBroker]]]:
     chance = random.Random(3)
     found = []
     for kind, _ in itertools.product(("first", "middle", "last"), range(100)):
-        racks = chance.choice([[None], ["a"], ["a", "b"], ["b", "a", None], ["a", "c", "b", "d"]])
+        racks: list[str | None] = chance.choice([[None], ["a"], ["a", "b"], ["b", "a", None], ["a", "c", "b", "d"]])
         brokers = [
             UsableBroker(broker_id, chance.choice(racks), chance.random() < chance.choice((0, 0.3, 0.8)))
             for broker_id in chance.sample(range(30), chance.randint(0, 12))

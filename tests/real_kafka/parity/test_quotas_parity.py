@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 
-from .conftest import Case
+from .conftest import Case, Outcome, Side
 
 pytestmark = pytest.mark.real_kafka
 
@@ -90,7 +90,7 @@ CASES = [
 ]
 
 
-def run(side: Any) -> dict[str, Any]:
+def run(side: Side) -> dict[str, Outcome]:
     side.skip_start()
     return side.outcomes(CASES)
 

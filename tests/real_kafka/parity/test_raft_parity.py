@@ -140,7 +140,7 @@ class Asked:
             return bool(partition.error_code == 0 and partition.high_watermark >= 0)
 
         wait_until(leads, 20, "it leads again")
-        return self.epoch - first
+        return int(self.epoch - first)
 
 
 def asked_of_a_leader(it: Asked) -> Iterator[tuple[str, Any]]:

@@ -94,9 +94,9 @@ class Life:
         for record, version in self.side.new_records():
             kind = "change" if isinstance(record, PartitionChangeRecord) else "registration"
             if isinstance(record, PartitionChangeRecord | BrokerRegistrationChangeRecord):
-                tree = to_json(record, version)
+                tree: dict[str, Any] = to_json(record, version)
                 tree.pop("brokerEpoch", None)
-                if kind == "change":
+                if isinstance(record, PartitionChangeRecord):
                     tree["topicId"] = self.topics[record.topic_id]
                 told.append((kind, version, tree))
         # Where several topics change at once, their order is no promise; before or after the registration is.

@@ -12,7 +12,7 @@ from mockraft.wire.messages.create_topics_request import (
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
 from ...topics import topic
-from .conftest import Case
+from .conftest import Case, Outcome, Side
 
 pytestmark = pytest.mark.real_kafka
 
@@ -20,9 +20,14 @@ UNHEARD_OF_ID = bytes(range(16))
 
 
 def create(
-    name: str, *topics: CreatableTopic, version: int = 7, validate_only: bool = False, chance: bool = True
+    name: str,
+    *topics: CreatableTopic,
+    version: int = 7,
+    validate_only: bool = False,
+    chance: bool = True,
+    timeout_ms: int = 10_000,
 ) -> Case:
-    request = CreateTopicsRequest(topics=list(topics), timeout_ms=10_000, validate_only=validate_only)
+    request = CreateTopicsRequest(topics=list(topics), timeout_ms=timeout_ms, validate_only=validate_only)
     return Case(f"create {name}", lambda _: request, version, chance)
 
 
@@ -108,14 +113,7 @@ CASES = [
     create("version 2", topic("v2", 1, 1), topic("v2-bad", 1, 0), version=2),
     create("version 4", topic("v4"), version=4),
     create("version 5", topic("v5", 1, 1), version=5),
-    *(
-        Case(
-            f"create with {ms} ms left",
-            lambda _, ms=ms: CreateTopicsRequest(topics=[topic("a"), topic("b")], timeout_ms=ms),
-            7,
-        )
-        for ms in (0, -1)
-    ),
+    *(create(f"with {ms} ms left", topic("a"), topic("b"), timeout_ms=ms, chance=False) for ms in (0, -1)),
     Case(
         "create repeated names with no time left",
         lambda _: CreateTopicsRequest(topics=[topic("a"), topic("a"), topic("__cluster_metadata")], timeout_ms=0),
@@ -148,7 +146,7 @@ CASES = [
 ]
 
 
-def run(side: Any) -> dict[str, Any]:
+def run(side: Side) -> dict[str, Outcome]:
     side.add_five_brokers()
     return side.outcomes(CASES)
 

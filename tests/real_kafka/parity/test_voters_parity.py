@@ -49,7 +49,7 @@ def run(side: Any) -> dict[str, Any]:
             voter_id=case.voter_id,
             voter_directory_id=voter.replica_directory_id if case.own else case.directory_id,
         )
-        answer = to_json(side.ask(request, 0), 0)
+        answer: dict[str, Any] = to_json(side.ask(request, 0), 0)
         for there, mask in (
             (uuids.text_of(voter.replica_directory_id), "the directory"),
             (side.cluster_id, "the cluster"),

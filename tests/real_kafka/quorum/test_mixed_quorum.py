@@ -146,14 +146,17 @@ def mixed(tmp_path: Path, watch_processes: Callable[[Any], None]) -> Iterator[Mi
                     data_dir=tmp_path / str(node_id),
                 )
             )
-            running = ours[node_id].running
-            ours[node_id].call(lambda running=running: setattr(running.controller.raft, "automatic", False))  # type: ignore[misc]
+            ours[node_id].call(partial(setattr, ours[node_id].running.controller.raft, "automatic", False))
         mixed = Mixed(ours, kafka)
         watch_processes(mixed)
         kafka.start()
         kafka.wait_until_running()
         wait_until(lambda: mixed.leader() is not None, 60, "the first leader")
         yield mixed
+
+
+def _has_topics(controller: SyncController, names: set[str]) -> bool:
+    return controller.call(lambda: set(controller.running.controller.image.topics.by_name)) >= names
 
 
 def test_kafkas_controller_and_ours_follow_each_other(mixed: Mixed, start_brokers: StartBrokers) -> None:
@@ -165,10 +168,8 @@ def test_kafkas_controller_and_ours_follow_each_other(mixed: Mixed, start_broker
         create_topic(broker.bootstrap, f"kafkas-{number}")
     every = {"ours-0", "kafkas-0", "ours-1", "kafkas-1"}
     for each in mixed.ours.values():
-        image = each.running.controller
-        wait_until(lambda c=image: set(c.image.topics.by_name) >= every, 60, "every topic")  # type: ignore[misc]
-        controllers = each.call(lambda c=image: set(c.image.cluster.controllers))  # type: ignore[misc]
-        assert controllers == {3000, 3001, KAFKA_ID}
+        wait_until(partial(_has_topics, each, every), 60, "every topic")
+        assert set(each.running.controller.image.cluster.controllers) == {3000, 3001, KAFKA_ID}
     assert set(AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics) >= every
     assert broker.whole_log.count("Successfully registered broker") == 1
     (segment,) = (Path(mixed.kafka.properties["log.dirs"]) / "__cluster_metadata-0").glob("*.log")
@@ -282,7 +283,7 @@ def asked(bootstrap: str, requests: list[Any]) -> list[Any]:
         connection = await client.connect(host, int(port), client_id="test")
         try:
             version = connection.version_for(request)
-            answer = to_json(await connection.send(request, version=version), version)
+            answer: dict[str, Any] = to_json(await connection.send(request, version=version), version)
             if request.api_key == api_keys.DESCRIBE_CLUSTER:
                 answer["brokers"].sort(key=lambda node: node["brokerId"])
             return answer

@@ -37,7 +37,7 @@ class Mixed:
         self._lives = 0
 
     async def start(self, broker_id: int) -> SimulatedBroker:
-        options = {"heartbeat_interval_ms": 500, "properties": PROPERTIES, "open_disk": self._disk}
+        options: dict[str, Any] = {"heartbeat_interval_ms": 500, "properties": PROPERTIES, "open_disk": self._disk}
         drawn = SimulatedBroker.joining(*self._joining, broker_id, seed=broker_id, serve_clients=True, **options)
         self._lives += 1
         broker = SimulatedBroker(dataclasses.replace(drawn.config, incarnation_id=self._lives.to_bytes(16)))

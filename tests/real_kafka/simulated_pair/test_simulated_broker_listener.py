@@ -123,7 +123,7 @@ async def test_describe_topic_partitions(pair: Any, names: list[str], limit: int
     assert told["topics"] or not names
 
 
-ABOUT = {
+ABOUT: dict[str, list[dict[str, Any]]] = {
     "DescribeClientQuotas": [
         {"components": [], "strict": False},
         {"components": [{"entityType": "user", "matchType": 0, "match": "u"}], "strict": True},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException
@@ -67,11 +69,11 @@ def client(cluster: KafkaCluster, user: str) -> AdminClient:
     )
 
 
-def refusal(futures: dict[str, object]) -> str:
+def refusal(futures: dict[str, Future[Any]]) -> str:
     """The name of the error of one request, "" for none."""
     (future,) = futures.values()
     try:
-        future.result(20)  # type: ignore[attr-defined]
+        future.result(20)
     except KafkaException as error:
         return str(error.args[0].name())
     return ""

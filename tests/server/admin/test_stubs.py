@@ -8,6 +8,7 @@ from mockraft import stub
 from mockraft.server.admin.stub_schema import stub_schema
 from mockraft.server.stubs.actions import known_actions
 from mockraft.server.stubs.stub import Stub
+from mockraft.wire.json_form import Json
 
 Ask = Callable[..., Awaitable[None]]
 
@@ -36,7 +37,7 @@ def test_stubs_that_python_writes_are_valid_by_the_schema() -> None:
 
 @pytest.mark.parametrize("name", list(known_actions()))
 def test_each_actions_example_is_valid_by_the_schema_and_read(name: str) -> None:
-    tree = {"match": {"api": "BrokerHeartbeat"}, "actions": [{name: known_actions()[name].example}]}
+    tree: Json = {"match": {"api": "BrokerHeartbeat"}, "actions": [{name: known_actions()[name].example}]}
     assert [str(error) for error in jsonschema_rs.validator_for(stub_schema()).iter_errors(tree)] == []
     assert [action.name for action in Stub.from_json(tree).actions] == [name]
 

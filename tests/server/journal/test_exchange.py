@@ -1,3 +1,5 @@
+from typing import Any
+
 from mockraft.server.journal import Exchange, first_error
 from mockraft.wire.connection import write_response
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -42,7 +44,7 @@ def test_an_answer_that_was_spoilt_is_shown_as_bytes() -> None:
 
 
 def test_a_summary_names_the_error_and_has_no_bodies() -> None:
-    summary = heartbeat(error_code=77).summary()
+    summary: dict[str, Any] = heartbeat(error_code=77).summary()
     assert (summary["error"], summary["bytes"] > 30, summary["failure"]) == ("STALE_BROKER_EPOCH", True, None)
     assert "request" not in summary
     assert heartbeat().summary()["error"] is None

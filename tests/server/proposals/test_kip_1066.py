@@ -28,6 +28,7 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from mockraft.wire.overlay import Overlay
 
 from .conftest import Proposed
 
@@ -165,6 +166,7 @@ def test_the_config_may_grow_at_a_controller(cluster: Proposed) -> None:
 async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: Any) -> None:
     async with Controller(profile=PROFILE) as controller:
         speaks = controller.messages
+        assert isinstance(speaks, Overlay)
         connection = await connect(controller.host, controller.port, messages=speaks)
         try:
             assert (connection.api_versions[62], connection.api_versions[63]) == ((0, 4), (0, 1))
@@ -183,7 +185,8 @@ async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: An
             refused = await connection.send(CreateTopicsRequest(topics=topics, timeout_ms=1000))
             assert refused.topics[0].error_code == error_codes.INVALID_REPLICATION_FACTOR
             assert controller.journal.exchanges(62)[0].request == request
-            assert controller.journal.exchanges(63)[0].to_json()["request"]["cordonedLogDirs"] != []
+            exchange: Any = controller.journal.exchanges(63)[0].to_json()
+            assert exchange["request"]["cordonedLogDirs"] != []
         finally:
             await connection.close()
 

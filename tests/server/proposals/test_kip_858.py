@@ -8,6 +8,7 @@ from mockraft.serving import directory_ids
 from mockraft.wire import error_codes
 from mockraft.wire.client import connect
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.overlay import Overlay
 
 from .conftest import Proposed
 
@@ -151,6 +152,7 @@ def test_a_broker_that_is_unfenced_stays_so_when_it_gets_new_replicas(cluster: P
 async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: Any) -> None:
     async with Controller(profile=PROFILE) as controller:
         speaks = controller.messages
+        assert isinstance(speaks, Overlay)
         connection = await connect(controller.host, controller.port, messages=speaks)
         heartbeat = speaks.module("BrokerHeartbeatRequest").BrokerHeartbeatRequest
         words = speaks.module("AssignReplicasToDirsRequest")

@@ -1,9 +1,12 @@
 """State that a test can read of a controller: brokers, topics, settings, the quorum and its log."""
 
+from typing import Any
+
 from mockraft import Controller
 from mockraft.wire import uuids
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.config_record import ConfigRecord
+from mockraft.wire.records.partition_record import PartitionRecord
 
 from .conftest import TOPIC_ID, directory
 
@@ -73,7 +76,9 @@ async def test_the_metadata_log_has_every_record_with_its_offset_and_control_rec
     assert [line.offset for line in lines] == list(range(controller.double.state.quorum().log_end_offset))
     assert [line.type for line in lines[:3]] == ["LeaderChangeMessage", "KRaftVersionRecord", "VotersRecord"]
     assert lines[-1].type == "PartitionRecord"
-    assert lines[-1].record.topic_id == TOPIC_ID
+    record = lines[-1].record
+    assert isinstance(record, PartitionRecord)
+    assert record.topic_id == TOPIC_ID
 
 
 async def test_metadata_log_is_sliced_by_offset_from_either_end(controller: Controller) -> None:
@@ -85,11 +90,11 @@ async def test_metadata_log_is_sliced_by_offset_from_either_end(controller: Cont
 
 
 async def test_json_of_the_state_is_in_camel_case_with_uuids_as_text(controller: Controller) -> None:
-    tree = controller.double.state.to_json()
+    tree: Any = controller.double.state.to_json()
     assert tree["brokers"][0]["brokerId"] == 1
     assert tree["brokers"][0]["logDirs"][0] == {"id": uuids.text_of(directory(1)), "state": "online"}
     assert tree["topics"][0]["partitions"][0]["leaderEpoch"] == 0
     assert tree["quorum"]["leaderId"] == controller.node_id
-    line = controller.double.state.metadata_log(-1)[0].to_json()
+    line: Any = controller.double.state.metadata_log(-1)[0].to_json()
     assert line["type"] == "PartitionRecord"
     assert line["record"]["topicId"] == uuids.text_of(TOPIC_ID)

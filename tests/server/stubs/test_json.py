@@ -117,11 +117,11 @@ def test_every_trigger_fires_as_configured() -> None:
 
 
 def test_python_only_parts_are_shown_but_not_loaded() -> None:
-    tree = stub("BrokerHeartbeat").answers(lambda request: None).to_json()
+    tree: Any = stub("BrokerHeartbeat").answers(lambda request: None).to_json()
     assert "<python" in tree["actions"][0]["answers"]
     with pytest.raises(StubError, match="expected a list of answers"):
         Stub.from_json(tree)
-    message = stub("BrokerHeartbeat").answer(BrokerHeartbeatResponse(is_fenced=True)).to_json()
+    message: Any = stub("BrokerHeartbeat").answer(BrokerHeartbeatResponse(is_fenced=True)).to_json()
     assert message["actions"][0]["answer"]["isFenced"] is True
 
 

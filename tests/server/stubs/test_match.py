@@ -6,6 +6,7 @@ import pytest
 from mockraft import stub
 from mockraft.server.stubs.errors import StubError
 from mockraft.server.stubs.match import SCOPES, Match, StubRequest
+from mockraft.wire.json_form import Json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from mockraft.wire.messages.fetch_request import FetchRequest, ReplicaState
@@ -176,7 +177,15 @@ def test_broker_is_identified_by_its_requests(
 
 
 def test_every_scope_has_a_keyword() -> None:
-    values = {"api": "Fetch", "version": 1, "brokerId": 1, "clientId": "c", "connection": 1, "listener": "L", "node": 1}
+    values: dict[str, Json] = {
+        "api": "Fetch",
+        "version": 1,
+        "brokerId": 1,
+        "clientId": "c",
+        "connection": 1,
+        "listener": "L",
+        "node": 1,
+    }
     values["principal"] = "User:a"
     assert values.keys() == SCOPES.keys()
     assert Match.from_json(values).to_json() == values

@@ -17,6 +17,7 @@ from mockraft.server.controller.result import ApiError
 from mockraft.server.raft.raft import Raft
 from mockraft.serving.parked import Parked
 from mockraft.wire import messages, uuids
+from mockraft.wire.message import Message
 from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
@@ -68,7 +69,7 @@ class SimulatedNode:
         self.chance = random.Random(f"{world.seed} {config.node_id}")
         self.log = MetadataLog.open(config, world.now_ms, self.chance)
         self.up = False
-        self.parked: list[tuple[Parked, Callable[[Any], None]]] = []
+        self.parked: list[tuple[Parked[Message], Callable[[Any], None]]] = []
         self.lives = 0
         self.start()
 
@@ -87,7 +88,7 @@ class SimulatedNode:
         self.raft.listener = self.told
         if self.raft.is_leader:
             self.told.became_leader(self.raft.epoch, self.world.now_ms)
-        self.controller = SimpleNamespace(config=self.config, log=self.log, raft=self.raft)
+        self.controller: Any = SimpleNamespace(config=self.config, log=self.log, raft=self.raft)
 
     def crash(self) -> None:
         """Lose all but the log and the election."""
@@ -299,7 +300,7 @@ class World:
                 # Lost on the way, this leaves one that has no vote with the longer log, and one that lacks its vote: a
                 # hole in KIP-853 that Kafka has too.
                 continue
-            key = {"voter_id": node.config.node_id, "voter_directory_id": node.log.directory_id}
+            key: dict[str, Any] = {"voter_id": node.config.node_id, "voter_directory_id": node.log.directory_id}
             request: Any
             if node.config.node_id in leader.log.voters.nodes:
                 request = RemoveRaftVoterRequest(cluster_id=None, **key)

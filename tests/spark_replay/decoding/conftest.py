@@ -1,6 +1,6 @@
 """Tables of frames: made by hand, and those of the real captures."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,16 @@ from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.wire import messages
 from mockraft.wire.message import Message
+from mockraft.wire.messages.request_header import RequestHeader
+from mockraft.wire.messages.response_header import ResponseHeader
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 
-Row = tuple[bytes | None, int | None, int | None, bool]
+Row = tuple[bytes, int, int, bool]
+AnyRow = Row | tuple[bytes | None, int | None, int | None, bool]
 
 
-def frame_table(rows: Iterable[Row]) -> pa.RecordBatch:
+def frame_table(rows: Sequence[AnyRow]) -> pa.RecordBatch:
     """A batch of FRAMES from (frame, api key, api version, is it a response)."""
     numbered = enumerate(rows)
     return pa.RecordBatch.from_pylist(
@@ -40,7 +43,7 @@ def frame_table(rows: Iterable[Row]) -> pa.RecordBatch:
 
 def request_frame(message: Message, version: int, *, correlation_id: int = 1, client_id: str | None = "a") -> Row:
     """A request as it is framed, less its four bytes of length."""
-    header = messages.by_name("RequestHeader")(
+    header = RequestHeader(
         request_api_key=message.api_key,
         request_api_version=version,
         correlation_id=correlation_id,
@@ -52,7 +55,7 @@ def request_frame(message: Message, version: int, *, correlation_id: int = 1, cl
 
 def response_frame(message: Message, version: int, *, correlation_id: int = 1) -> Row:
     """A response as it is framed, less its four bytes of length."""
-    header = messages.by_name("ResponseHeader")(correlation_id=correlation_id)
+    header = ResponseHeader(correlation_id=correlation_id)
     before = messages.response_header_version(message.api_key, version)
     return header.write(before) + message.write(version), message.api_key, version, True
 

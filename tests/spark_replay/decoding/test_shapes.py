@@ -180,7 +180,7 @@ def test_the_shapes_used_longest_ago_go_first(table: ShapeTable, monkeypatch: py
     for length in range(100):
         row = request_frame(BrokerHeartbeatRequest(), 1, client_id="c" * length)
         decode_frames(frame_table([row] * 5), "none")
-    sizes = [key[-1] for key in table._sizes]
+    sizes: list[Any] = [key[-1] for key in table._sizes]
     assert 1 < len(sizes) < 20
     assert sizes == [*range(sizes[0], sizes[0] + len(sizes))]
     assert table._bytes <= 20_000

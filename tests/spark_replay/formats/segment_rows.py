@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mockraft.spark_replay.formats import Split, packets, read_segments
+from mockraft.spark_replay.formats.file_events import FileEvent
 
 from ..capture_bytes import Packet, pcap
 
@@ -49,7 +50,7 @@ def rows(source: Path | Split, **options: Any) -> list[Row]:
 
 def counts(path: Path, **options: Any) -> dict[str, int]:
     """Return the counts of what was left out, by kind."""
-    events: list[dict[str, Any]] = []
+    events: list[FileEvent] = []
     for _ in read_segments(path, events=events, **options):
         pass
     found: dict[str, int] = {}

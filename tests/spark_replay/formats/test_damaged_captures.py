@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tracemalloc
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -168,5 +169,6 @@ def test_a_reader_may_stop_anywhere(tmp_path: Path) -> None:
     path = written(tmp_path / "x", FORMS["pcap"])
     stopped = read_segments(path, chunk_bytes=1_000)
     assert len(next(iter(stopped))) > 0
+    assert isinstance(stopped, Generator)
     stopped.close()
     path.unlink()

@@ -1,6 +1,7 @@
 """A controller that answers a live broker from a capture."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from mockraft import SimulatedBroker
@@ -67,7 +68,7 @@ async def test_responses_name_the_serving_address(exchanges: list[Captured]) -> 
         fetches = [each for each in exchanges if each.api_key == api_keys.FETCH and each.response]
         answer = controller.answers.answer(fetches[0].request or b"")
         assert answer is not None
-        response = read_frame(answer.frame[4:], api_keys.FETCH, fetches[0].api_version)
+        response: Any = read_frame(answer.frame[4:], api_keys.FETCH, fetches[0].api_version)
         assert {(each.host, each.port) for each in response.node_endpoints} == {controller.answers.address}
 
 

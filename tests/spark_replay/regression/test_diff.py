@@ -16,6 +16,7 @@ from mockraft.spark_replay.regression.diff import (
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.rules import Rules
 from mockraft.wire import api_keys, messages
+from mockraft.wire.json_form import Json
 
 CREATE_TOPICS, REGISTRATION, FETCH = api_keys.CREATE_TOPICS, api_keys.BROKER_REGISTRATION, api_keys.FETCH
 RULES = Rules()
@@ -37,14 +38,15 @@ def test_ids_and_epochs_are_paired_and_put_into_later_requests() -> None:
     topics = [[{"name": "t", "topicId": f"{who}-topic", "errorCode": 0}] for who in ("captured", "live")]
     assert differences({"topics": topics[0]}, {"topics": topics[1]}, renaming=renaming) == []
     assert differences({"brokerEpoch": 17}, {"brokerEpoch": 230}, REGISTRATION, renaming) == []
-    request = {"brokerId": 1, "brokerEpoch": 17, "topics": [{"topicId": "captured-topic", "partitions": [17]}]}
+    request: Json = {"brokerId": 1, "brokerEpoch": 17, "topics": [{"topicId": "captured-topic", "partitions": [17]}]}
     assert renaming.bind(request, RULES.request(api_keys.ALTER_PARTITION, 3)) == {
         "brokerId": 1,
         "brokerEpoch": 230,
         "topics": [{"topicId": "live-topic", "partitions": [17]}],
     }
-    ids = {"topics": [{"name": None, "topicId": "captured-topic"}]}
-    assert renaming.bind(ids, RULES.request(api_keys.DELETE_TOPICS, 6))["topics"][0]["topicId"] == "live-topic"
+    ids: Json = {"topics": [{"name": None, "topicId": "captured-topic"}]}
+    bound = renaming.bind(ids, RULES.request(api_keys.DELETE_TOPICS, 6))
+    assert bound == {"topics": [{"name": None, "topicId": "live-topic"}]}
 
 
 def test_broken_pair_is_a_difference_with_expected_value() -> None:

@@ -48,8 +48,8 @@ def test_texts_stand_side_by_side_with_long_equal_stretches_left_out() -> None:
 def test_excused_lines_are_marked() -> None:
     left = {"throttleTimeMs": 3, "topics": [{"name": "t", "ids": [1], "epoch": {"at": 1}}], "port": 1}
     right = {"throttleTimeMs": 4, "topics": [{"name": "u", "ids": [2], "epoch": {"at": 2}}], "port": 2}
-    texts = [json.dumps(tree, indent=2) for tree in (left, right)]
-    lines = side_by_side(*texts, counted=["topics[].name", "topics[].epoch"])
+    before, after = (json.dumps(tree, indent=2) for tree in (left, right))
+    lines = side_by_side(before, after, counted=["topics[].name", "topics[].epoch"])
     changed = {line.left.strip(): line.is_passed for line in lines if line.word == "changed"}
     assert changed == {
         '"throttleTimeMs": 3,': True,
@@ -58,4 +58,4 @@ def test_excused_lines_are_marked() -> None:
         '"at": 1': False,
         '"port": 1': True,
     }
-    assert not any(line.is_passed for line in side_by_side(*texts))
+    assert not any(line.is_passed for line in side_by_side(before, after))

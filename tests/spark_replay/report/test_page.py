@@ -1,6 +1,7 @@
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -86,10 +87,11 @@ def test_page_shows_capture_and_replay(page: str) -> None:
 
 def test_reports_a_capture_without_tables() -> None:
     traffic, frames = traffic_of_captures([CAPTURES / "controller-4.3.1.pcap"], [19093], (), lambda *_: None)
-    assert traffic.frames == totals(traffic)["roundtrip"]["same"] == 1726
+    counted: dict[str, Any] = totals(traffic)
+    assert traffic.frames == counted["roundtrip"]["same"] == 1726
     assert [each["who"] for each in event_rows(traffic) if each["kind"] == "new leader"] == ["node 3000"]
     brokers, alarm_ns = brokers_by_silence(traffic)
-    rows = heartbeat_rows(brokers, alarm_ns, traffic.first_ns or 0)
+    rows: list[dict[str, Any]] = heartbeat_rows(brokers, alarm_ns, traffic.first_ns or 0)
     assert [(row["broker"], len(row["gaps"])) for row in rows] == [("broker 1", 1), ("broker 2", 2)]
     assert frames == {}
 
@@ -99,7 +101,7 @@ def test_report_without_data_states_it(tmp_path: Path, tables: Path) -> None:
     folder.mkdir()
     schema = pq.read_schema(tables / "messages" / "part-0.parquet")
     pq.write_table(pa.Table.from_batches([], schema), folder / "messages.parquet")
-    found = write_report(tmp_path / "r.html", tables=folder)
+    found: dict[str, Any] = write_report(tmp_path / "r.html", tables=folder)
     assert found["total"]["frames"] == 0
     assert "Every frame was decoded" in (tmp_path / "r.html").read_text()
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 from mockraft.spark_replay.report import replay_sections
 from mockraft.spark_replay.report.replayed import Replayed
 
@@ -11,7 +13,8 @@ def test_outcomes_are_counted_by_api_and_left_out_ones_are_not_sent() -> None:
         results({}, {"equal": False, "raw_equal": False}, {"status": "timeout", "equal": False}, left_out)
     )
     assert (replayed.sent, replayed.same) == (3, 1)
-    (row,) = replay_sections.replay_totals(replayed)["apis"]
+    told: dict[str, Any] = replay_sections.replay_totals(replayed)
+    (row,) = told["apis"]
     assert (row["sent"], row["same"], row["different"], row["noAnswer"], row["leftOut"]) == (3, 1, 1, 1, 1)
 
 
@@ -21,14 +24,16 @@ def test_differences_are_grouped_by_path_with_first_example() -> None:
     first.add_diffs(diffs({"number": 3, "path": "topics[1].name"}, {"api_key": FETCH, "path": "x"}))
     assert dict(first.found) == {(HEARTBEAT, "topics[].name", "changed"): 3, (FETCH, "x", "changed"): 1}
     assert first.examples[HEARTBEAT, "topics[].name", "changed"]["path"] == "topics[1].name"
-    row = replay_sections.differences(first)[0]
+    row: dict[str, Any] = replay_sections.differences(first)[0]
     assert (row["path"], row["total"], row["example"]["number"]) == ("topics[].name", 3, 3)
 
 
 def test_excused_values_are_no_difference_and_unused_rules_are_reported() -> None:
     replayed = Replayed()
     replayed.add_diffs(diffs({"kind": "volatile_ok", "rule": "throttle"}, {"kind": "volatile_ok", "rule": "throttle"}))
-    told = replay_sections.rules(replayed, [{"rule": "throttle", "fired": 0}, {"rule": "epochs", "fired": 0}])
+    told: dict[str, Any] = replay_sections.rules(
+        replayed, [{"rule": "throttle", "fired": 0}, {"rule": "epochs", "fired": 0}]
+    )
     assert replayed.found == []
     assert told["fired"] == [{"rule": "throttle", "fired": 2}]
     assert [row["rule"] for row in told["never"]] == ["epochs"]

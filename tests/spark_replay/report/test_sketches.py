@@ -62,7 +62,7 @@ def test_few_keys_are_counted_exactly_and_many_within_five_percent() -> None:
 
 
 def test_a_tally_is_full_of_keys_at_some_time_and_never_of_counts() -> None:
-    tally = Tally(keys_max=2)
+    tally: Tally[str] = Tally(keys_max=2)
     for key in ("a", "b", "c", "a", "d"):
         tally.add(key)
     assert (tally.counts, tally.others, tally.total) == ({"a": 2, "b": 1}, 2, 5)

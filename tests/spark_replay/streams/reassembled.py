@@ -28,7 +28,7 @@ def written(path: Path, segments: Sequence[Segment], **options: Any) -> Path:
 def in_order(frames: pa.Table) -> list[Row]:
     """The rows, by connection, direction and number."""
     keys = ("conn_id", "incarnation", "is_response", "frame_no")
-    return frames.sort_by([(key, "ascending") for key in keys]).to_pylist()
+    return list(frames.sort_by([(key, "ascending") for key in keys]).to_pylist())
 
 
 def read(path: Path, ports: Collection[int] = (PORT,), **options: Any) -> tuple[list[Row], list[Row]]:

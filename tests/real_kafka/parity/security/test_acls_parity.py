@@ -75,7 +75,7 @@ class Life:
             self.wait_until_described()
 
     def _shape(self, record: Any, version: int) -> Any:
-        tree = to_json(record, version)
+        tree: dict[str, Any] = to_json(record, version)
         acl_id = tree.pop("id")
         if type(record).__name__ == "AccessControlEntryRecord":
             self.ids[acl_id] = json.dumps(tree)

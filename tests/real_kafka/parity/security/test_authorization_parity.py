@@ -208,7 +208,7 @@ def test_operations_imply_the_same_operations(on_both: Callable[..., tuple[Any, 
 
 
 def new_topic(name: str, **fields: Any) -> CreatableTopic:
-    return CreatableTopic(**{"name": name, "num_partitions": 1, "replication_factor": 1} | fields)
+    return CreatableTopic(**{"name": name, "num_partitions": 1, "replication_factor": 1, **fields})
 
 
 def topics(side: Any) -> list[Any]:

@@ -95,7 +95,7 @@ def without_key(side: Any) -> dict[str, Any]:
         life.direct(f"create {version}", CreateDelegationTokenRequest(), version)
         life.direct(f"describe {version}", DescribeDelegationTokenRequest(owners=None), version)
         life.create(f"{version}", version)
-    owned = {"owner_principal_type": "User", "owner_principal_name": "bob"}
+    owned: dict[str, Any] = {"owner_principal_type": "User", "owner_principal_name": "bob"}
     life.direct("create for another", CreateDelegationTokenRequest(**owned), 3)
     life.direct("describe nobody's", DescribeDelegationTokenRequest(owners=[]), 3)
     life.create("for another", **owned)

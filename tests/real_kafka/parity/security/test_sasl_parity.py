@@ -6,12 +6,14 @@ import re
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from mockraft import Controller
 from mockraft.double.controller import SyncController
+from mockraft.double.options import ControllerOptions
 from mockraft.kafka.processes import KafkaController, random_uuid, wait_until
 from mockraft.wire import metadata_log_frame, record_batch, sasl
 from mockraft.wire.connection import FrameReader, read_response, write_request
@@ -77,7 +79,8 @@ class Wire:
 
     def ends(self) -> bool:
         """Return True if nothing more is received. A connection that stays open is sent a request."""
-        return self.ask(DescribeClusterRequest(endpoint_type=2), 1) == "closed"
+        answer: object = self.ask(DescribeClusterRequest(endpoint_type=2), 1)
+        return answer == "closed"
 
     def shake(self, mechanism: str, version: int = 1) -> Any:
         return self.ask(SaslHandshakeRequest(mechanism=mechanism), version)
@@ -120,6 +123,14 @@ def _shape(data: Any) -> str:
 Case = Callable[[Wire], Any]
 
 
+def logged_in(mechanism: str, user: str, password: str) -> Case:
+    return lambda wire: wire.log_in(mechanism, user, password)
+
+
+def shaken(mechanism: str, *tokens: bytes) -> Case:
+    return lambda wire: [wire.shake(mechanism), *map(wire.token, tokens), wire.ends()]
+
+
 def asked(*steps: tuple[Any, int]) -> Case:
     return lambda wire: [wire.ask(message, version) for message, version in steps]
 
@@ -132,7 +143,7 @@ TOPICS = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, 
 
 CASES: dict[str, Case] = {
     **{
-        f"{mechanism} of {user} with {password}": lambda wire, login=(mechanism, user, password): wire.log_in(*login)
+        f"{mechanism} of {user} with {password}": logged_in(mechanism, user, password)
         for mechanism in MECHANISMS[:2]
         for user, password in (("alice", "alice-secret"), ("alice", "wrong"), ("nobody", "alice-secret"))
     },
@@ -162,7 +173,7 @@ CASES: dict[str, Case] = {
     ],
     "a negative length": lambda wire: wire.send(b"\xff\xff\xff\xff"),
     **{
-        f"plain {token!r}": lambda wire, t=token: [wire.shake("PLAIN"), wire.token(t), wire.ends()]
+        f"plain {token!r}": shaken("PLAIN", token)
         for token in (
             b"",
             b"alice\0alice-secret",
@@ -176,7 +187,7 @@ CASES: dict[str, Case] = {
         )
     },
     **{
-        f"scram {token!r}": lambda wire, t=token: [wire.shake("SCRAM-SHA-256"), wire.token(t), wire.ends()]
+        f"scram {token!r}": shaken("SCRAM-SHA-256", token)
         for token in (
             b"",
             b"n,,n=alice",
@@ -192,12 +203,7 @@ CASES: dict[str, Case] = {
         )
     },
     **{
-        f"scram, then {token!r}": lambda wire, t=token: [
-            wire.shake("SCRAM-SHA-256"),
-            wire.token(b"n,,n=alice,r=nonce"),
-            wire.token(t),
-            wire.ends(),
-        ]
+        f"scram, then {token!r}": shaken("SCRAM-SHA-256", b"n,,n=alice,r=nonce", token)
         for token in (b"", b"c=biws,r=nonce,p=AAAA", b"n,,n=alice,r=nonce", b"c=biws,r=other,p=" + b"A" * 88)
     },
 }
@@ -234,19 +240,21 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
     kafka.start()
     try:
         kafka.wait_until_running()
-        options = {
+        options: ControllerOptions = {
             "security_protocol": "SASL_PLAINTEXT",
             "sasl_enabled_mechanisms": MECHANISMS,
             "plain_users": {"alice": "alice-secret"},
             "delegation_token_secret_key": "key",
             "scram_users": tuple(users),
         }
+        sessions: ControllerOptions = {**options, "connections_max_reauth_ms": SESSION_MS}
         with (
             Controller.sync(**options) as ours,
-            Controller.sync(**options, connections_max_reauth_ms=SESSION_MS) as with_sessions,
+            Controller.sync(**sessions) as with_sessions,
         ):
             log = kafka.directory / "log" / "__cluster_metadata-0" / "00000000000000000000.log"
-            yield Addresses(*((each.host, each.port) for each in (kafka, ours, with_sessions)), log, ours)
+            at_kafka, at_ours, at_sessions = ((each.host, each.port) for each in (kafka, ours, with_sessions))
+            yield Addresses(at_kafka, at_ours, at_sessions, log, ours)
     finally:
         kafka.kill()
 
@@ -326,7 +334,7 @@ def with_token(wire: Wire, address: tuple[str, int], mechanism: str) -> list[Any
 @pytest.mark.parametrize("mechanism", MECHANISMS[1:])
 def test_a_delegation_token_logs_in_as_on_kafkas_controller(addresses: Addresses, mechanism: str) -> None:
     ours, kafka = (
-        on(address, lambda wire, at=address: with_token(wire, at, mechanism))
+        on(address, partial(with_token, address=address, mechanism=mechanism))
         for address in (addresses.with_sessions if mechanism == SESSIONS else addresses.ours, addresses.kafka)
     )
     assert ours == kafka
@@ -335,7 +343,10 @@ def test_a_delegation_token_logs_in_as_on_kafkas_controller(addresses: Addresses
 def test_users_of_a_new_log_are_written_as_kafka_storage_has_them_written(addresses: Addresses) -> None:
     batches = record_batch.read_batches(addresses.kafka_log.read_bytes())
     theirs = [
-        metadata_log_frame.decode(value) for batch in batches if not batch.is_control for _, value in batch.records
+        metadata_log_frame.decode(value or b"")
+        for batch in batches
+        if not batch.is_control
+        for _, value in batch.records
     ]
     log = addresses.controller.running.controller.log
     ours = addresses.controller.call(lambda: [record_at for _, record_at in log.records()])

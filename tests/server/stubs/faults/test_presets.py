@@ -14,6 +14,7 @@ from mockraft.server.state.views import LogDirView
 from mockraft.server.stubs.faults.presets import PRESET_KINDS
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.client import KafkaConnection, RequestTimedOutError, connect
+from mockraft.wire.json_form import Json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
@@ -67,7 +68,7 @@ async def broker() -> AsyncIterator[Broker]:
     async with Controller(clock=VirtualClock()) as controller:
         state = controller.double.state
         offset = state.quorum().log_end_offset
-        registration = {
+        registration: Json = {
             "brokerId": 1,
             "incarnationId": uuids.text_of(bytes(15) + b"\x01"),
             "brokerEpoch": offset,

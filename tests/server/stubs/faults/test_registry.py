@@ -133,7 +133,7 @@ def test_an_id_is_given_or_made_and_never_twice() -> None:
 
 def test_every_kind_is_listed_with_its_options() -> None:
     for kind in Faults().kinds.values():
-        tree = kind.to_json()
+        tree: Any = kind.to_json()
         assert tree["summary"].endswith(".")
         for parameter in tree["parameters"]:
             assert parameter.keys() >= {"name", "type", "required", "default", "help"}
