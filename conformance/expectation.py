@@ -51,8 +51,17 @@ class Only(dict[str, object]):
 
 ANYTHING = Match("anything", lambda _: True)
 NOT_EMPTY = Match("not empty", bool)
+Fields = Mapping[str, object]
+"""Expected fields of an object."""
+GOOD: Fields = {"errorCode": 0, "errorMessage": None}
+"""A result without an error."""
 MISSING = Match("nothing", lambda _: False)
 """In a difference: there is no such key or element."""
+
+
+def refused(code: int, message: object = ANYTHING) -> Fields:
+    """Accept a result with this error."""
+    return {"errorCode": code, "errorMessage": message}
 
 
 def above(least: float) -> Match:
@@ -86,7 +95,7 @@ def difference(expected: object, got: object, path: str = "") -> Difference | No
     return None if same else Difference(path, expected, got)
 
 
-def _of_objects(expected: Mapping[str, object], got: object, path: str) -> Difference | None:
+def _of_objects(expected: Fields, got: object, path: str) -> Difference | None:
     if not isinstance(got, dict):
         return Difference(path, expected, got)
     for key, value in expected.items():

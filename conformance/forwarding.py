@@ -18,12 +18,19 @@ def principal_bytes(name: str, kind: str = "User") -> bytes:
     return _PRINCIPAL_VERSION.to_bytes(2, "big") + DefaultPrincipalData(type=kind, name=name).write(_PRINCIPAL_VERSION)
 
 
+async def send_envelope(
+    world: World, data: bytes, principal: bytes | None, address: bytes = LOOPBACK, *, answer: Tree | None = None
+) -> Tree:
+    """Send a request's bytes in an Envelope; without `answer`, expect success. Return the envelope's response."""
+    request = {
+        "requestData": in_base64(data),
+        "requestPrincipal": None if principal is None else in_base64(principal),
+        "clientHostAddress": in_base64(address),
+    }
+    return await world.send("Envelope", request, answer=answer or {"errorCode": 0})
+
+
 async def forward(world: World, api: str, tree: Tree, version: int, user: str = "ANONYMOUS") -> Tree:
     """Forward a request for this user and return its own response. NotAsExpectedError if the envelope is refused."""
-    request = {
-        "requestData": in_base64(written(api, tree, version)[4:]),
-        "requestPrincipal": in_base64(principal_bytes(user)),
-        "clientHostAddress": in_base64(LOOPBACK),
-    }
-    response = await world.send("Envelope", request, answer={"errorCode": 0})
+    response = await send_envelope(world, written(api, tree, version)[4:], principal_bytes(user))
     return answered(api, version, base64.b64decode(response["responseData"]))

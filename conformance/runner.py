@@ -113,14 +113,7 @@ async def _verdict(target: Target, log: Log, identities: Identities, case: Case)
         if verdict.outcome is Outcome.FAILED:
             known = explaining(case.name)
             verdict.known_difference = known.id if known else None
-            verdict.detail["story"] = [
-                {
-                    "api": f"{each.api} v{each.version}",
-                    "request": _plain(each.fields),
-                    "answer": _plain(each.answer),
-                }
-                for each in world.story[-_STORY_MAX:]
-            ]
+            verdict.detail["story"] = _plain(world.story[-_STORY_MAX:])
         await world.close()
         verdict.seconds = round(time.monotonic() - began, 3)
     return verdict

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from mockraft.conformance.cleanup import Step, undoing
 from mockraft.conformance.expectation import ANYTHING, InAnyOrder, NotApplicableError, expect
@@ -48,24 +48,15 @@ class Topic:
     id: str
 
 
-class Exchange(NamedTuple):
-    """One request and its response, for the report of a failure; None if none came."""
-
-    api: str
-    version: int
-    fields: Tree
-    answer: Tree | None
-
-
 class World:
-    """One case's view of the controller. `story` holds all its requests, `level` the metadata.version."""
+    """One case's view of the controller. `story` has its requests and responses, `level` is the metadata.version."""
 
     def __init__(self, target: Target, log: Log, identities: Identities, *, alone: bool) -> None:
         self.target = target
         self.level = target.metadata_version
         self.cluster_id = target.cluster_id
         self.identities = identities
-        self.story: list[Exchange] = []
+        self.story: list[Tree] = []
         self._log = log
         self._alone = alone
         self._next_record = len(log.records)
@@ -262,10 +253,6 @@ class World:
         }
         return await self.send("AlterPartition", request_tree, answer=answer, version=version)
 
-    def needs(self, api: str) -> None:
-        """Skip the case if the controller does not offer this API."""
-        self._version(api, -1)
-
     async def close(self) -> None:
         """Remove what the case created, as far as the controller allows it, and close the connection."""
         story = self.story
@@ -291,9 +278,9 @@ class World:
     async def _send(self, api: str, message: Message, fields: Tree, version: int) -> Tree:
         if self._connection is None or not self._connection.is_open:
             self._connection = await self.target.open()
-        self.story.append(Exchange(api, version, fields, None))
+        self.story.append({"api": f"{api} v{version}", "request": fields, "answer": None})
         got = to_json(await self._connection.send(message, version=version), version)
-        self.story[-1] = Exchange(api, version, fields, got)
+        self.story[-1]["answer"] = got
         return got
 
     def _concerns_me(self, record: Written) -> bool:

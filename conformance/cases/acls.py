@@ -15,7 +15,6 @@ FILTER: Tree = {"resourceTypeFilter": 1, "patternTypeFilter": 1, "operation": 1,
 
 
 async def without_authorizer(world: World) -> None:
-    world.needs("DescribeAcls")
     response = await world.send("DescribeAcls", FILTER)
     if response["errorCode"] != codes.SECURITY_DISABLED:
         raise NotApplicableError("the controller has an authorizer")

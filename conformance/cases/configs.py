@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mockraft.conformance.case import Rank, case, cases
-from mockraft.conformance.expectation import ANYTHING, MISSING, InAnyOrder, expect, like
+from mockraft.conformance.expectation import GOOD, MISSING, Fields, InAnyOrder, expect, like, refused
 from mockraft.conformance.records import Expected, record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
@@ -13,7 +15,6 @@ TEST = "ConfigurationControlManagerTest"
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 Change = tuple[int, str, str | None]
-GOOD: Tree = {"errorCode": 0, "errorMessage": None}
 
 
 def resource(kind: int, name: str, *changes: Change) -> Tree:
@@ -21,13 +22,9 @@ def resource(kind: int, name: str, *changes: Change) -> Tree:
     return {"resourceType": kind, "resourceName": name, "configs": configs}
 
 
-async def alter(world: World, *resources: Tree, answer: list[Tree], **fields: object) -> None:
+async def alter(world: World, *resources: Tree, answer: Sequence[Fields], **fields: object) -> None:
     request = {"resources": list(resources), **fields}
     await world.send("IncrementalAlterConfigs", request, answer={"responses": InAnyOrder(answer)})
-
-
-def refused(code: int, message: object = ANYTHING) -> list[Tree]:
-    return [{"errorCode": code, "errorMessage": message}]
 
 
 def written(kind: int, name: str, key: str, value: object) -> Expected:
@@ -73,7 +70,7 @@ async def append_is_refused_unless_the_config_is_a_list(world: World) -> None:
     name = await topic_name(world)
     for operation, verb in ((APPEND, "APPEND"), (SUBTRACT, "SUBTRACT")):
         message = f"Can't {verb} to key retention.ms because its type is not LIST."
-        answer = refused(codes.INVALID_CONFIG, message)
+        answer = [refused(codes.INVALID_CONFIG, message)]
         await alter(world, resource(TOPIC, name, (operation, "retention.ms", "1")), answer=answer)
 
 
@@ -81,7 +78,7 @@ async def append_is_refused_unless_the_config_is_a_list(world: World) -> None:
 async def resource_with_one_bad_value_is_left(world: World) -> None:
     name = await topic_name(world)
     request = resource(TOPIC, name, (SET, "retention.ms", "7"), (SET, "segment.ms", "0"))
-    await alter(world, request, answer=refused(codes.INVALID_CONFIG))
+    await alter(world, request, answer=[refused(codes.INVALID_CONFIG)])
     await world.wrote()
 
 
@@ -111,14 +108,14 @@ async def configs_that_are_only_validated_are_not_written(world: World) -> None:
 async def resource_that_is_named_twice_is_refused_once(world: World) -> None:
     name = await topic_name(world)
     twice = [resource(TOPIC, name, (SET, "flush.ms", value)) for value in ("1", "2")]
-    await alter(world, *twice, answer=refused(codes.INVALID_REQUEST, "Duplicate resource."))
+    await alter(world, *twice, answer=[refused(codes.INVALID_REQUEST, "Duplicate resource.")])
     await world.wrote()
 
 
 @case("an unknown type of resource is refused", "ControllerApisTest.testInvalidIncrementalAlterConfigsResources")
 async def unknown_type_of_resource_is_refused(world: World) -> None:
     for kind in (0, 3, 64):
-        answer = refused(codes.UNSUPPORTED_VERSION, f"Unknown resource type {kind}.")
+        answer = [refused(codes.UNSUPPORTED_VERSION, f"Unknown resource type {kind}.")]
         await alter(world, resource(kind, world.name()), answer=answer)
 
 
@@ -141,13 +138,13 @@ VALUE_REFUSALS: list[tuple[str, str, str | None, object]] = [
 @cases("configs of a {} are refused", f"{TEST}.testIncrementalAlterConfigsWithoutExistence", NAME_REFUSALS)
 async def configs_of_unusable_resource_name_are_refused(world: World, kind: int, name: str, code: int) -> None:
     key = "flush.ms" if kind == TOPIC else "num.io.threads"
-    await alter(world, resource(kind, name, (SET, key, "1")), answer=refused(code), validateOnly=True)
+    await alter(world, resource(kind, name, (SET, key, "1")), answer=[refused(code)], validateOnly=True)
 
 
 @cases("a topic's config with {} is refused", f"{TEST}.testIncrementalAlterConfigs", VALUE_REFUSALS)
 async def invalid_topic_config_is_refused(world: World, key: str, value: str | None, message: object) -> None:
     name = await topic_name(world)
-    await alter(world, resource(TOPIC, name, (SET, key, value)), answer=refused(codes.INVALID_CONFIG, message))
+    await alter(world, resource(TOPIC, name, (SET, key, value)), answer=[refused(codes.INVALID_CONFIG, message)])
     await world.wrote()
 
 
@@ -195,14 +192,14 @@ async def broker_has_no_minimum_of_in_sync_replicas_of_its_own_with_eligible_lea
     name = str((await world.broker()).id)
     message = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
     request = resource(BROKER, name, (SET, "min.insync.replicas", "2"))
-    await alter(world, request, answer=refused(codes.INVALID_CONFIG, message))
+    await alter(world, request, answer=[refused(codes.INVALID_CONFIG, message)])
 
 
 @case("the cluster's minimum of in-sync replicas stays with eligible leaders", "KIP-966", elr=True)
 async def clusters_minimum_of_in_sync_replicas_stays_with_eligible_leaders(world: World) -> None:
     message = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
     request = resource(BROKER, "", (DELETE, "min.insync.replicas", None))
-    await alter(world, request, answer=refused(codes.INVALID_CONFIG, message))
+    await alter(world, request, answer=[refused(codes.INVALID_CONFIG, message)])
 
 
 @case("a broker may have a minimum of in-sync replicas of its own without eligible leaders", "KIP-966", elr=False)
@@ -237,7 +234,7 @@ async def bad_client_metrics_are_refused(world: World) -> None:
         ("match", "client=a", codes.INVALID_CONFIG),
         ("b.c", "1", codes.INVALID_REQUEST),
     ):
-        await alter(world, resource(CLIENT_METRICS, world.name("m"), (SET, key, value)), answer=refused(code))
+        await alter(world, resource(CLIENT_METRICS, world.name("m"), (SET, key, value)), answer=[refused(code)])
 
 
 @case("a group's configs are checked", "KIP-848, GroupConfig", Rank.SHOULD)
@@ -246,7 +243,7 @@ async def groups_configs_are_checked(world: World) -> None:
     await alter(world, resource(GROUP, name, (SET, "consumer.session.timeout.ms", "50000")), answer=[GOOD])
     await world.wrote(written(GROUP, name, "consumer.session.timeout.ms", "50000"))
     for key, value in (("consumer.heartbeat.interval.ms", "4999"), ("no.such", "1")):
-        await alter(world, resource(GROUP, name, (SET, key, value)), answer=refused(codes.INVALID_CONFIG))
+        await alter(world, resource(GROUP, name, (SET, key, value)), answer=[refused(codes.INVALID_CONFIG)])
     await world.wrote()
 
 
@@ -275,6 +272,6 @@ async def alter_configs_without_change_writes_nothing(world: World) -> None:
 @case("AlterConfigs refuses what it cannot set", "ControllerApisTest.testHandleLegacyAlterConfigsErrors")
 async def alter_configs_refuses_invalid_configs(world: World) -> None:
     name = await topic_name(world, flush_ms="4")
-    await replace(world, name, refused(codes.INVALID_CONFIG), no_such="1")
-    await replace(world, world.name("none"), refused(codes.UNKNOWN_TOPIC_OR_PARTITION), flush_ms="4")
+    await replace(world, name, [refused(codes.INVALID_CONFIG)], no_such="1")
+    await replace(world, world.name("none"), [refused(codes.UNKNOWN_TOPIC_OR_PARTITION)], flush_ms="4")
     await world.wrote()

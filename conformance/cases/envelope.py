@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-
 from mockraft.conformance.case import Rank, case, cases
-from mockraft.conformance.expectation import ANYTHING, expect
-from mockraft.conformance.forwarding import LOOPBACK, principal_bytes
-from mockraft.conformance.raw_bytes import CORRELATION_ID, answered, written
+from mockraft.conformance.expectation import expect
+from mockraft.conformance.forwarding import LOOPBACK, forward, principal_bytes, send_envelope
+from mockraft.conformance.raw_bytes import CORRELATION_ID, written
 from mockraft.conformance.records import record
-from mockraft.conformance.requests import Tree, in_base64
+from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, World
 from mockraft.wire import error_codes as codes
 
@@ -18,27 +16,14 @@ ANONYMOUS = principal_bytes("ANONYMOUS")
 DELETE_VERSION = 6
 
 
-def deleted(name: str) -> bytes:
-    return written("DeleteTopics", {"topics": [{"name": name}], "timeoutMs": TIMEOUT_MS}, DELETE_VERSION)[4:]
-
-
-async def forward(
-    world: World, data: bytes, principal: bytes | None = ANONYMOUS, address: bytes = LOOPBACK, *, answer: object = None
-) -> Tree:
-    request = {
-        "requestData": in_base64(data),
-        "requestPrincipal": None if principal is None else in_base64(principal),
-        "clientHostAddress": in_base64(address),
-    }
-    response: Tree = await world.send("Envelope", request, answer=answer or {"errorCode": 0, "responseData": ANYTHING})
-    return response
+def deletion(name: str) -> Tree:
+    return {"topics": [{"name": name}], "timeoutMs": TIMEOUT_MS}
 
 
 @case("a forwarded request is carried out, and its response comes with its own header", SOURCE)
 async def forwarded_request_is_carried_out_and_its_response_comes_with_its_own_header(world: World) -> None:
-    topic = await world.topic([await world.broker()])
-    response = await forward(world, deleted(topic.name))
-    inner = answered("DeleteTopics", DELETE_VERSION, base64.b64decode(response["responseData"]))
+    topic, _ = await world.replicated(1)
+    inner = await forward(world, "DeleteTopics", deletion(topic.name), DELETE_VERSION)
     results = [{"name": topic.name, "errorCode": 0}]
     expect("the inner answer", {"correlationId": CORRELATION_ID, "responses": results}, inner)
     await world.wrote(record("RemoveTopic", topicId=topic.id))
@@ -46,26 +31,24 @@ async def forwarded_request_is_carried_out_and_its_response_comes_with_its_own_h
 
 @case("a refusal of the forwarded request is in its own response", SOURCE)
 async def refusal_of_forwarded_request_is_in_its_own_response(world: World) -> None:
-    response = await forward(world, deleted(world.name("none")))
-    inner = answered("DeleteTopics", DELETE_VERSION, base64.b64decode(response["responseData"]))
+    inner = await forward(world, "DeleteTopics", deletion(world.name("none")), DELETE_VERSION)
     expect("the inner answer", {"responses": [{"errorCode": codes.UNKNOWN_TOPIC_OR_PARTITION}]}, inner)
 
 
 @case("a client's address may have four or sixteen bytes", SOURCE, Rank.SHOULD)
 async def clients_address_may_have_four_or_sixteen_bytes(world: World) -> None:
-    await forward(world, deleted(world.name("none")), address=bytes(15) + b"\1")
+    await send_envelope(world, NONE, ANONYMOUS, bytes(15) + b"\1")
 
 
 @case("a token may be asked for through a broker", "ControllerApis.allowTokenRequests", Rank.SHOULD)
 async def token_may_be_asked_for_through_broker(world: World) -> None:
-    response = await forward(world, written("CreateDelegationToken", {"maxLifetimeMs": 1}, 3)[4:])
-    inner = answered("CreateDelegationToken", 3, base64.b64decode(response["responseData"]))
+    inner = await forward(world, "CreateDelegationToken", {"maxLifetimeMs": 1}, 3)
     allowed = inner["errorCode"] in (0, codes.DELEGATION_TOKEN_AUTH_DISABLED, codes.UNSUPPORTED_VERSION)
     expect("whether it was looked at", True, allowed)
 
 
 BEAT = written("BrokerHeartbeat", {}, 1)[4:]
-NONE = deleted("none")
+NONE = written("DeleteTopics", deletion("none"), DELETE_VERSION)[4:]
 REFUSALS: list[tuple[str, bytes, bytes | None, bytes, int]] = [
     ("no principal", NONE, None, LOOPBACK, codes.PRINCIPAL_DESERIALIZATION_FAILURE),
     ("an empty principal", NONE, b"", LOOPBACK, codes.PRINCIPAL_DESERIALIZATION_FAILURE),
@@ -92,4 +75,4 @@ REFUSALS: list[tuple[str, bytes, bytes | None, bytes, int]] = [
 async def malformed_envelope_is_refused(
     world: World, data: bytes, principal: bytes | None, address: bytes, code: int
 ) -> None:
-    await forward(world, data, principal, address, answer={"errorCode": code, "responseData": None})
+    await send_envelope(world, data, principal, address, answer={"errorCode": code, "responseData": None})

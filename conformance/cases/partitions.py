@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mockraft.conformance.case import Rank, case, cases
-from mockraft.conformance.expectation import InAnyOrder
+from mockraft.conformance.expectation import InAnyOrder, refused
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, Broker, World
@@ -20,10 +20,6 @@ async def add(world: World, *topics: Tree, answer: object, **fields: object) -> 
 def more(name: str, count: int, *manual: list[Broker]) -> Tree:
     assignments = [{"brokerIds": [broker.id for broker in each]} for each in manual]
     return {"name": name, "count": count, "assignments": assignments or None}
-
-
-def refused(code: int, message: object) -> list[Tree]:
-    return [{"errorCode": code, "errorMessage": message}]
 
 
 @case("new partitions are placed as asked", TEST)
@@ -74,7 +70,7 @@ async def invalid_count_or_assignment_is_refused(
     brokers = [*await world.brokers(2), Broker(-7, 0, [], {})]
     topic = await world.topic(*[brokers[:1]] * before)
     assignments = [[brokers[index] for index in each] for each in manual]
-    answer = refused(code, message.format(topic=topic.name))
+    answer = [refused(code, message.format(topic=topic.name))]
     await add(world, more(topic.name, count, *assignments), answer=answer)
 
 

@@ -75,7 +75,6 @@ async def voter_that_is_none_cannot_be_removed(world: World) -> None:
 
 @case("a voter of another cluster is not added", CHANGE_TEST)
 async def voter_of_another_cluster_is_not_added(world: World) -> None:
-    world.needs("AddRaftVoter")
     request = {"clusterId": "another", "voterId": 5, "voterDirectoryId": world.uuid(), "timeoutMs": 1000}
     await world.send("AddRaftVoter", request, answer={"errorCode": codes.INCONSISTENT_CLUSTER_ID})
 
@@ -88,7 +87,6 @@ INCOMPLETE_VOTERS: list[tuple[str, Tree]] = [
 
 @cases("a voter without {} is not added", CHANGE_TEST, INCOMPLETE_VOTERS, Rank.SHOULD)
 async def incomplete_voter_is_not_added(world: World, fields: Tree) -> None:
-    world.needs("AddRaftVoter")
     voter = {"clusterId": world.cluster_id, "voterId": 5, "voterDirectoryId": world.uuid(), "timeoutMs": 1000}
     await world.send("AddRaftVoter", voter | fields, answer={"errorCode": codes.INVALID_REQUEST})
 
@@ -111,7 +109,6 @@ def vote(world: World, **fields: object) -> Tree:
 
 @case("a vote of another cluster is refused", f"{TEST}.testVoteRequestClusterIdValidation")
 async def vote_of_another_cluster_is_refused(world: World) -> None:
-    world.needs("Vote")
     await world.send(
         "Vote", {**vote(world), "clusterId": "another"}, answer={"errorCode": codes.INCONSISTENT_CLUSTER_ID}
     )
@@ -119,7 +116,6 @@ async def vote_of_another_cluster_is_refused(world: World) -> None:
 
 @case("a vote in an old epoch is refused with the leader's", f"{TEST}.testHandleInvalidVoteRequestWithOlderEpoch")
 async def vote_in_old_epoch_is_refused_with_leaders(world: World) -> None:
-    world.needs("Vote")
     leader = {"leaderId": world.target.leader_id, "leaderEpoch": above(0), "voteGranted": False}
     answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": codes.FENCED_LEADER_EPOCH, **leader}]}]}
     await world.send("Vote", vote(world, replicaEpoch=0, lastOffsetEpoch=0), answer=answer)
@@ -127,7 +123,6 @@ async def vote_in_old_epoch_is_refused_with_leaders(world: World) -> None:
 
 @case("a vote for another topic is refused as a whole", f"{TEST}.testInvalidVoteRequest")
 async def vote_for_another_topic_is_refused_as_whole(world: World) -> None:
-    world.needs("Vote")
     request = vote(world)
     request["topics"][0]["topicName"] = "another"
     await world.send("Vote", request, answer={"errorCode": codes.INVALID_REQUEST, "topics": []})
@@ -135,7 +130,6 @@ async def vote_for_another_topic_is_refused_as_whole(world: World) -> None:
 
 @case("a leader gives no vote in its own epoch", f"{TEST}.testLeaderIgnoreVoteRequestOnSameEpoch")
 async def leader_gives_no_vote_in_its_own_epoch(world: World) -> None:
-    world.needs("Vote")
     epoch = await leader_epoch(world)
     partition = {"errorCode": 0, "leaderEpoch": epoch, "voteGranted": False}
     answer = {"errorCode": 0, "topics": [{"partitions": [partition]}]}
@@ -153,7 +147,6 @@ REFUSED_VOTES: list[tuple[str, Tree, Tree, int]] = [
 
 @cases("a vote {} is refused", "KafkaRaftClient.handleVoteRequest", REFUSED_VOTES, Rank.SHOULD)
 async def invalid_vote_is_refused(world: World, top: Tree, fields: Tree, code: int) -> None:
-    world.needs("Vote")
     epoch = await leader_epoch(world)
     request = {**vote(world, **{"replicaEpoch": epoch, **fields}), **top}
     answer = {"errorCode": 0, "topics": [{"partitions": [{"errorCode": code, "voteGranted": False}]}]}
@@ -172,7 +165,6 @@ async def begin_and_end(world: World, request: Tree, *, code: int = 0, partition
     """Send BeginQuorumEpoch and EndQuorumEpoch; expect this code, and this one of the partition."""
     topics = [] if partition_code is None else [{"partitions": [{"errorCode": partition_code}]}]
     for api in ("BeginQuorumEpoch", "EndQuorumEpoch"):
-        world.needs(api)
         await world.send(api, request, answer={"errorCode": code, "topics": topics})
 
 
@@ -214,7 +206,6 @@ REFUSED_UPDATES: list[tuple[str, Tree, int]] = [
 
 @cases("a voter {} is not updated", "KafkaRaftClient.handleUpdateVoterRequest", REFUSED_UPDATES, Rank.SHOULD)
 async def invalid_voter_is_not_updated(world: World, fields: Tree, code: int) -> None:
-    world.needs("UpdateRaftVoter")
     response = await describe(world, answer=of_partition(errorCode=0))
     epoch = response["topics"][0]["partitions"][0]["leaderEpoch"]
     request = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mockraft.conformance.case import Rank, case, cases
-from mockraft.conformance.expectation import ANYTHING, InAnyOrder, like
+from mockraft.conformance.expectation import GOOD, Fields, InAnyOrder, like, refused
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
@@ -31,17 +31,10 @@ def entry(of: Entity, **changes: float | None) -> Tree:
     return {"entity": entity(of), "ops": ops}
 
 
-async def alter(world: World, *entries: Tree, answer: list[Tree], **fields: object) -> None:
+async def alter(world: World, *entries: Tree, answer: Sequence[Fields], **fields: object) -> None:
     """`answer` is the expected result of the entries, in any order."""
     request = {"entries": list(entries), **fields}
     await world.send("AlterClientQuotas", request, answer={"entries": InAnyOrder(answer)})
-
-
-GOOD: Tree = {"errorCode": 0, "errorMessage": None}
-
-
-def refused(message: object = ANYTHING) -> Tree:
-    return {"errorCode": codes.INVALID_REQUEST, "errorMessage": message}
 
 
 @case("a user's quotas are one record each", f"{TEST}.testAlterAndRemove")
@@ -113,14 +106,16 @@ async def address_may_have_rate_of_connections(world: World) -> None:
 @case("what is no address has no rate of connections", f"{TEST}.testConfigKeysForUnresolvableIpEntity")
 async def invalid_address_has_no_connection_rate(world: World) -> None:
     message = "no such host! is not a valid IP or resolvable host."
-    await alter(world, entry([(IP, "no such host!")], **{CONNECTIONS: 9.0}), answer=[refused(message)])
+    await alter(
+        world, entry([(IP, "no such host!")], **{CONNECTIONS: 9.0}), answer=[refused(codes.INVALID_REQUEST, message)]
+    )
 
 
 @case("good and bad entities are told apart", f"{TEST}.testAlterAndRemove")
 async def bad_entity_does_not_affect_good_ones(world: World) -> None:
     user: Entity = [(USER, world.name("ann"))]
     bad: Entity = [("group", world.name("g"))]
-    answer = [{**GOOD, "entity": entity(user)}, {**refused(), "entity": entity(bad)}]
+    answer = [{**GOOD, "entity": entity(user)}, {"errorCode": codes.INVALID_REQUEST, "entity": entity(bad)}]
     await alter(world, entry(user, **{PRODUCER: 1.0}), entry(bad, **{PRODUCER: 1.0}), answer=answer)
     await world.wrote(record("ClientQuota"))
 
@@ -131,7 +126,7 @@ async def bad_entity_does_not_affect_good_ones(world: World) -> None:
 async def entity_that_is_named_twice_is_refused_and_its_first_entry_is_written(world: World) -> None:
     user: Entity = [(USER, world.name("ann"))]
     entries = [entry(user, **{PRODUCER: rate}) for rate in (1.0, 2.0)]
-    await alter(world, *entries, answer=[refused(like(".*"))])
+    await alter(world, *entries, answer=[refused(codes.INVALID_REQUEST, like(".*"))])
     await world.wrote(record("ClientQuota", value=1.0))
 
 
@@ -169,4 +164,4 @@ REFUSALS: list[tuple[str, Entity, dict[str, float], object]] = [
 @cases("{} is refused", f"{TEST}.testConfigKeysError", REFUSALS)
 async def invalid_quota_is_refused(world: World, of: Entity, changes: dict[str, float], message: object) -> None:
     changes_: Tree = dict(changes)
-    await alter(world, entry(of, **changes_), answer=[refused(message)], validateOnly=True)
+    await alter(world, entry(of, **changes_), answer=[refused(codes.INVALID_REQUEST, message)], validateOnly=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mockraft.conformance.case import Rank, case
+from collections.abc import Callable
+
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import MISSING, above, expect
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
@@ -50,15 +52,7 @@ async def broker_without_listeners_and_rack_may_register(world: World) -> None:
 @case("the features of a registration are written as sent", f"{TEST}.testReplayRegisterBrokerRecord")
 async def features_of_registration_are_written_as_sent(world: World) -> None:
     broker = await world.register()
-    sent = [
-        {
-            "name": each["name"],
-            "minSupportedVersion": each["minSupportedVersion"],
-            "maxSupportedVersion": each["maxSupportedVersion"],
-        }
-        for each in broker.registration["features"]
-    ]
-    await world.wrote(record("RegisterBroker", features=sent))
+    await world.wrote(record("RegisterBroker", features=broker.registration["features"]))
 
 
 @case("the directories of a registration are written as sent", "KIP-858", since=17)
@@ -173,27 +167,22 @@ async def same_incarnation_without_directory_of_its_partition_stays_leader(world
     await world.wrote(record("RegisterBroker", logDirs=broker.dirs[:1]))
 
 
-@case("a broker without directories is refused", "KIP-858", since=17)
-async def broker_without_directories_is_refused(world: World) -> None:
-    await world.register(logDirs=[], answer=refused(codes.INVALID_REGISTRATION))
+DIRECTORIES: list[tuple[str, str, Callable[[str, str], list[str]]]] = [
+    ("without directories", "KIP-858", lambda own, other: []),
+    ("with a reserved directory id", "KIP-858 DirectoryId", lambda own, other: [own, RESERVED]),
+    ("that names a directory twice", f"{TEST}.testRegisterWithDuplicateDirectoryId", lambda own, other: [own, own]),
+    ("with another broker's directory", f"{TEST}.testRegisterWithDuplicateDirectoryId", lambda own, other: [own, other]),
+]  # fmt: skip
+
+
+@cases("a broker {} is refused", "{1}", DIRECTORIES, since=17)
+async def invalid_directories_are_refused(
+    world: World, _source: str, log_dirs: Callable[[str, str], list[str]]
+) -> None:
+    other = await world.register()
+    await world.records()
+    await world.register(logDirs=log_dirs(world.uuid(), *other.dirs), answer=refused(codes.INVALID_REGISTRATION))
     await world.wrote()
-
-
-@case("a broker with a reserved directory id is refused", "KIP-858 DirectoryId", since=17)
-async def broker_with_reserved_directory_id_is_refused(world: World) -> None:
-    await world.register(logDirs=[world.uuid(), RESERVED], answer=refused(codes.INVALID_REGISTRATION))
-
-
-@case("a broker that names a directory twice is refused", f"{TEST}.testRegisterWithDuplicateDirectoryId", since=17)
-async def broker_that_names_directory_twice_is_refused(world: World) -> None:
-    directory = world.uuid()
-    await world.register(logDirs=[directory, directory], answer=refused(codes.INVALID_REGISTRATION))
-
-
-@case("a broker with another broker's directory is refused", f"{TEST}.testRegisterWithDuplicateDirectoryId", since=17)
-async def broker_with_another_brokers_directory_is_refused(world: World) -> None:
-    first = await world.register()
-    await world.register(logDirs=[world.uuid(), *first.dirs], answer=refused(codes.INVALID_REGISTRATION))
 
 
 @case("an unregistered broker's directory is free", MANAGER, since=17)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mockraft.conformance.case import Rank, case, cases
-from mockraft.conformance.expectation import MISSING, InAnyOrder, Only, expect, like
+from mockraft.conformance.expectation import MISSING, InAnyOrder, Only, expect, like, refused
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, World
@@ -30,10 +30,6 @@ def counted(name: str, partitions: int = DEFAULTS, replicas: int = DEFAULTS, **c
         "replicationFactor": replicas,
         "configs": [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()],
     }
-
-
-def refused(code: int, message: object) -> Tree:
-    return {"errorCode": code, "errorMessage": message}
 
 
 @case("a topic's records are the topic, its configs, then its partitions by index", f"{TEST}.testCreateTopics")
@@ -200,43 +196,19 @@ async def more_records_than_batch_takes_are_refused(world: World) -> None:
 
 
 NAMES: list[tuple[str, str, str]] = [
-    ("an empty name", "", "Topic name is invalid: the empty string is not allowed"),
-    ("a dot", ".", "Topic name is invalid: '.' is not allowed"),
-    ("two dots", "..", "Topic name is invalid: '..' is not allowed"),
-    (
-        "a name with a slash",
-        "a/b",
-        "Topic name is invalid: 'a/b' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'",
-    ),
-    (
-        "a name of 250 letters",
-        "n" * 250,
-        "Topic name is invalid: the length of '" + "n" * 250 + "' is longer than the max allowed length 249",
-    ),
-]
+    ("an empty name", "", "the empty string is not allowed"),
+    ("a dot", ".", "'.' is not allowed"),
+    ("two dots", "..", "'..' is not allowed"),
+    ("a name with a slash", "a/b", "'a/b' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
+    ("a name of 250 letters", "n" * 250, f"the length of '{'n' * 250}' is longer than the max allowed length 249"),
+]  # fmt: skip
+TOO_FEW_PARTITIONS = "Number of partitions was set to an invalid non-positive value."
+TOO_FEW_REPLICAS = "Replication factor must be larger than 0, or -1 to use the default value."
 COUNTS: list[tuple[str, int, int, int, str]] = [
-    ("no partitions", 0, 1, codes.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."),
-    (
-        "-2 partitions",
-        -2,
-        1,
-        codes.INVALID_PARTITIONS,
-        "Number of partitions was set to an invalid non-positive value.",
-    ),
-    (
-        "no replicas",
-        1,
-        0,
-        codes.INVALID_REPLICATION_FACTOR,
-        "Replication factor must be larger than 0, or -1 to use the default value.",
-    ),
-    (
-        "-2 replicas",
-        1,
-        -2,
-        codes.INVALID_REPLICATION_FACTOR,
-        "Replication factor must be larger than 0, or -1 to use the default value.",
-    ),
+    ("no partitions", 0, 1, codes.INVALID_PARTITIONS, TOO_FEW_PARTITIONS),
+    ("-2 partitions", -2, 1, codes.INVALID_PARTITIONS, TOO_FEW_PARTITIONS),
+    ("no replicas", 1, 0, codes.INVALID_REPLICATION_FACTOR, TOO_FEW_REPLICAS),
+    ("-2 replicas", 1, -2, codes.INVALID_REPLICATION_FACTOR, TOO_FEW_REPLICAS),
 ]
 CONFIGS: list[tuple[str, dict[str, str | None], object]] = [
     ("an unknown config", {"no_such": "1"}, "Unknown topic config name: no.such"),
@@ -253,7 +225,8 @@ CONFIGS: list[tuple[str, dict[str, str | None], object]] = [
 
 @cases("{} is no topic name", f"{TEST}.testValidateNewTopicNames", NAMES, Rank.SHOULD)
 async def invalid_topic_name_is_refused(world: World, name: str, message: str) -> None:
-    await create(world, counted(name, 1, 1), answer=[refused(codes.INVALID_TOPIC_EXCEPTION, message)])
+    answer = [refused(codes.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {message}")]
+    await create(world, counted(name, 1, 1), answer=answer)
 
 
 @cases("a topic of {} is refused", f"{TEST}.testCreateTopics", COUNTS)

@@ -16,13 +16,27 @@ _NUMBER = re.compile(r"-?\d{1,9}")
 _PROTOCOLS = range(4)
 _RESOURCE_TYPES = (2, 4, 8, 16, 32)
 
+Predicate = Callable[[Tree, Model], bool]
+
 
 class Known(NamedTuple):
     """A rule: the entry in the list, its APIs, and a predicate on a request's body in a world."""
 
     entry: str
     apis: frozenset[str]
-    covers: Callable[[Tree, Model], bool]
+    covers: Predicate
+
+
+KNOWN: list[Known] = []
+"""Rules for requests to leave out. Empty entry: no difference, but the fuzz could not go on or compare."""
+
+
+def _known(entry: str, apis: str) -> Callable[[Predicate], Predicate]:
+    def register(covers: Predicate) -> Predicate:
+        KNOWN.append(Known(entry, frozenset(apis.split()), covers))
+        return covers
+
+    return register
 
 
 def is_known(step: Step, model: Model) -> bool:
@@ -40,6 +54,7 @@ def breaks(model: Model) -> bool:
     return any(not {*partition.last_known_elr} <= {*partition.replicas} for partition in partitions)
 
 
+@_known("never-resigns", "BrokerRegistration ControllerRegistration")
 def _has_odd_listener(body: Tree, _: Model) -> bool:
     return any(
         not each["host"].strip() or not each["port"] or each["securityProtocol"] not in _PROTOCOLS
@@ -47,10 +62,12 @@ def _has_odd_listener(body: Tree, _: Model) -> bool:
     )
 
 
+@_known("unnamed-listener", "BrokerRegistration")
 def _has_unnamed_listener(body: Tree, _: Model) -> bool:
     return any(not each["name"] for each in body["listeners"])
 
 
+@_known("never-resigns", "IncrementalAlterConfigs")
 def _has_odd_operation(body: Tree, _: Model) -> bool:
     return any(
         config["configOperation"] not in range(4) or (config["configOperation"] > 1 and config["value"] is None)
@@ -59,10 +76,12 @@ def _has_odd_operation(body: Tree, _: Model) -> bool:
     )
 
 
+@_known("never-resigns", "AlterPartition")
 def _has_odd_recovery(body: Tree, _: Model) -> bool:
     return any(each["leaderRecoveryState"] not in (0, 1) for topic in body["topics"] for each in topic["partitions"])
 
 
+@_known("min-isr-text", "IncrementalAlterConfigs AlterConfigs CreateTopics")
 def _sets_min_isr_to_no_number(body: Tree, _: Model) -> bool:
     return any(not _NUMBER.fullmatch("1" if value is None else value) for value in _min_isrs(body))
 
@@ -76,10 +95,12 @@ def _min_isrs(body: Tree) -> list[str | None]:
     ]
 
 
+@_known("clear-elr-index", "IncrementalAlterConfigs")
 def _clears_elr(body: Tree, model: Model) -> bool:
     return bool(_min_isrs(body)) and _keeps_elr(model)
 
 
+@_known("clear-elr-index", "AlterConfigs")
 def _drops_configs(_: Tree, model: Model) -> bool:
     # What AlterConfigs does not name is dropped, so perhaps min.insync.replicas.
     return _keeps_elr(model)
@@ -89,11 +110,13 @@ def _keeps_elr(model: Model) -> bool:
     return any(partition.elr for topic in model.topics.values() for partition in topic.values())
 
 
+@_known("unanswered-requests", "AlterConfigs")
 def _has_twins_of_no_type(body: Tree, _: Model) -> bool:
     names = [each["resourceName"] for each in body["resources"] if each["resourceType"] not in _RESOURCE_TYPES]
     return len({*names}) < len(names)
 
 
+@_known("empty-isr-deletion", "DeleteTopics")
 def _deletes_an_empty_isr(body: Tree, model: Model) -> bool:
     states = body.get("topics") or []
     texts = [*body.get("topicNames", ()), *(each["name"] for each in states), *(each["topicId"] for each in states)]
@@ -101,24 +124,29 @@ def _deletes_an_empty_isr(body: Tree, model: Model) -> bool:
     return any(not partition.isr for name in names for partition in model.topics.get(name, {}).values())
 
 
+@_known("oversized-create-partitions", "CreatePartitions")
 def _adds_too_many(body: Tree, _: Model) -> bool:
     return any(each["count"] > MANY for each in body["topics"])
 
 
+@_known("last-known-leader", "AlterPartitionReassignments")
 def _moves_what_has_no_leader(body: Tree, model: Model) -> bool:
     places = [(topic["name"], each["partitionIndex"]) for topic in body["topics"] for each in topic["partitions"]]
     partitions = [model.topics.get(name, {}).get(number) for name, number in places]
     return any(partition and (partition.leader == -1 or partition.last_known_elr) for partition in partitions)
 
 
+@_known("config-documentation", "DescribeConfigs")
 def _asks_for_documentation(body: Tree, _: Model) -> bool:
     return bool(body.get("includeDocumentation"))
 
 
+@_known("broker-loggers", "DescribeConfigs")
 def _asks_for_loggers(body: Tree, _: Model) -> bool:
     return any(each["resourceType"] == 8 for each in body["resources"])
 
 
+@_known("", "DescribeConfigs")
 def _asks_for_all_of_a_node(body: Tree, _: Model) -> bool:
     # A controller's own properties are not the other's.
     return any(
@@ -127,6 +155,7 @@ def _asks_for_all_of_a_node(body: Tree, _: Model) -> bool:
     )
 
 
+@_known("host-names-in-quotas", "AlterClientQuotas")
 def _names_a_host(body: Tree, _: Model) -> bool:
     return any(
         part["entityType"] == "ip" and part["entityName"] and part["entityName"][0].isalpha()
@@ -135,43 +164,19 @@ def _names_a_host(body: Tree, _: Model) -> bool:
     )
 
 
+@_known("", "AlterClientQuotas")
 def _limits_mutations(body: Tree, _: Model) -> bool:
     return any(operation["key"] == "controller_mutation_rate" for each in body["entries"] for operation in each["ops"])
 
 
+@_known("unanswered-requests", "DescribeUserScramCredentials")
 def _asks_for_all_users(body: Tree, _: Model) -> bool:
     return not body["users"]
 
 
+@_known("", "UpdateFeatures")
 def _moves_the_cluster(body: Tree, _: Model) -> bool:
     # These levels do not come back, so the world would not be the next episode's.
     return not body.get("validateOnly") and any(
         each["feature"] in {"metadata.version", "kraft.version"} for each in body["featureUpdates"]
     )
-
-
-def _known(entry: str, apis: str, covers: Callable[[Tree, Model], bool]) -> Known:
-    return Known(entry, frozenset(apis.split()), covers)
-
-
-KNOWN = (
-    _known("never-resigns", "BrokerRegistration ControllerRegistration", _has_odd_listener),
-    _known("unnamed-listener", "BrokerRegistration", _has_unnamed_listener),
-    _known("never-resigns", "IncrementalAlterConfigs", _has_odd_operation),
-    _known("never-resigns", "AlterPartition", _has_odd_recovery),
-    _known("min-isr-text", "IncrementalAlterConfigs AlterConfigs CreateTopics", _sets_min_isr_to_no_number),
-    _known("clear-elr-index", "IncrementalAlterConfigs", _clears_elr),
-    _known("clear-elr-index", "AlterConfigs", _drops_configs),
-    _known("unanswered-requests", "AlterConfigs", _has_twins_of_no_type),
-    _known("unanswered-requests", "DescribeUserScramCredentials", _asks_for_all_users),
-    _known("empty-isr-deletion", "DeleteTopics", _deletes_an_empty_isr),
-    _known("oversized-create-partitions", "CreatePartitions", _adds_too_many),
-    _known("last-known-leader", "AlterPartitionReassignments", _moves_what_has_no_leader),
-    _known("config-documentation", "DescribeConfigs", _asks_for_documentation),
-    _known("broker-loggers", "DescribeConfigs", _asks_for_loggers),
-    _known("", "DescribeConfigs", _asks_for_all_of_a_node),
-    _known("host-names-in-quotas", "AlterClientQuotas", _names_a_host),
-    _known("", "AlterClientQuotas", _limits_mutations),
-    _known("", "UpdateFeatures", _moves_the_cluster),
-)
-"""Rules for requests to leave out. Empty entry: no difference, but the fuzz could not go on or compare."""

@@ -96,20 +96,17 @@ class Pair:
         sides = (self.one, self.other)
         for each in (step, *step.cleanup):
             terms = [side.control_batches for side in sides]
-            for side in sides:
-                side.send(each)
-            one, other = (side.receive(each) for side in sides)
+            found = self._difference(each)
             led = [
                 "kept" if side.control_batches == term else "given up" for side, term in zip(sides, terms, strict=True)
             ]
             if "given up" in led:
                 return Difference(each.api, LEADERSHIP, *led)
-            found = difference(each, one, other, self.model)
             if found is not None and each.api.startswith(READ_ONLY):
                 found = self._settled(each, found)
             if found is not None:
                 return found
-            if one.records and each.api.endswith(("Token", "Acls")):
+            if each.api.endswith(("Token", "Acls")) and not each.api.startswith(READ_ONLY):
                 time.sleep(PUBLISHED_S)
         return None
 
@@ -119,11 +116,15 @@ class Pair:
         again: Difference | None = found
         while again is not None and time.monotonic() < deadline:
             time.sleep(SETTLE_POLL_S)
-            for side in (self.one, self.other):
-                side.send(step)
-            one, other = (side.receive(step) for side in (self.one, self.other))
-            again = difference(step, one, other, self.model)
+            again = self._difference(step)
         return again
+
+    def _difference(self, step: Step) -> Difference | None:
+        """Send the step to both; return the first difference between the outcomes."""
+        for side in (self.one, self.other):
+            side.send(step)
+        one, other = (side.receive(step) for side in (self.one, self.other))
+        return difference(step, one, other, self.model)
 
 
 def learn_voters(side: Side) -> None:
