@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import InAnyOrder
 from mockraft.conformance.records import broker_change, record
 from mockraft.conformance.requests import Tree
@@ -32,32 +32,26 @@ async def first_report_without_cordoned_directories_is_written(world: World) -> 
     await world.wrote()
 
 
-@case("the same cordoned directories in another order are not written again", HEARTBEAT, since=30)
-async def same_cordoned_directories_in_another_order_are_not_written_again(world: World) -> None:
+REPORTS: list[tuple[str, list[int], list[int] | None, bool]] = [
+    ("the same cordoned directories in another order are not written again", [0, 1], [1, 0], False),
+    ("a heartbeat that does not speak of cordoning changes nothing", [1], None, False),
+    ("directories are uncordoned by an empty list", [0, 1], [], True),
+]
+"""Indexes of the cordoned directories in a first and a second heartbeat, and True if the second is written."""
+
+
+@cases("{}", HEARTBEAT, REPORTS, since=30)
+async def second_report_is_written_if_it_differs(
+    world: World, first: list[int], second: list[int] | None, is_written: bool
+) -> None:
     a = await world.broker(log_dirs=3)
-    await world.heartbeat(a, cordonedLogDirs=a.dirs[:2])
+    await world.heartbeat(a, cordonedLogDirs=[a.dirs[index] for index in first])
     await world.records()
-    await world.heartbeat(a, cordonedLogDirs=[a.dirs[1], a.dirs[0]])
-    await world.wrote()
-
-
-@case("a heartbeat that does not speak of cordoning changes nothing", HEARTBEAT, since=30)
-async def heartbeat_without_cordoned_directories_changes_nothing(world: World) -> None:
-    a = await world.broker(log_dirs=2)
-    await world.heartbeat(a, cordonedLogDirs=[a.dirs[1]])
-    await world.records()
-    await world.heartbeat(a)
-    await world.heartbeat(a, version=1)
-    await world.wrote()
-
-
-@case("directories are uncordoned by an empty list", HEARTBEAT, since=30)
-async def directories_are_uncordoned_by_empty_list(world: World) -> None:
-    a = await world.broker(log_dirs=2)
-    await world.heartbeat(a, cordonedLogDirs=a.dirs)
-    await world.records()
-    await world.heartbeat(a, cordonedLogDirs=[])
-    await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=[]))
+    fields: Tree = {} if second is None else {"cordonedLogDirs": [a.dirs[index] for index in second]}
+    await world.heartbeat(a, **fields)
+    if second is None:
+        await world.heartbeat(a, version=1)
+    await world.wrote(*([broker_change(a.id, a.epoch, **fields)] if is_written else []))
 
 
 @case("cordoned directories need not be the broker's", HEARTBEAT, Rank.QUIRK, since=30)

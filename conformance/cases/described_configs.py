@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import ANYTHING, difference, expect
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
@@ -35,25 +35,21 @@ async def describe(world: World, kind: int, name: str, *keys: str, answer: Tree,
     expect("the answer to DescribeConfigs", expected, described)
 
 
-@case("a topic's config is told with where it comes from", SOURCE)
-async def topic_config_is_described_with_its_source(world: World) -> None:
-    topic = await world.topic([await world.broker()], flush_ms="4")
-    described = {
-        "name": "flush.ms",
-        "value": "4",
-        "configSource": OWN,
-        "readOnly": False,
-        "isSensitive": False,
-        "synonyms": [],
-    }
-    await describe(world, TOPIC, topic.name, "flush.ms", answer={"errorCode": 0, "configs": [described]})
+PLAIN: Tree = {"readOnly": False, "isSensitive": False, "synonyms": []}
+DESCRIBED: list[tuple[str, Tree]] = [
+    ("config is told with where it comes from", {"name": "flush.ms", "value": "4", "configSource": OWN}),
+    (
+        "default is told as such",
+        {"name": "cleanup.policy", "value": "delete", "configSource": DEFAULT, "configType": 7},
+    ),
+]
 
 
-@case("a topic's default is told as such", SOURCE)
-async def topic_default_is_described_as_default(world: World) -> None:
-    topic = await world.topic([await world.broker()])
-    described = {"name": "cleanup.policy", "value": "delete", "configSource": DEFAULT, "configType": 7}
-    await describe(world, TOPIC, topic.name, "cleanup.policy", answer={"configs": [described]})
+@cases("a topic's {}", SOURCE, DESCRIBED)
+async def topic_config_is_described(world: World, described: Tree) -> None:
+    topic, _ = await world.replicated(1, flush_ms="4")
+    answer = {"errorCode": 0, "configs": [PLAIN | described]}
+    await describe(world, TOPIC, topic.name, described["name"], answer=answer)
 
 
 @case("synonyms of a config are told on demand", "KIP-226")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mockraft.conformance.case import Rank, case
+from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import expect
 from mockraft.conformance.records import broker_change, partition_change
 from mockraft.conformance.requests import Tree
@@ -110,23 +110,19 @@ async def unassigned_and_migrating_are_directories_like_others(world: World) -> 
         await world.wrote(partition_change(topic.id, directories=[directory]))
 
 
-@case("a replica that is assigned to a lost directory leaves the ISR", ASSIGN_TEST, since=17)
-async def replica_that_is_assigned_to_lost_directory_leaves_isr(world: World) -> None:
+@cases(
+    "a replica that is assigned to a {} leaves the ISR",
+    ASSIGN_TEST,
+    [("lost directory", LOST), ("directory nobody registered", None)],
+    since=17,
+)
+async def replica_in_unusable_directory_leaves_isr(world: World, directory: str | None) -> None:
     topic, a, b = await world.replicated(2)
-    await assign(world, a, LOST, topic.id, 0, codes_=[0])
+    directory = directory or world.uuid()
+    await assign(world, a, directory, topic.id, 0, codes_=[0])
     await world.wrote(
-        partition_change(topic.id, directories=[LOST, *b.dirs]),
+        partition_change(topic.id, directories=[directory, *b.dirs]),
         partition_change(topic.id, isr=[b.id], leader=b.id),
-    )
-
-
-@case("a replica that is assigned to a directory nobody registered leaves the ISR", ASSIGN_TEST, since=17)
-async def replica_assigned_to_unregistered_directory_leaves_isr(world: World) -> None:
-    topic, a, b = await world.replicated(2)
-    unknown = world.uuid()
-    await assign(world, b, unknown, topic.id, 0, codes_=[0])
-    await world.wrote(
-        partition_change(topic.id, directories=[*a.dirs, unknown]), partition_change(topic.id, isr=[a.id])
     )
 
 

@@ -49,17 +49,12 @@ async def token_may_be_asked_for_through_broker(world: World) -> None:
 
 BEAT = written("BrokerHeartbeat", {}, 1)[4:]
 NONE = written("DeleteTopics", deletion("none"), DELETE_VERSION)[4:]
+BAD_PRINCIPAL = codes.PRINCIPAL_DESERIALIZATION_FAILURE
 REFUSALS: list[tuple[str, bytes, bytes | None, bytes, int]] = [
-    ("no principal", NONE, None, LOOPBACK, codes.PRINCIPAL_DESERIALIZATION_FAILURE),
-    ("an empty principal", NONE, b"", LOOPBACK, codes.PRINCIPAL_DESERIALIZATION_FAILURE),
-    (
-        "a principal of another version",
-        NONE,
-        b"\0\1" + ANONYMOUS[2:],
-        LOOPBACK,
-        codes.PRINCIPAL_DESERIALIZATION_FAILURE,
-    ),
-    ("a principal that is cut short", NONE, ANONYMOUS[:6], LOOPBACK, codes.PRINCIPAL_DESERIALIZATION_FAILURE),
+    ("no principal", NONE, None, LOOPBACK, BAD_PRINCIPAL),
+    ("an empty principal", NONE, b"", LOOPBACK, BAD_PRINCIPAL),
+    ("a principal of another version", NONE, b"\0\1" + ANONYMOUS[2:], LOOPBACK, BAD_PRINCIPAL),
+    ("a principal that is cut short", NONE, ANONYMOUS[:6], LOOPBACK, BAD_PRINCIPAL),
     ("no address", NONE, ANONYMOUS, b"", codes.INVALID_REQUEST),
     ("an address of three bytes", NONE, ANONYMOUS, b"\x7f\0\0", codes.INVALID_REQUEST),
     ("a heartbeat inside", BEAT, ANONYMOUS, LOOPBACK, codes.INVALID_REQUEST),

@@ -28,6 +28,12 @@ async def update(
     await world.send("UpdateFeatures", request, answer=answer or {"errorCode": 0}, version=version)
 
 
+def change_of_group(world: World) -> tuple[str, int, int]:
+    """Return an update of group.version to its other level."""
+    before = world.target.finalized_features.get(GROUP, 0)
+    return GROUP, 1 - before, SAFE if before else UPGRADE
+
+
 def refused(message: object) -> Tree:
     return {"errorCode": codes.INVALID_UPDATE_VERSION, "errorMessage": message}
 
@@ -63,16 +69,13 @@ async def feature_goes_up_and_down_with_one_record_each(world: World) -> None:
 
 @case("features that are only validated are not written", f"{TEST}.testUpdateFeatures", alone=True)
 async def features_that_are_only_validated_are_not_written(world: World) -> None:
-    before = world.target.finalized_features.get(GROUP, 0)
-    await update(world, (GROUP, 1 - before, SAFE if before else UPGRADE), validateOnly=True)
+    await update(world, change_of_group(world), validateOnly=True)
     await world.wrote()
 
 
 @case("one bad feature has all refused", f"{TEST}.testUpdateFeaturesErrorCases", alone=True)
 async def one_bad_feature_has_all_refused(world: World) -> None:
-    before = world.target.finalized_features.get(GROUP, 0)
-    good = (GROUP, 1 - before, SAFE if before else UPGRADE)
-    await update(world, good, ("no.such", 1, UPGRADE), answer=refused(like(f"{PREFIX}.*no.such.*")))
+    await update(world, change_of_group(world), ("no.such", 1, UPGRADE), answer=refused(like(f"{PREFIX}.*no.such.*")))
     await world.wrote()
 
 

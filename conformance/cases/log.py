@@ -56,19 +56,18 @@ async def records_are_read_from_offset_in_epoch_of_leader(world: World) -> None:
     await fetch(world, request, answer=expected)
 
 
-@case("a reader that knows no epoch is told the leader's", f"{TEST}.testInvalidFetchRequest")
-async def fetch_without_epoch_returns_the_leader(world: World) -> None:
+EPOCHS: list[tuple[str, int, int]] = [
+    ("that knows no epoch", 0, codes.FENCED_LEADER_EPOCH),
+    ("of an epoch of the future", 1 << 30, codes.UNKNOWN_LEADER_EPOCH),
+]
+
+
+@cases("a reader {} is told the leader's", f"{TEST}.testInvalidFetchRequest", EPOCHS)
+async def fetch_with_other_epoch_returns_the_leader(world: World, sent: int, code: int) -> None:
     epoch, _end = await epoch_and_end(world)
     leader = {"leaderId": world.target.leader_id, "leaderEpoch": epoch}
-    answer = of_partition(errorCode=codes.FENCED_LEADER_EPOCH, currentLeader=leader)
-    await fetch(world, {"currentLeaderEpoch": 0, "fetchOffset": 0}, answer=answer)
-
-
-@case("a reader of an epoch of the future is told the leader's", f"{TEST}.testInvalidFetchRequest")
-async def fetch_with_future_epoch_returns_the_leader(world: World) -> None:
-    epoch, _end = await epoch_and_end(world)
-    answer = of_partition(errorCode=codes.UNKNOWN_LEADER_EPOCH, currentLeader={"leaderEpoch": epoch})
-    await fetch(world, {"currentLeaderEpoch": epoch + 1, "fetchOffset": 0}, answer=answer)
+    request = {"currentLeaderEpoch": sent, "fetchOffset": 0}
+    await fetch(world, request, answer=of_partition(errorCode=code, currentLeader=leader))
 
 
 @case("the leader's address comes with a refusal from version 17 on", "KIP-853, FetchResponse v17", Rank.SHOULD)

@@ -130,38 +130,25 @@ async def entity_that_is_named_twice_is_refused_and_its_first_entry_is_written(w
     await world.wrote(record("ClientQuota", value=1.0))
 
 
+ADDRESS, ANN = [(IP, "10.0.0.1")], [(USER, "ann")]
+NOT_COMBINED = like(".*IP entity should ?not be combined with User or ClientId")
+INVALID_KEY = "Invalid configuration key "
 REFUSALS: list[tuple[str, Entity, dict[str, float], object]] = [
     ("no entity", [], {PRODUCER: 9.0}, "Invalid empty client quota entity"),
     ("an unknown type of entity", [("group", "g")], {PRODUCER: 9.0}, like("Unhandled client quota entity type: group")),
     ("an empty name", [(USER, "")], {PRODUCER: 9.0}, like(".*")),
-    (
-        "an address and a user",
-        [(IP, "10.0.0.1"), (USER, "ann")],
-        {CONNECTIONS: 9.0},
-        like(".*IP entity should ?not be combined with User or ClientId"),
-    ),
-    (
-        "a user's key for an address",
-        [(IP, "10.0.0.1")],
-        {PRODUCER: 9.0},
-        "Invalid configuration key producer_byte_rate",
-    ),
-    (
-        "an address's key for a user",
-        [(USER, "ann")],
-        {CONNECTIONS: 9.0},
-        "Invalid configuration key connection_creation_rate",
-    ),
-    ("an unknown key", [(USER, "ann")], {"no.such": 9.0}, "Invalid configuration key no.such"),
-    ("a quota of zero", [(USER, "ann")], {PRODUCER: 0.0}, "Quota producer_byte_rate must be greater than 0"),
-    ("a negative quota", [(USER, "ann")], {PERCENTAGE: -1.0}, "Quota request_percentage must be greater than 0"),
-    ("a fraction of a byte", [(USER, "ann")], {PRODUCER: 1.5}, "producer_byte_rate cannot be a fractional value."),
-    ("more connections than an int", [(IP, "10.0.0.1")], {CONNECTIONS: 2.0**31}, like(".*connection_creation_rate.*")),
-    ("more bytes than a long", [(USER, "ann")], {PRODUCER: 2.0**64}, like(".*producer_byte_rate.*")),
+    ("an address and a user", ADDRESS + ANN, {CONNECTIONS: 9.0}, NOT_COMBINED),
+    ("a user's key for an address", ADDRESS, {PRODUCER: 9.0}, INVALID_KEY + PRODUCER),
+    ("an address's key for a user", ANN, {CONNECTIONS: 9.0}, INVALID_KEY + CONNECTIONS),
+    ("an unknown key", ANN, {"no.such": 9.0}, INVALID_KEY + "no.such"),
+    ("a quota of zero", ANN, {PRODUCER: 0.0}, f"Quota {PRODUCER} must be greater than 0"),
+    ("a negative quota", ANN, {PERCENTAGE: -1.0}, f"Quota {PERCENTAGE} must be greater than 0"),
+    ("a fraction of a byte", ANN, {PRODUCER: 1.5}, f"{PRODUCER} cannot be a fractional value."),
+    ("more connections than an int", ADDRESS, {CONNECTIONS: 2.0**31}, like(f".*{CONNECTIONS}.*")),
+    ("more bytes than a long", ANN, {PRODUCER: 2.0**64}, like(f".*{PRODUCER}.*")),
 ]
 
 
 @cases("{} is refused", f"{TEST}.testConfigKeysError", REFUSALS)
 async def invalid_quota_is_refused(world: World, of: Entity, changes: dict[str, float], message: object) -> None:
-    changes_: Tree = dict(changes)
-    await alter(world, entry(of, **changes_), answer=[refused(codes.INVALID_REQUEST, message)], validateOnly=True)
+    await alter(world, entry(of, **changes), answer=[refused(codes.INVALID_REQUEST, message)], validateOnly=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mockraft.conformance.case import Rank, case, cases
-from mockraft.conformance.expectation import InAnyOrder
+from mockraft.conformance.expectation import ANYTHING, InAnyOrder, refused
 from mockraft.conformance.records import partition_change
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, Broker, Topic, World, ids
@@ -16,19 +16,23 @@ PARTS_TEST = "PartitionReassignmentReplicasTest"
 
 
 async def move(
-    world: World, topic: str, replicas: Sequence[Broker] | None, *, code: int = 0, partition: int = 0, **fields: object
+    world: World,
+    topic: str,
+    replicas: Sequence[Broker] | None,
+    *,
+    code: int = 0,
+    message: object = ANYTHING,
+    partition: int = 0,
+    **fields: object,
 ) -> None:
     """Reassign partition 0 to these; None cancels the reassignment in progress."""
     wanted = None if replicas is None else ids(replicas)
     request = {
         "timeoutMs": TIMEOUT_MS,
         "topics": [{"name": topic, "partitions": [{"partitionIndex": partition, "replicas": wanted}]}],
-        **{key: value for key, value in fields.items() if key != "errorMessage"},
+        **fields,
     }
-    response: Tree = {"errorCode": code}
-    if "errorMessage" in fields:
-        response["errorMessage"] = fields["errorMessage"]
-    answer = {"errorCode": 0, "responses": [{"name": topic, "partitions": [response]}]}
+    answer = {"errorCode": 0, "responses": [{"name": topic, "partitions": [refused(code, message)]}]}
     await world.send("AlterPartitionReassignments", request, answer=answer)
 
 
@@ -51,8 +55,7 @@ async def move_to_another_broker_adds_it_and_marks_old_one(world: World) -> None
     await move(world, topic.name, [c, a])
     change = {"replicas": [c.id, a.id, b.id], "addingReplicas": [c.id], "removingReplicas": [b.id]}
     await world.wrote(partition_change(topic.id, **change, **directories(world, c, a, b)))
-    under_way = {"replicas": [c.id, a.id, b.id], "addingReplicas": [c.id], "removingReplicas": [b.id]}
-    await listed(world, topic, {"partitionIndex": 0, **under_way})
+    await listed(world, topic, {"partitionIndex": 0, **change})
 
 
 @case("a move is complete when the new replicas are in sync", f"{TEST}.testReassignPartitions")
@@ -164,7 +167,7 @@ async def invalid_reassignment_is_refused(world: World, target: list[int], messa
     topic, a = await world.replicated(1)
     replicas = [(a, Broker(-7, 0, [], {}))[index] for index in target]
     message = message.format(a=a.id)
-    await move(world, topic.name, replicas, code=codes.INVALID_REPLICA_ASSIGNMENT, errorMessage=message)
+    await move(world, topic.name, replicas, code=codes.INVALID_REPLICA_ASSIGNMENT, message=message)
     await world.wrote()
 
 
@@ -181,7 +184,7 @@ async def move_to_more_replicas_is_refused_where_their_number_is_fixed(world: Wo
     topic = await world.topic([a])
     message = "The replication factor is changed from 1 to 2"
     fixed = {"allowReplicationFactorChange": False}
-    await move(world, topic.name, [a, b], code=codes.INVALID_REPLICATION_FACTOR, errorMessage=message, **fixed)
+    await move(world, topic.name, [a, b], code=codes.INVALID_REPLICATION_FACTOR, message=message, **fixed)
     await move(world, topic.name, [b], **fixed)
 
 
@@ -215,10 +218,7 @@ async def all_reassignments_are_listed_when_none_is_named(world: World) -> None:
     one, two = await world.topic([a], name="one"), await world.topic([b], name="two")
     await move(world, one.name, [b])
     await move(world, two.name, [a])
-    mine = [
-        {"name": one.name, "partitions": [{"partitionIndex": 0}]},
-        {"name": two.name, "partitions": [{"partitionIndex": 0}]},
-    ]
+    mine = [{"name": name, "partitions": [{"partitionIndex": 0}]} for name in (one.name, two.name)]
     request = {"topics": None, "timeoutMs": TIMEOUT_MS}
     await world.send("ListPartitionReassignments", request, answer={"errorCode": 0, "topics": InAnyOrder(mine)})
 

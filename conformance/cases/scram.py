@@ -38,6 +38,14 @@ async def alter(
     await world.send("AlterUserScramCredentials", request, answer={"results": InAnyOrder(answer)})
 
 
+async def with_credential(world: World) -> str:
+    """Create a user with a credential and return its name."""
+    user = world.name("alice")
+    await alter(world, set_=[upsertion(user)], answer=[result(user)])
+    await world.records()
+    return user
+
+
 def result(user: str, code: int = 0, **fields: object) -> Tree:
     return {"user": user, "errorCode": code, **fields}
 
@@ -78,8 +86,7 @@ async def credential_that_is_set_again_is_written_again(world: World) -> None:
 
 @case("a user may have both mechanisms", SOURCE, since=LEVEL)
 async def user_may_have_both_mechanisms(world: World) -> None:
-    user = world.name("alice")
-    await alter(world, set_=[upsertion(user)], answer=[result(user)])
+    user = await with_credential(world)
     await alter(world, set_=[upsertion(user, SHA_512)], answer=[result(user)])
     await alter(world, gone=[(user, SHA_256)], answer=[result(user)])
     await alter(world, gone=[(user, SHA_512)], answer=[result(user)])
@@ -87,9 +94,7 @@ async def user_may_have_both_mechanisms(world: World) -> None:
 
 @case("a credential is removed with one record", SOURCE, since=LEVEL)
 async def credential_is_removed_with_one_record(world: World) -> None:
-    user = world.name("alice")
-    await alter(world, set_=[upsertion(user)], answer=[result(user)])
-    await world.records()
+    user = await with_credential(world)
     await alter(world, gone=[(user, SHA_256)], answer=[result(user)])
     await world.wrote(record("RemoveUserScramCredential", name=user, mechanism=SHA_256))
 
@@ -115,9 +120,7 @@ async def user_that_is_named_twice_is_refused_others_are(world: World) -> None:
 
 @case("removal and setting of one user's credentials are refused together", SOURCE, since=LEVEL)
 async def removal_and_setting_of_one_users_credentials_are_refused_together(world: World) -> None:
-    user = world.name("alice")
-    await alter(world, set_=[upsertion(user)], answer=[result(user)])
-    await world.records()
+    user = await with_credential(world)
     answer = [result(user, codes.DUPLICATE_RESOURCE)]
     await alter(world, set_=[upsertion(user, SHA_512)], gone=[(user, SHA_256)], answer=answer)
     await world.wrote()
