@@ -1,16 +1,14 @@
-"""Decode and encode times of mockraft's codec beside kio's and kafka-python's, and what importing it costs.
+"""Compare decoding and encoding with kio and kafka-python, and measure import times.
 
-All contenders run in this process, taking turns, on the same bytes; the least of all rounds counts. Every peer must
-write exactly our bytes before it is timed.
+All libraries run in this process, in turns, on the same bytes; the shortest of all rounds is reported. Each library
+must write exactly the same bytes before it is timed.
 
     python benchmarks/codec.py [--quick] [--json] [--gates]
 """
 
 from __future__ import annotations
 
-import argparse
 import io
-import json
 import os
 import subprocess
 import sys
@@ -20,8 +18,7 @@ from math import exp, log
 from typing import Any
 
 from codec_bodies import Body, bodies
-from rich.console import Console
-from rich.table import Table
+from result import Cell, Gate, Result, Table, argument_parser, show
 
 Timings = dict[str, dict[str, dict[str, float]]]
 """Nanoseconds by direction, message and contender."""
@@ -34,7 +31,7 @@ GATES = {
     ("encode", "kio"): 12.0,
     ("encode", "kafka-python"): 8.0,
 }
-"""The geometric means that the codec promises: a peer's time over ours."""
+"""Bounds of the geometric means: the other library's time ÷ mockraft's."""
 
 IMPORT_GATES_MS = {"package + one message": 2.0, "all messages": 40.0}
 
@@ -47,12 +44,14 @@ IMPORTS = {
     ),
 }
 
-Contender = tuple[str, str, dict[str, Any]]
-"""A name, a statement to time and its names."""
+Names = dict[str, Any]
+"""Names of a timed statement; those of other libraries have no types."""
+Contender = tuple[str, str, Names]
+"""A library, a statement to time and its names."""
 
 
 def decoders_and_encoders(body: Body) -> tuple[list[Contender], list[Contender]]:
-    """Decoders and encoders of a body: ours first."""
+    """Return decoders and encoders of a body, mockraft's first."""
     data = body.message.write(body.version)
     cls = type(body.message)
     message = cls.read(data, body.version)
@@ -67,7 +66,7 @@ def decoders_and_encoders(body: Body) -> tuple[list[Contender], list[Contender]]
     return decoders, encoders
 
 
-def _kio(body: Body, data: bytes) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]] | None:
+def _kio(body: Body, data: bytes) -> tuple[tuple[str, Names], tuple[str, Names]] | None:
     from kio.index import load_payload_module
     from kio.serial import entity_reader, entity_writer
     from kio.static.constants import EntityType
@@ -82,12 +81,12 @@ def _kio(body: Body, data: bytes) -> tuple[tuple[str, dict[str, Any]], tuple[str
     message = read(data, 0)[0]
     buffer = io.BytesIO()
     write(buffer, message)
-    assert buffer.getvalue() == data, f"kio writes other bytes for {body.name}"
+    assert buffer.getvalue() == data, f"kio writes different bytes for {body.name}"
     names = {"read": read, "write": write, "data": data, "message": message, "BytesIO": io.BytesIO}
     return ("read(data, 0)", names), ("b = BytesIO(); write(b, message); b.getvalue()", names)
 
 
-def _kafka_python(body: Body, data: bytes) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]] | None:
+def _kafka_python(body: Body, data: bytes) -> tuple[tuple[str, Names], tuple[str, Names]] | None:
     from kafka.protocol.admin import CreateTopicsRequest
     from kafka.protocol.consumer import FetchRequest, FetchResponse
     from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
@@ -99,7 +98,7 @@ def _kafka_python(body: Body, data: bytes) -> tuple[tuple[str, dict[str, Any]], 
         return None
     message = cls.decode(data, version=body.version)
     message._header = None  # decode leaves it unset, encode asks for it
-    assert message.encode(version=body.version) == data, f"kafka-python writes other bytes for {body.name}"
+    assert message.encode(version=body.version) == data, f"kafka-python writes different bytes for {body.name}"
     names = {"decode": cls.decode, "data": data, "message": message}
     return (f"decode(data, version={body.version})", names), (f"message.encode(version={body.version})", names)
 
@@ -127,7 +126,7 @@ def _least(contenders: list[Contender], rounds: int, round_ms: float) -> dict[st
 
 
 def import_times_ms(processes: int) -> dict[str, float]:
-    """The least time that an import takes inside a fresh process, after the interpreter's own start."""
+    """Return the shortest import time in new processes, without the interpreter's start."""
     times = {}
     for name, code in IMPORTS.items():
         program = f"import time\nt = time.perf_counter()\n{code}\nprint((time.perf_counter() - t) * 1000)"
@@ -144,7 +143,7 @@ def import_times_ms(processes: int) -> dict[str, float]:
 
 
 def geometric_means(timings: Timings) -> dict[str, dict[str, float]]:
-    """By direction and peer: the geometric mean of its time over ours."""
+    """Return the geometric mean of each library's time ÷ mockraft's, by direction and library."""
     means: dict[str, dict[str, float]] = {}
     for direction, by_message in timings.items():
         ratios: dict[str, list[float]] = {}
@@ -155,86 +154,55 @@ def geometric_means(timings: Timings) -> dict[str, dict[str, float]]:
     return means
 
 
-def report(timings: Timings, imports: dict[str, float]) -> dict[str, Any]:
-    """Everything that was measured, as tables, gates and a few sentences."""
+def report(timings: Timings, imports: dict[str, float]) -> Result:
+    """Return everything that was measured."""
     sizes = {body.name: len(body.message.write(body.version)) for body in bodies()}
     means = geometric_means(timings)
-    gates: list[dict[str, Any]] = [
-        {
-            "what": f"{direction}, {peer}'s time over ours",
-            "measured": round(means[direction][peer], 2),
-            "at_least": gate,
-        }
-        for (direction, peer), gate in GATES.items()
-    ]
-    gates += [
-        {"what": f"import of {name}, ms", "measured": round(time, 2), "at_most": IMPORT_GATES_MS[name]}
-        for name, time in imports.items()
-    ]
-    return {
-        "title": "Codec",
-        "about": (
-            "Nanoseconds a message, pure Python, against kio (decodes natively) and kafka-python, all in one process "
-            "and taking turns; x is the peer's time over ours. Every peer writes exactly our bytes."
-        ),
-        "tables": [_table(direction, rows, sizes, means[direction]) for direction, rows in timings.items()],
-        "summary": [
+    return Result(
+        "Codec",
+        "Nanoseconds per message, pure Python, compared with kio (native decoding) and kafka-python in one process, in "
+        "turns; x is the other library's time ÷ mockraft's. All libraries write exactly the same bytes.",
+        [_table(direction, rows, sizes, means[direction]) for direction, rows in timings.items()],
+        [
             f"{direction}, geometric mean: {means[direction][peer]:.2f} times as fast as {peer}"
             for direction in timings
             for peer in PEERS
         ],
-        "gates": gates,
-    }
+        [
+            *(
+                Gate(f"{direction}, {peer}'s time ÷ mockraft's", str(round(means[direction][peer], 2)), at_least=least)
+                for (direction, peer), least in GATES.items()
+            ),
+            *(
+                Gate(f"import of {name}, ms", str(round(time, 2)), at_most=IMPORT_GATES_MS[name])
+                for name, time in imports.items()
+            ),
+        ],
+    )
 
 
-def _table(
-    direction: str, rows: dict[str, dict[str, float]], sizes: dict[str, int], means: dict[str, float]
-) -> dict[str, Any]:
-    table = []
+def _table(direction: str, rows: dict[str, dict[str, float]], sizes: dict[str, int], means: dict[str, float]) -> Table:
+    table: list[list[Cell]] = []
     for name, row in rows.items():
         ours = row["mockraft"]
-        cells: list[str | int | float] = [name, sizes[name], round(ours), round(sizes[name] / ours * 1000)]
+        cells: list[Cell] = [name, sizes[name], round(ours), round(sizes[name] / ours * 1000)]
         for peer in PEERS:
             cells += [round(row[peer]), round(row[peer] / ours, 2)] if peer in row else ["", ""]
         table.append(cells)
     table.append(["geometric mean", "", "", "", *(cell for peer in PEERS for cell in ("", round(means[peer], 2)))])
     peers = [column for peer in PEERS for column in (f"{peer} ns", "x")]
-    return {"title": direction.capitalize(), "columns": ["message", "bytes", "ns", "MB/s", *peers], "rows": table}
-
-
-def missed(gate: dict[str, Any]) -> bool:
-    """Return True if a bound was missed."""
-    return bool(gate["measured"] < gate.get("at_least", 0) or gate["measured"] > gate.get("at_most", float("inf")))
-
-
-def show(result: dict[str, Any]) -> None:
-    """Print a report for people."""
-    console = Console(highlight=False, width=120)
-    for table in result["tables"]:
-        shown = Table(title=table["title"], title_justify="left")
-        for place, column in enumerate(table["columns"]):
-            shown.add_column(column, justify="right" if place else "left", no_wrap=True)
-        for row in table["rows"]:
-            shown.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-        console.print(shown)
-    for gate in result["gates"]:
-        bound = f"at least {gate['at_least']}" if "at_least" in gate else f"at most {gate['at_most']}"
-        console.print(f"{'MISSED' if missed(gate) else 'ok':6} {gate['what']}: {gate['measured']} ({bound})")
+    return Table(direction.capitalize(), ["message", "bytes", "ns", "MB/s", *peers], table)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="few short rounds: a few seconds, noisy")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument("--gates", action="store_true", help="exit 1 when a promised ratio or import time is missed")
+    """Measure and print."""
+    parser = argument_parser(__doc__, "few short rounds: a few seconds, noisy")
+    parser.add_argument("--gates", action="store_true", help="exit with 1 if a bound is not met")
     options = parser.parse_args()
     timings = measure(3 if options.quick else 15, 1 if options.quick else 4)
     result = report(timings, import_times_ms(4 if options.quick else 12))
-    if options.json:
-        print(json.dumps(result, indent=2))
-    else:
-        show(result)
-    return 1 if options.gates and any(missed(gate) for gate in result["gates"]) else 0
+    show(result, options)
+    return int(options.gates and not all(gate.holds for gate in result.gates))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""mockraft and Kafka's own controller, each a process of its own, and what brokers ask of them."""
+"""mockraft and Kafka's controller, each in its own process, and the requests of brokers to them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from load import Asker
+from load import TimedConnection
 from mockraft.brokers.config import draw_config, registration_of
 from mockraft.brokers.metadata.observer import METADATA_TOPIC, METADATA_TOPIC_ID
 from mockraft.double.process import MockraftController
@@ -16,17 +15,18 @@ from mockraft.kafka.jars import classpath, java
 from mockraft.kafka.processes import KafkaController, random_uuid
 from mockraft.wire.messages import alter_partition_request as alter
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from result import OURS, THEIRS
 
-OURS, THEIRS = "mockraft", "Kafka 4.3.1's controller"
 SESSION_TIMEOUT_MS = 3_600_000
 FAR_AHEAD = 1 << 40
 FETCH_BYTES_MAX = 1 << 20
 
 
 class WarmKafkaController(KafkaController):
-    """Kafka's controller with the JVM options of its own start script, which the tests' quick starts go without."""
+    """Kafka's controller with the JVM options of its start script; tests omit them to start faster."""
 
     def start(self) -> None:
         path = self.write_properties()
@@ -40,7 +40,7 @@ Contender = WarmKafkaController | MockraftController
 
 @contextmanager
 def contenders(folder: Path) -> Iterator[dict[str, Contender]]:
-    """Both, started on empty data dirs below `folder`; ended with the block."""
+    """Start both with empty data directories below `folder`; stop them at the end."""
     # With its own backlog of 50 a thousand connections at once take Kafka a minute: the kernel drops what is over.
     properties = {"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS), "socket.listen.backlog.size": "1024"}
     kafka = WarmKafkaController(folder / "kafka", random_uuid(), properties=properties)
@@ -58,18 +58,18 @@ def contenders(folder: Path) -> Iterator[dict[str, Contender]]:
 
 
 def address(controller: Contender) -> tuple[str, int]:
-    """The listener's address."""
+    """Return the listener's address."""
     return controller.host, controller.port
 
 
-def registrations(cluster_id: str, broker_ids: Sequence[int]) -> list[Any]:
-    """A BrokerRegistration of each of these brokers, with one log dir."""
+def registrations(cluster_id: str, broker_ids: Sequence[int]) -> list[BrokerRegistrationRequest]:
+    """Return a BrokerRegistration of each broker, with one log directory."""
     chance = random.Random(broker_ids[0])
     return [registration_of(draw_config(broker_id, cluster_id, (), chance), 4) for broker_id in broker_ids]
 
 
 def heartbeat(broker_id: int, broker_epoch: int) -> BrokerHeartbeatRequest:
-    """The heartbeat of a broker that has caught up and wants to be unfenced."""
+    """Return the heartbeat of a broker that has caught up and wants to be unfenced."""
     return BrokerHeartbeatRequest(
         broker_id=broker_id,
         broker_epoch=broker_epoch,
@@ -79,33 +79,35 @@ def heartbeat(broker_id: int, broker_epoch: int) -> BrokerHeartbeatRequest:
     )
 
 
-def brokers_up(asker: Asker, cluster_id: str, count: int) -> dict[int, int]:
-    """Register and unfence brokers 1 to `count`; gives the epoch of each."""
+def brokers_up(connection: TimedConnection, cluster_id: str, count: int) -> dict[int, int]:
+    """Register and unfence brokers 1 to `count`; return their epochs."""
     epochs = {}
     for request in registrations(cluster_id, range(1, count + 1)):
-        registered = asker.ask(request, 4)
+        registered = connection.exchange(request, 4)
         assert registered.error_code == 0, registered
-        answered = asker.ask(heartbeat(request.broker_id, registered.broker_epoch), 2)
+        answered = connection.exchange(heartbeat(request.broker_id, registered.broker_epoch), 2)
         assert (answered.error_code, answered.is_fenced) == (0, False), answered
         epochs[request.broker_id] = registered.broker_epoch
     return epochs
 
 
 def create_topic(name: str, partitions: int, replicas: int) -> CreateTopicsRequest:
-    """A CreateTopics of one topic, placed by the controller."""
+    """Return a CreateTopics request for one topic, placed by the controller."""
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)
     return CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
 
 
 def create_topic_on(name: str, broker_ids: Sequence[int]) -> CreateTopicsRequest:
-    """A CreateTopics of one partition on these brokers."""
+    """Return a CreateTopics request for one partition on these brokers."""
     assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=list(broker_ids))
     topic = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=[assignment])
     return CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
 
 
-def shrink_or_grow(epochs: dict[int, int], topic_id: bytes, isr: Sequence[int], partition_epoch: int) -> Any:
-    """An AlterPartition of partition 0 by its leader, the first of the ISR."""
+def shrink_or_grow(
+    epochs: dict[int, int], topic_id: bytes, isr: Sequence[int], partition_epoch: int
+) -> alter.AlterPartitionRequest:
+    """Return an AlterPartition of partition 0 by its leader, the first of the ISR."""
     partition = alter.PartitionData(
         partition_index=0,
         leader_epoch=0,
@@ -117,7 +119,7 @@ def shrink_or_grow(epochs: dict[int, int], topic_id: bytes, isr: Sequence[int], 
 
 
 def fetch(cluster_id: str, epoch: int, offset: int, last_epoch: int) -> FetchRequest:
-    """A Fetch of the metadata log that does not wait."""
+    """Return a Fetch of the metadata log that does not wait."""
     partition = FetchPartition(
         partition=0, current_leader_epoch=epoch, fetch_offset=offset, last_fetched_epoch=last_epoch
     )
@@ -125,14 +127,14 @@ def fetch(cluster_id: str, epoch: int, offset: int, last_epoch: int) -> FetchReq
     return FetchRequest(cluster_id=cluster_id, max_wait_ms=0, min_bytes=0, max_bytes=FETCH_BYTES_MAX, topics=[topic])
 
 
-def leader_epoch(asker: Asker, cluster_id: str) -> int:
-    """The epoch, as a broker that comes up learns it: from a refusal."""
-    found = asker.ask(fetch(cluster_id, 0, 0, 0), 17)
-    return int(found.responses[0].partitions[0].current_leader.leader_epoch)
+def leader_epoch(connection: TimedConnection, cluster_id: str) -> int:
+    """Return the leader epoch from an error response, as a starting broker does."""
+    found = connection.exchange(fetch(cluster_id, 0, 0, 0), 17)
+    return found.responses[0].partitions[0].current_leader.leader_epoch
 
 
 def end_of(batches: bytes) -> int:
-    """The offset after the last whole batch."""
+    """Return the offset after the last complete batch."""
     position = end = 0
     while position + 27 <= len(batches):
         base_offset = int.from_bytes(batches[position : position + 8])

@@ -1,25 +1,20 @@
-"""mockraft's controller beside Kafka's own: throughput, latency of single operations, a large cluster's metadata.
+"""Compare mockraft's controller with Kafka's: throughput, latency of single operations, metadata of a large cluster.
 
-Both run as processes of their own on empty data dirs, with the same requests in turns; this process is the load.
+Each runs in its own process with an empty data directory and gets the same requests; this process is the load.
 
     python benchmarks/controller.py [--quick] [--json]
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import psutil
 from contenders import (
-    OURS,
-    THEIRS,
     Contender,
     address,
     brokers_up,
@@ -33,8 +28,9 @@ from contenders import (
     registrations,
     shrink_or_grow,
 )
-from load import Asker, Load, Measured, dealt, repeated, run
+from load import Load, Measured, TimedConnection, dealt, repeated, run
 from mockraft.wire.connection import write_request
+from result import OURS, THEIRS, Cell, Gate, Result, Table, argument_parser, show
 
 BROKERS = 100
 FEW, MANY, VERY_MANY = 10, 100, 1000
@@ -46,7 +42,7 @@ Runs = dict[str, dict[str, list[Measured]]]
 
 
 class Sizes:
-    """Amounts to measure: seconds of a load, rounds, registrations a round, single operations, topics of 1,000."""
+    """Amounts: seconds per load, rounds, registrations per round, single operations, topics of 1,000 partitions."""
 
     def __init__(self, quick: bool) -> None:
         self.seconds = 0.3 if quick else 1.0
@@ -58,7 +54,7 @@ class Sizes:
 
 
 def throughput(both: dict[str, Contender], sizes: Sizes) -> Runs:
-    """Heartbeats, fetches and registrations, as fast as answers come."""
+    """Send heartbeats, fetches and registrations, most of them as fast as responses arrive."""
     loads: dict[str, list[Callable[[], Load]]] = {kind: _loads(each, sizes) for kind, each in both.items()}
     for kind, makers in loads.items():
         load = makers[1]()
@@ -74,14 +70,14 @@ def throughput(both: dict[str, Contender], sizes: Sizes) -> Runs:
 
 
 def _loads(controller: Contender, sizes: Sizes) -> list[Callable[[], Load]]:
-    asker = Asker(address(controller))
-    epochs = brokers_up(asker, controller.cluster_id, BROKERS)
+    connection = TimedConnection(address(controller))
+    epochs = brokers_up(connection, controller.cluster_id, BROKERS)
     heartbeats = [write_request(heartbeat(broker, epoch), 2, broker, str(broker)) for broker, epoch in epochs.items()]
-    epoch = leader_epoch(asker, controller.cluster_id)
-    end = asker.ask(fetch(controller.cluster_id, epoch, 0, 0), 17).responses[0].partitions[0].high_watermark
+    epoch = leader_epoch(connection, controller.cluster_id)
+    end = connection.exchange(fetch(controller.cluster_id, epoch, 0, 0), 17).responses[0].partitions[0].high_watermark
     of_all = write_request(fetch(controller.cluster_id, epoch, 0, 0), 17, 1, "1")
     of_none = write_request(fetch(controller.cluster_id, epoch, end, epoch), 17, 1, "1")
-    asker.close()
+    connection.close()
     next_id = itertools.count(BROKERS + 1)
 
     def registering() -> Load:
@@ -95,7 +91,7 @@ def _loads(controller: Contender, sizes: Sizes) -> list[Callable[[], Load]]:
             lambda count=count: Load(f"BrokerHeartbeat, {count:,} connections", repeated(heartbeats, count))
             for count in (FEW, MANY, VERY_MANY)
         ),
-        lambda: Load(f"BrokerHeartbeat, {PACED_PER_S} a second", repeated(heartbeats, MANY), PACED_PER_S),
+        lambda: Load(f"BrokerHeartbeat, {PACED_PER_S} per second", repeated(heartbeats, MANY), PACED_PER_S),
         lambda: Load(f"Fetch of nothing new, {MANY} connections", repeated([of_none], MANY)),
         lambda: Load(f"Fetch of the whole log, {MANY} connections", repeated([of_all], MANY)),
         registering,
@@ -103,62 +99,62 @@ def _loads(controller: Contender, sizes: Sizes) -> list[Callable[[], Load]]:
 
 
 def operations(both: dict[str, Contender], sizes: Sizes) -> dict[str, dict[str, list[float]]]:
-    """Milliseconds of single operations, one after the other, of each controller."""
+    """Return the milliseconds of single operations for each controller."""
     taken: dict[str, dict[str, list[float]]] = {}
     for kind, controller in both.items():
-        asker = Asker(address(controller))
-        for name, seconds in _operations(asker, controller.cluster_id, sizes):
+        connection = TimedConnection(address(controller))
+        for name, seconds in _operations(connection, controller.cluster_id, sizes):
             taken.setdefault(name, {}).setdefault(kind, []).append(1000 * seconds)
-        asker.close()
+        connection.close()
     return taken
 
 
-def _operations(asker: Asker, cluster_id: str, sizes: Sizes) -> Iterator[tuple[str, float]]:
+def _operations(connection: TimedConnection, cluster_id: str, sizes: Sizes) -> Iterator[tuple[str, float]]:
     for number in range(sizes.operations):
-        created, seconds = asker.timed(create_topic(f"small-{number}", 1, 3), 7)
+        created, seconds = connection.timed(create_topic(f"small-{number}", 1, 3), 7)
         assert created.topics[0].error_code == 0, created
         yield "CreateTopics, one partition", seconds
-    epochs = brokers_up(asker, cluster_id, 3)
-    topic_id = asker.ask(create_topic_on("moving", (1, 2, 3)), 7).topics[0].topic_id
+    epochs = brokers_up(connection, cluster_id, 3)
+    topic_id = connection.exchange(create_topic_on("moving", (1, 2, 3)), 7).topics[0].topic_id
     for number in range(sizes.operations):
         isr = (1, 2) if number % 2 == 0 else (1, 2, 3)
-        answered, seconds = asker.timed(shrink_or_grow(epochs, topic_id, isr, number), 3)
+        answered, seconds = connection.timed(shrink_or_grow(epochs, topic_id, isr, number), 3)
         assert answered.error_code == 0, answered
         assert answered.topics[0].partitions[0].error_code == 0, answered
         yield "AlterPartition", seconds
     first = 1_000_000
     for request in registrations(cluster_id, range(first, first + sizes.operations)):
-        answered, seconds = asker.timed(request, 4)
-        assert answered.error_code == 0, answered
+        registered, seconds = connection.timed(request, 4)
+        assert registered.error_code == 0, registered
         yield "BrokerRegistration", seconds
 
 
 def large(both: dict[str, Contender], sizes: Sizes) -> tuple[dict[str, dict[str, list[float]]], dict[str, int]]:
-    """Per controller: figures of a large cluster (name → values), and the bytes of its log."""
+    """Return, for each controller, figures of a large cluster (name → values) and the bytes of its log."""
     figures: dict[str, dict[str, list[float]]] = {}
     log_bytes: dict[str, int] = {}
     for kind, controller in both.items():
-        asker = Asker(address(controller))
-        brokers_up(asker, controller.cluster_id, 3)
-        told = figures.setdefault(kind, {})
+        connection = TimedConnection(address(controller))
+        brokers_up(connection, controller.cluster_id, 3)
+        values = figures.setdefault(kind, {})
         for number in range(sizes.topics):
-            created, seconds = asker.timed(create_topic(f"large-{number}", PARTITIONS_A_TOPIC, 3), 7)
+            created, seconds = connection.timed(create_topic(f"large-{number}", PARTITIONS_A_TOPIC, 3), 7)
             assert created.topics[0].error_code == 0, created
-            told.setdefault("create", []).append(1000 * seconds)
-        told["memory"] = [psutil.Process(controller.pid).memory_info().rss / (1 << 20)]
+            values.setdefault("create", []).append(1000 * seconds)
+        values["memory"] = [psutil.Process(controller.pid).memory_info().rss / (1 << 20)]
         for _ in range(3):
-            seconds, log_bytes[kind] = _catch_up(asker, controller.cluster_id)
-            told.setdefault("fetch", []).append(1000 * seconds)
-        asker.close()
+            seconds, log_bytes[kind] = _catch_up(connection, controller.cluster_id)
+            values.setdefault("fetch", []).append(1000 * seconds)
+        connection.close()
     return figures, log_bytes
 
 
-def _catch_up(asker: Asker, cluster_id: str) -> tuple[float, int]:
-    """The whole log as a new broker fetches it: seconds waited for answers, and bytes."""
-    epoch = leader_epoch(asker, cluster_id)
+def _catch_up(connection: TimedConnection, cluster_id: str) -> tuple[float, int]:
+    """Fetch the whole log as a new broker does; return the seconds of waiting for responses, and the bytes."""
+    epoch = leader_epoch(connection, cluster_id)
     waited_s, offset, received = 0.0, 0, 0
     while True:
-        answer, seconds = asker.timed(fetch(cluster_id, epoch, offset, epoch if offset else 0), 17)
+        answer, seconds = connection.timed(fetch(cluster_id, epoch, offset, epoch if offset else 0), 17)
         waited_s += seconds
         records = answer.responses[0].partitions[0].records
         if not records:
@@ -168,12 +164,12 @@ def _catch_up(asker: Asker, cluster_id: str) -> tuple[float, int]:
 
 
 def percentile(runs: Sequence[Measured], share: float) -> float:
-    """The median, over the runs, of this percentile of their latencies."""
+    """Return the median over the runs of this percentile of latency."""
     return statistics.median(at(run.latencies_ms, share) for run in runs)
 
 
 def at(ordered: Sequence[float], share: float) -> float:
-    """The value below which this share of the values lies."""
+    """Return the value below which this share of the values lies."""
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
 
 
@@ -181,9 +177,10 @@ def per_s(runs: Sequence[Measured]) -> float:
     return statistics.median(run.answers / run.seconds for run in runs)
 
 
-def throughput_table(results: Runs) -> tuple[dict[str, Any], dict[str, float]]:
-    """The table, and for each load our answers a second over theirs."""
-    rows, ratios = [], {}
+def throughput_table(results: Runs) -> tuple[Table, dict[str, float]]:
+    """Return the table, and for each load mockraft's throughput ÷ Kafka's."""
+    rows: list[list[Cell]] = []
+    ratios = {}
     for load, by_kind in results.items():
         for kind in (OURS, THEIRS):
             runs = by_kind[kind]
@@ -199,42 +196,50 @@ def throughput_table(results: Runs) -> tuple[dict[str, Any], dict[str, float]]:
                 ]
             )
         ratios[load] = per_s(by_kind[OURS]) / per_s(by_kind[THEIRS])
-    columns = ["load", "controller", "answers/s", "CPU µs each", "p50 ms", "p99 ms", "load's share of a core", "errors"]
-    return {"title": "Answers a second and latency", "columns": columns, "rows": rows}, ratios
+    columns = [
+        "load",
+        "controller",
+        "responses/s",
+        "CPU µs each",
+        "p50 ms",
+        "p99 ms",
+        "load's share of a core",
+        "errors",
+    ]
+    return Table("Throughput and latency", columns, rows), ratios
 
 
-def operations_table(taken: dict[str, dict[str, list[float]]]) -> tuple[dict[str, Any], dict[str, float]]:
-    """The table, and for each operation Kafka's median over ours."""
-    rows, ratios = [], {}
+def operations_table(taken: dict[str, dict[str, list[float]]]) -> tuple[Table, dict[str, float]]:
+    """Return the table, and for each operation Kafka's median ÷ mockraft's."""
+    rows: list[list[Cell]] = []
+    ratios = {}
     for name, by_kind in taken.items():
         ours, theirs = (sorted(by_kind[kind]) for kind in (OURS, THEIRS))
         ratios[name] = at(theirs, 0.5) / at(ours, 0.5)
         values = [f"{at(each, share):.2f}" for each in (ours, theirs) for share in (0.5, 0.99)]
         rows.append([name, *values, f"{ratios[name]:.0f}"])
     columns = ["operation", "p50 ms", "p99 ms", "Kafka's p50 ms", "Kafka's p99 ms", "x"]
-    return {"title": "Single operations, one after the other", "columns": columns, "rows": rows}, ratios
+    return Table("Single operations, one after the other", columns, rows), ratios
 
 
-def large_table(figures: dict[str, dict[str, list[float]]], topics: int) -> tuple[dict[str, Any], dict[str, float]]:
-    """The table, and for each figure Kafka's over ours."""
+def large_table(figures: dict[str, dict[str, list[float]]], topics: int) -> tuple[Table, dict[str, float]]:
+    """Return the table, and for each figure Kafka's ÷ mockraft's."""
     names = {
         "create": f"CreateTopics with {PARTITIONS_A_TOPIC:,} partitions, ms",
         "fetch": f"catch-up Fetch of the log of {topics * PARTITIONS_A_TOPIC:,} partitions, ms",
         "memory": f"resident memory at {topics * PARTITIONS_A_TOPIC:,} partitions, MiB",
     }
-    rows, ratios = [], {}
+    rows: list[list[Cell]] = []
+    ratios = {}
     for key, name in names.items():
         ours, theirs = (statistics.median(figures[kind][key]) for kind in (OURS, THEIRS))
         ratios[key] = theirs / ours
         rows.append([name, f"{ours:.1f}", f"{theirs:.1f}", f"{ratios[key]:.1f}"])
-    return {"title": "A large cluster", "columns": ["", "mockraft", "Kafka's controller", "x"], "rows": rows}, ratios
+    return Table("A large cluster", ["", "mockraft", "Kafka's controller", "x"], rows), ratios
 
 
-def gate(what: str, measured: float, at_least: float) -> dict[str, Any]:
-    return {"what": what, "measured": f"{measured:.2f}", "at_least": at_least}
-
-
-def measure(sizes: Sizes) -> dict[str, Any]:
+def measure(sizes: Sizes) -> Result:
+    """Measure throughput and single operations, then a large cluster on new controllers."""
     with tempfile.TemporaryDirectory() as folder, contenders(Path(folder)) as both:
         answers, answer_ratios = throughput_table(throughput(both, sizes))
         single, single_ratios = operations_table(operations(both, sizes))
@@ -243,41 +248,29 @@ def measure(sizes: Sizes) -> dict[str, Any]:
     big, big_ratios = large_table(figures, sizes.topics)
     heartbeats = [ratio for load, ratio in answer_ratios.items() if "Heartbeat" in load and "connections" in load]
     (registering,) = (ratio for load, ratio in answer_ratios.items() if "Registration" in load)
-    return {
-        "title": "The controller",
-        "about": f"{BROKERS} registered, unfenced brokers, then registrations and single operations on top; the "
-        f"large cluster is {sizes.topics} topics of {PARTITIONS_A_TOPIC:,} partitions on three brokers, its log "
-        f"{log_bytes[OURS] / 1e6:.1f} MB ({log_bytes[THEIRS] / 1e6:.1f} MB of Kafka's). One request is under way on "
-        "each connection. Load and controllers share the machine's cores; CPU is the controller's own. Kafka's "
-        "controller runs with the JVM options of its start script (-Xmx1G -Xms1G, G1).",
-        "tables": [answers, single, big],
-        "summary": [
-            f"{load}: {ratio:.2f} times the answers of Kafka's controller." for load, ratio in answer_ratios.items()
-        ],
-        "gates": [
-            gate("heartbeats a second over Kafka's, mean", statistics.geometric_mean(heartbeats), 1.0),
-            gate("registrations a second over Kafka's", registering, 1.0),
-            gate("single operations, Kafka's time over ours, least", min(single_ratios.values()), 1.0),
-            gate("resident memory, Kafka's over ours", big_ratios["memory"], 4.0),
-        ],
+    gates = {
+        "heartbeats per second, mockraft's ÷ Kafka's, mean": (statistics.geometric_mean(heartbeats), 1.0),
+        "registrations per second, mockraft's ÷ Kafka's": (registering, 1.0),
+        "single operations, Kafka's time ÷ mockraft's, least": (min(single_ratios.values()), 1.0),
+        "resident memory, Kafka's ÷ mockraft's": (big_ratios["memory"], 4.0),
     }
+    return Result(
+        "The controller",
+        f"{BROKERS} registered, unfenced brokers, then registrations and single operations. The large cluster has "
+        f"{sizes.topics} topics of {PARTITIONS_A_TOPIC:,} partitions on three brokers; its log has "
+        f"{log_bytes[OURS] / 1e6:.1f} MB (Kafka's: {log_bytes[THEIRS] / 1e6:.1f} MB). One request is in flight on each "
+        "connection. Load and controllers share the cores; CPU is the controller's own. Kafka's controller runs with "
+        "the JVM options of its start script (-Xmx1G -Xms1G, G1).",
+        [answers, single, big],
+        [f"{load}: {ratio:.2f} times the throughput of Kafka's controller." for load, ratio in answer_ratios.items()],
+        [Gate(what, f"{measured:.2f}", at_least=least) for what, (measured, least) in gates.items()],
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of everything, to see that it runs")
-    parser.add_argument("--json", action="store_true", help="the result as JSON, for run.py")
-    options = parser.parse_args()
-    result = measure(Sizes(options.quick))
-    print(json.dumps(result) if options.json else shown(result))
-
-
-def shown(result: dict[str, Any]) -> str:
-    """The result as text."""
-    lines = []
-    for table in result["tables"]:
-        lines += ["", table["title"], *(" | ".join(map(str, row)) for row in [table["columns"], *table["rows"]])]
-    return "\n".join([*lines, "", *result["summary"], *map(str, result["gates"])])
+    """Measure and print."""
+    options = argument_parser(__doc__, "a tenth of everything, to check that it runs").parse_args()
+    show(measure(Sizes(options.quick)), options)
 
 
 if __name__ == "__main__":

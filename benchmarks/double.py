@@ -1,15 +1,14 @@
-"""The cost of scripting, beside other doubles: kfake (franz-go) and librdkafka's mock cluster.
+"""Measure the cost of stubs, and compare with kfake (franz-go) and librdkafka's mock cluster.
 
-Round trips of ApiVersions v2, which all of them answer, and heartbeats under stubs: these in one process that changes
-its script between short rounds, by the processor time of a request. kfake is built here from its sources (Go),
-librdkafka's mock runs in a process of its own through confluent-kafka.
+All of them answer ApiVersions v2. The cost of stubs is the CPU time of a heartbeat in one process, whose script changes
+between short rounds. kfake is built from its Go sources; librdkafka's mock runs in a process of its own through
+confluent-kafka.
 
     python benchmarks/double.py [--quick] [--json]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import statistics
@@ -17,15 +16,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from load import Asker, Load, Measured, dealt, repeated, run
+from load import Load, Measured, TimedConnection, dealt, repeated, run
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from result import Cell, Gate, Result, Table, argument_parser, show
 
 CONNECTIONS = 10
 ROUND_REQUESTS = 1_500
@@ -50,7 +50,7 @@ signal.sigwait({signal.SIGTERM})
 
 
 class Server(NamedTuple):
-    """A process that answers, and the milliseconds from its start to its first answer."""
+    """A server process, and the milliseconds from its start to its first response."""
 
     address: tuple[str, int]
     pid: int
@@ -64,17 +64,12 @@ def server(*command: str) -> Iterator[Server]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        said = process.stdout.readline()
-        host, _, port = (
-            said.partition("bootstrap=")[2].partition(" ")[0].strip().rpartition(":")
-            if ("bootstrap=" in said)
-            else said.strip().rpartition(":")
-        )
+        host, _, port = process.stdout.readline().rpartition("bootstrap=")[2].split()[0].rpartition(":")
         address = (host, int(port))
-        asker = Asker(address)
-        asker.ask(ApiVersionsRequest(), 2)
+        connection = TimedConnection(address)
+        connection.exchange(ApiVersionsRequest(), 2)
         yield Server(address, process.pid, 1000 * (time.perf_counter() - began))
-        asker.close()
+        connection.close()
     finally:
         process.terminate()
         process.wait(30)
@@ -85,27 +80,34 @@ def mockraft(*options: str) -> tuple[str, ...]:
 
 
 def built_kfake(folder: Path) -> str:
-    """kfake as a program."""
+    """Build kfake and return its path."""
     shutil.copy(HERE / "kfake" / "main.go", folder)
     for command in (("mod", "init", "bench"), ("get", *KFAKE_MODULES), ("build", "-o", "kfake", ".")):
         subprocess.run(["go", *command], cwd=folder, check=True, capture_output=True)
     return str(folder / "kfake")
 
 
-def on_another_api(number: int) -> dict[str, Any]:
-    return {"match": {"api": "AlterPartition", "brokerId": number}, "actions": [{"injectError": "NOT_CONTROLLER"}]}
+Stub = dict[str, object]
 
 
-def on_another_broker(number: int) -> dict[str, Any]:
-    return {
-        "match": {"api": "BrokerHeartbeat", "brokerId": 1000 + number},
-        "actions": [{"injectError": "NOT_CONTROLLER"}],
-    }
+def stub(api: str, **match: object) -> Stub:
+    """Return a stub that injects an error into the matching requests."""
+    return {"match": {"api": api, **match}, "actions": [{"injectError": "NOT_CONTROLLER"}]}
 
 
-def to_be_looked_at(number: int) -> dict[str, Any]:
-    where = {"currentMetadataOffset": {"gt": 1_000_000 + number}}
-    return {"match": {"api": "BrokerHeartbeat", "where": where}, "actions": [{"injectError": "NOT_CONTROLLER"}]}
+def on_another_api(number: int) -> Stub:
+    """Return a stub that cannot match heartbeats."""
+    return stub("AlterPartition", brokerId=number)
+
+
+def on_another_broker(number: int) -> Stub:
+    """Return a stub that matches heartbeats of another broker."""
+    return stub("BrokerHeartbeat", brokerId=1000 + number)
+
+
+def on_another_offset(number: int) -> Stub:
+    """Return a stub whose condition must be evaluated for each heartbeat."""
+    return stub("BrokerHeartbeat", where={"currentMetadataOffset": {"gt": 1_000_000 + number}})
 
 
 def api_versions() -> Load:
@@ -114,13 +116,13 @@ def api_versions() -> Load:
 
 
 def heartbeats(count: int) -> Load:
-    # Of a broker that is not registered: the whole way through the door and the handler, and a short answer.
+    # The broker is not registered: the request takes the complete path, and the response is short.
     frame = write_request(BrokerHeartbeatRequest(broker_id=1, broker_epoch=1), 1, 1, "1")
     return Load("BrokerHeartbeat v1", dealt([frame] * count, CONNECTIONS))
 
 
 def in_turns(servers: dict[str, Server], load: Callable[[], Load], seconds: float, turns: int) -> dict[str, Measured]:
-    """The best of each server's runs, which take turns."""
+    """Return the best run of each server; the servers take turns."""
     runs: dict[str, list[Measured]] = {name: [] for name in servers}
     for turn in range(turns + 1):
         for name, each in servers.items() if turn % 2 else reversed(servers.items()):
@@ -130,8 +132,9 @@ def in_turns(servers: dict[str, Server], load: Callable[[], Load], seconds: floa
     }
 
 
-def table(title: str, first: str, measured: dict[str, Measured], beside: str) -> dict[str, Any]:
-    rows = [
+def table(title: str, first: str, measured: dict[str, Measured], beside: str) -> Table:
+    """Return a table with the rate, relative to that of `beside`."""
+    rows: list[list[Cell]] = [
         [
             name,
             f"{per_s(each):,.0f}",
@@ -141,39 +144,45 @@ def table(title: str, first: str, measured: dict[str, Measured], beside: str) ->
         ]
         for name, each in measured.items()
     ]
-    columns = [first, "requests/s", f"÷ {beside}", "median ms", "CPU µs a request"]
-    return {"title": title, "columns": columns, "rows": rows}
+    return Table(title, [first, "requests/s", f"÷ {beside}", "median ms", "CPU µs per request"], rows)
 
 
 def per_s(measured: Measured) -> float:
     return measured.answers / measured.seconds
 
 
-def scripts(folder: Path) -> dict[str, dict[str, Any]]:
-    """The instruction to scripted_double.py for each script."""
+class Script(NamedTuple):
+    """The instruction to scripted_double.py."""
 
-    def stubbed(name: str, count: int, stub: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+    stubs: str | None = None
+    journal: bool = True
+
+
+def scripts(folder: Path) -> dict[str, Script]:
+    """Return the script of each row of the table."""
+
+    def stubbed(name: str, count: int, make: Callable[[int], Stub]) -> Script:
         path = folder / f"{name}-{count}.json"
-        path.write_text(json.dumps({"stubs": list(map(stub, range(count)))}))
-        return {"stubs": str(path), "journal": True}
+        path.write_text(json.dumps({"stubs": list(map(make, range(count)))}))
+        return Script(str(path))
 
     return {
-        NO_STUB: {"stubs": None, "journal": True},
+        NO_STUB: Script(),
         "10 stubs on another API": stubbed("api", 10, on_another_api),
         OTHER_API: stubbed("api", 1000, on_another_api),
         OTHER_BROKERS: stubbed("brokers", 1000, on_another_broker),
-        "10 stubs whose fields must be looked at": stubbed("fields", 10, to_be_looked_at),
-        JOURNAL_OFF: {"stubs": None, "journal": False},
+        "10 stubs with conditions on fields": stubbed("fields", 10, on_another_offset),
+        JOURNAL_OFF: Script(journal=False),
     }
 
 
 def cpu_s(pid: int) -> float:
-    """Seconds of processor time of a process's threads, to the nanosecond."""
+    """Return the CPU seconds of a process's threads, to the nanosecond."""
     return sum(int(each.read_text().split()[0]) for each in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
 def under_scripts(folder: Path, rounds: int) -> dict[str, list[float]]:
-    """Microseconds of processor time a heartbeat under each script, one figure a round; the first is not counted."""
+    """Return the CPU microseconds of a heartbeat under each script, for each round but the first."""
     wanted = scripts(folder)
     taken: dict[str, list[float]] = {name: [] for name in wanted}
     command = [sys.executable, str(HERE / "scripted_double.py")]
@@ -183,10 +192,10 @@ def under_scripts(folder: Path, rounds: int) -> dict[str, list[float]]:
         host, _, port = process.stdout.readline().strip().rpartition(":")
         for number in range(rounds + 1):
             for name in wanted if number % 2 else reversed(wanted):
-                process.stdin.write(f"{json.dumps(wanted[name])}\n")
+                process.stdin.write(f"{json.dumps(wanted[name]._asdict())}\n")
                 process.stdin.flush()
                 assert process.stdout.readline() == "ready\n"
-                # What a script costs the first time somebody asks is not what each request costs.
+                # The first request after a change costs more than each later one.
                 run((host, int(port)), process.pid, heartbeats(CONNECTIONS))
                 before_s = cpu_s(process.pid)
                 answers = run((host, int(port)), process.pid, heartbeats(ROUND_REQUESTS)).answers
@@ -196,33 +205,35 @@ def under_scripts(folder: Path, rounds: int) -> dict[str, list[float]]:
 
 
 def ratio(taken: dict[str, list[float]], name: str, beside: str) -> float:
-    """The ratio of requests that two scripts answer in the same processor time."""
+    """Return the ratio of requests that two scripts answer in the same CPU time."""
     return statistics.median(taken[beside]) / statistics.median(taken[name])
 
 
-def script_table(taken: dict[str, list[float]]) -> dict[str, Any]:
-    rows = []
+def script_table(taken: dict[str, list[float]]) -> Table:
+    """Return the CPU time of a request under each script."""
+    rows: list[list[Cell]] = []
     for name, each in taken.items():
         low, middle, high = statistics.quantiles(each, n=4)
         rows.append([name, f"{middle:.1f}", f"{low:.1f} to {high:.1f}", f"{ratio(taken, name, NO_STUB):.2f}"])
-    columns = ["script", "CPU µs a request", "half of the rounds", f"requests for the same CPU ÷ {NO_STUB}"]
-    return {"title": "Heartbeats under stubs", "columns": columns, "rows": rows}
-
-
-def gates(taken: dict[str, list[float]]) -> list[dict[str, Any]]:
-    """The bounds."""
-    ratios: Sequence[tuple[str, str, str, float]] = (
-        ("heartbeats for the same CPU with 1,000 stubs on another API ÷ with none", OTHER_API, NO_STUB, 0.9),
-        ("heartbeats for the same CPU with 1,000 stubs on other brokers ÷ with none", OTHER_BROKERS, NO_STUB, 0.8),
-        ("heartbeats for the same CPU, journal on ÷ off", NO_STUB, JOURNAL_OFF, 0.8),
-    )
-    return [
-        {"what": what, "measured": f"{ratio(taken, one, other):.2f}", "at_least": wanted}
-        for what, one, other, wanted in ratios
+    columns = [
+        "script",
+        "CPU µs per request",
+        "middle half of the rounds",
+        f"requests for the same CPU time ÷ {NO_STUB}",
     ]
+    return Table("Heartbeats under stubs", columns, rows)
 
 
-def measure(quick: bool) -> dict[str, Any]:
+GATES = {
+    "heartbeats for the same CPU time, 1,000 stubs on another API ÷ none": (OTHER_API, NO_STUB, 0.9),
+    "heartbeats for the same CPU time, 1,000 stubs on other brokers ÷ none": (OTHER_BROKERS, NO_STUB, 0.8),
+    "heartbeats for the same CPU time, journal on ÷ off": (NO_STUB, JOURNAL_OFF, 0.8),
+}
+"""Two scripts and the least ratio of requests."""
+
+
+def measure(quick: bool) -> Result:
+    """Measure the peers, then the scripts."""
     seconds, turns, rounds = (0.3, 1, 4) if quick else (1.5, 3, 60)
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:
         folder = Path(name)
@@ -234,36 +245,32 @@ def measure(quick: bool) -> dict[str, Any]:
         doubles = {name: running.enter_context(server(*command)) for name, command in programs.items()}
         peers = in_turns(doubles, api_versions, seconds, turns)
         scripted = under_scripts(folder, rounds)
-    first_answers = [[name, f"{each.first_answer_ms:.0f}"] for name, each in doubles.items()]
-    return {
-        "title": "The double",
-        "about": f"{CONNECTIONS} connections with one request under way on each; the best of {turns} turns. Every "
-        "double is a process of its own and so is the load, on the same cores. Heartbeats under stubs: "
-        f"one process whose script changes {rounds} times to each, {ROUND_REQUESTS:,} requests each time, medians.",
-        "tables": [
-            table("ApiVersions, beside other doubles", "double", peers, KFAKE),
+    return Result(
+        "The double",
+        f"{CONNECTIONS} connections with one request in flight on each; the best of {turns} turns. Each double and the "
+        "load are processes of their own on the same cores. Heartbeats under stubs: one process whose script is "
+        f"changed {rounds} times to each, {ROUND_REQUESTS:,} requests each time, medians.",
+        [
+            table("ApiVersions, compared with other doubles", "double", peers, KFAKE),
             script_table(scripted),
-            {"title": "From a process's start to its first answer", "columns": ["double", "ms"], "rows": first_answers},
+            Table(
+                "From the start of the process to its first response",
+                ["double", "ms"],
+                [[name, f"{each.first_answer_ms:.0f}"] for name, each in doubles.items()],
+            ),
         ],
-        "summary": ["The others close the connection on a BrokerHeartbeat, so heartbeats have no peer but Kafka."],
-        "gates": gates(scripted),
-    }
+        ["The other doubles close the connection on BrokerHeartbeat, so only Kafka can be compared for heartbeats."],
+        [
+            Gate(what, f"{ratio(scripted, one, other):.2f}", at_least=wanted)
+            for what, (one, other, wanted) in GATES.items()
+        ],
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a few seconds in all, for a look")
-    parser.add_argument("--json", action="store_true", help="the result as JSON, for run.py")
-    options = parser.parse_args()
-    result = measure(options.quick)
-    if options.json:
-        print(json.dumps(result))
-        return
-    for each in result["tables"]:
-        print(f"\n{each['title']}\n{each['columns']}")
-        print("\n".join(str(row) for row in each["rows"]))
-    for gate in result["gates"]:
-        print(gate)
+    """Measure and print."""
+    options = argument_parser(__doc__, "a few seconds in all").parse_args()
+    show(measure(options.quick), options)
 
 
 if __name__ == "__main__":

@@ -1,29 +1,26 @@
-"""The time that a quorum of three has no active controller after a kill: mockraft's beside Kafka's own.
+"""Measure the time without an active controller after a kill, with mockraft and with Kafka's controllers.
 
-Three processes each, on disk, with Kafka's default timeouts; the clock runs from SIGKILL to the first registration of
-a broker that another controller acknowledges.
+Three controller processes write to disk and use Kafka's default timeouts. The time is from SIGKILL until another
+controller acknowledges the first broker registration.
 
     python benchmarks/failover.py [--rounds N] [--json]
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from contenders import OURS, THEIRS, registrations
-from load import Asker
+from contenders import registrations
+from load import TimedConnection
 from mockraft.double.process import MockraftController
 from mockraft.kafka.child_process import free_port
 from mockraft.kafka.processes import KafkaController, KafkaServer, random_uuid
+from result import OURS, THEIRS, Result, argument_parser, in_turns, show, spread
 
 NODE_IDS = (3000, 3001, 3002)
 ANSWER_S = 1.0
@@ -34,7 +31,7 @@ Controllers = dict[int, KafkaController | MockraftController]
 
 @contextmanager
 def quorum(kind: str, folder: Path) -> Iterator[Controllers]:
-    """Three controllers that know each other by controller.quorum.voters, started."""
+    """Start three controllers that are listed in controller.quorum.voters."""
     cluster_id = random_uuid()
     ports = {node_id: free_port() for node_id in NODE_IDS}
     voters = ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in ports.items())
@@ -68,23 +65,22 @@ def _controller(
 
 
 def active(controllers: Controllers, broker_ids: Iterator[int]) -> int:
-    """Register brokers until a controller acknowledges one; gives its node id."""
+    """Register brokers until a controller acknowledges one; return its node id."""
     deadline = time.perf_counter() + DEADLINE_S
     while time.perf_counter() < deadline:
         for node_id, controller in controllers.items():
             (request,) = registrations(controller.cluster_id, [next(broker_ids)])
             try:
-                asker = Asker((controller.host, controller.port))
+                connection = TimedConnection((controller.host, controller.port), ANSWER_S)
             except OSError:
                 continue
-            asker.socket.settimeout(ANSWER_S)
             try:
-                if asker.ask(request, 4).error_code == 0:
+                if connection.exchange(request, 4).error_code == 0:
                     return node_id
             except OSError:
                 pass
             finally:
-                asker.close()
+                connection.close()
         time.sleep(0.005)
     raise TimeoutError(f"no active controller in {DEADLINE_S} s")
 
@@ -103,34 +99,25 @@ def failover_s(kind: str, folder: Path) -> float:
         return time.perf_counter() - began
 
 
-def measure(rounds: int) -> dict[str, Any]:
-    taken: dict[str, list[float]] = {OURS: [], THEIRS: []}
-    for number in range(rounds):
-        for kind in taken if number % 2 else reversed(taken):
-            with tempfile.TemporaryDirectory() as folder:
-                taken[kind].append(failover_s(kind, Path(folder)))
-    rows = [
-        [kind, *(f"{value:.2f}" for value in (statistics.median(each), min(each), max(each))), len(each)]
-        for kind, each in taken.items()
-    ]
+def measure(rounds: int) -> Result:
+    """Kill active controllers of both kinds."""
+    taken = in_turns((OURS, THEIRS), failover_s, rounds)
     ratio = statistics.median(taken[OURS]) / statistics.median(taken[THEIRS])
-    columns = ["controller", "median s", "fastest s", "slowest s", "runs"]
-    return {
-        "title": "Failover",
-        "about": "The active one of three controllers is killed with SIGKILL. Both wait for the same timeouts: that a "
-        "leader is missed takes controller.quorum.fetch.timeout.ms (2 s), and who stands for election draws a delay.",
-        "tables": [{"title": "From SIGKILL to the first registration acknowledged", "columns": columns, "rows": rows}],
-        "summary": [f"mockraft's next leader is there after {ratio:.2f} of the time that Kafka's needs."],
-    }
+    return Result(
+        "Failover",
+        "The active one of three controllers is killed with SIGKILL. The timeouts are equal: followers notice the loss "
+        "after controller.quorum.fetch.timeout.ms (2 s), and a candidate waits for a random time before its election.",
+        [spread("From SIGKILL to the first acknowledged registration", "controller", "s", taken)],
+        [f"mockraft's next leader is active after {ratio:.2f} of the time that Kafka's needs."],
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Measure and print."""
+    parser = argument_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="quorums of each kind (default 3)")
-    parser.add_argument("--json", action="store_true", help="the result as JSON, for run.py")
     options = parser.parse_args()
-    result = measure(options.rounds)
-    print(json.dumps(result) if options.json else result)
+    show(measure(options.rounds), options)
 
 
 if __name__ == "__main__":

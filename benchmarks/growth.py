@@ -1,20 +1,18 @@
-"""The cost of one request as the cluster grows: 10² to 10⁵ topics, then 10² to 10⁵ brokers.
+"""Measure the cost of one request in clusters of 10² to 10⁵ topics, then of 10² to 10⁵ brokers.
 
-CPU time of the node itself, in this process and without sockets, so that neither load nor kernel is in the figures.
+The figures are CPU time of the node in this process, without sockets, so they contain neither load nor kernel.
 
     python benchmarks/growth.py [--quick] [--json]
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from contenders import create_topic, heartbeat, registrations, shrink_or_grow
 from mockraft.server.apis.registry import APIS
@@ -24,6 +22,7 @@ from mockraft.server.effects import Send
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.wire.connection import read_response, write_request
+from mockraft.wire.message import Message
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
@@ -33,16 +32,19 @@ from mockraft.wire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from result import Cell, Curves, Gate, Picture, Result, Table, argument_parser, show
+
+if TYPE_CHECKING:
+    from mockraft.wire.message import RequestMessage
+
+R = TypeVar("R")
 
 SIZES = (100, 1_000, 10_000, 100_000)
 BATCHES, BATCH = 5, 40
-"""So many batches of so many requests are timed; the median batch counts."""
+"""Number of timed batches, and of requests in each; the median batch is reported."""
 TOPICS_A_REQUEST = 1000
 START_MS = 1_700_000_000_000
 TOPIC = 2
-
-Figures = dict[str, dict[int, float]]
-"""Operation → size → microseconds of CPU."""
 
 
 def delete_topic(name: str) -> DeleteTopicsRequest:
@@ -65,17 +67,20 @@ class World:
         self._correlation_ids = itertools.count()
         self.node.connected(1, "127.0.0.1:50000", self.now_ms)
 
-    def frame(self, message: Any, version: int) -> bytes:
+    def frame(self, message: Message, version: int) -> bytes:
         return write_request(message, version, next(self._correlation_ids), "benchmark")
 
     def send(self, frame: bytes) -> bytes:
-        """One request through the node; gives the answer's frame without its length."""
+        """Pass one request to the node; return the response frame without its length."""
         (effect,) = self.node.step(1, frame, self.now_ms)
         assert isinstance(effect, Send)
         return effect.data[4:]
 
-    def ask(self, message: Any, version: int) -> Any:
-        return read_response(self.send(self.frame(message, version)), message.api_key, version)
+    def ask(self, message: RequestMessage[R], version: int) -> R:
+        """Return the node's response."""
+        assert isinstance(message, Message)
+        response: R = read_response(self.send(self.frame(message, version)), message.api_key, version)
+        return response
 
     def add_brokers(self, count: int) -> None:
         first = len(self.epochs) + 1
@@ -92,7 +97,7 @@ class World:
         self.topics += count
 
     def requests(self) -> dict[str, Callable[[], bytes]]:
-        """Operation → a maker of its next frame; what is created is deleted again, so that the size stays."""
+        """Return a maker of frames for each operation; what is created is deleted again, so that the size stays."""
         moving = self.ask(create_topic("moving", 1, 3), 7).topics[0].topic_id
         replicas = self.node.controller.image.topics.by_id[moving].partitions[0].replicas
         names: list[str] = []
@@ -134,7 +139,7 @@ class World:
         }
 
     def cost_us(self, frames: Iterable[bytes]) -> float:
-        """Median microseconds of CPU of a request."""
+        """Return the median CPU microseconds of a request."""
         frames = list(frames)
         taken = []
         for start in range(0, len(frames), BATCH):
@@ -145,7 +150,7 @@ class World:
         return statistics.median(taken)
 
     def tick_cost_us(self) -> float:
-        """Median microseconds of a tick with nothing to do but what is due."""
+        """Return the median CPU microseconds of a tick."""
         taken = []
         for _ in range(BATCHES * BATCH):
             self.now_ms += 1000
@@ -156,7 +161,7 @@ class World:
 
 
 def measure(world: World) -> dict[str, float]:
-    """Operation → microseconds, at the world's size."""
+    """Return the microseconds of each operation at the present size."""
     costs = {name: world.cost_us([make() for _ in range(BATCHES * BATCH)]) for name, make in world.requests().items()}
     world.ask(delete_topic("moving"), 6)
     image = world.node.controller.image
@@ -164,9 +169,9 @@ def measure(world: World) -> dict[str, float]:
     return {**costs, "periodic work": world.tick_cost_us()}
 
 
-def grown(sizes: Iterable[int], grow: Callable[[World, int], None], world: World) -> Figures:
+def grown(sizes: Iterable[int], grow: Callable[[World, int], None], world: World) -> Curves:
     """Grow the world from size to size and measure at each."""
-    figures: Figures = {}
+    figures: Curves = {}
     before = 0
     for size in sizes:
         grow(world, size - before)
@@ -176,54 +181,43 @@ def grown(sizes: Iterable[int], grow: Callable[[World, int], None], world: World
     return figures
 
 
-def by_topics(sizes: Iterable[int]) -> Figures:
-    world = World()
-    world.add_brokers(3)
-    return grown(sizes, World.add_topics, world)
-
-
-def by_brokers(sizes: Iterable[int]) -> Figures:
-    return grown(sizes, World.add_brokers, World())
-
-
-def table(of: str, figures: Figures) -> dict[str, Any]:
+def table(of: str, figures: Curves) -> Table:
+    """Return the costs at each size."""
     sizes = list(next(iter(figures.values())))
-    rows = [
+    rows: list[list[Cell]] = [
         [name, *(f"{costs[size]:.0f}" for size in sizes), f"{costs[sizes[-1]] / costs[sizes[0]]:.2f}"]
         for name, costs in figures.items()
     ]
-    columns = ["µs of CPU", *(f"{size:,} {of}" for size in sizes), "last over first"]
-    return {"title": f"Cost of a request as {of} grow", "columns": columns, "rows": rows}
+    columns = ["µs of CPU", *(f"{size:,} {of}" for size in sizes), "last ÷ first"]
+    return Table(f"Cost of a request as the number of {of} grows", columns, rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="only up to 10,000")
-    parser.add_argument("--json", action="store_true", help="the result as JSON, for run.py")
-    options = parser.parse_args()
-    sizes = SIZES[:3] if options.quick else SIZES
-    figures = {"topics": by_topics(sizes), "brokers": by_brokers(sizes)}
+def measure_growth(sizes: Sequence[int]) -> Result:
+    """Grow a cluster by topics and another one by brokers."""
+    by_topics = World()
+    by_topics.add_brokers(3)
+    figures = {"topics": grown(sizes, World.add_topics, by_topics), "brokers": grown(sizes, World.add_brokers, World())}
     growth = {
         of: statistics.geometric_mean(costs[sizes[-1]] / costs[sizes[0]] for costs in each.values())
         for of, each in figures.items()
     }
-    result = {
-        "title": "Growth",
-        "about": "CPU of the node for one request, in one process and without sockets. Topics have one partition on "
-        "three of three brokers; brokers are unfenced, and topics are placed on any three of them.",
-        "tables": [table(of, each) for of, each in figures.items()],
-        "picture": {"title": "Cost of a request as the cluster grows", "panels": figures},
-        "summary": [],
-        "gates": [
-            {"what": f"cost at the most {of} over cost at the fewest, mean", "measured": f"{ratio:.2f}", "at_most": 2.0}
+    return Result(
+        "Growth",
+        "CPU time of the node for one request, in one process and without sockets. With many topics, each has one "
+        "partition on the same three brokers; with many brokers, all are unfenced and topics are placed on any three.",
+        [table(of, each) for of, each in figures.items()],
+        gates=[
+            Gate(f"cost with the most {of} ÷ cost with the fewest, mean", f"{ratio:.2f}", at_most=2.0)
             for of, ratio in growth.items()
         ],
-    }
-    print(json.dumps(result) if options.json else "\n".join(shown(result)))
+        picture=Picture("Cost of a request as the cluster grows", figures),
+    )
 
 
-def shown(result: dict[str, Any]) -> list[str]:
-    return [" | ".join(row) for each in result["tables"] for row in ([each["title"]], each["columns"], *each["rows"])]
+def main() -> None:
+    """Measure and print."""
+    options = argument_parser(__doc__, "only up to 10,000").parse_args()
+    show(measure_growth(SIZES[:3] if options.quick else SIZES), options)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Load on a controller from one thread: frames encoded beforehand, one under way on each connection, as a broker has.
+"""Load on a controller from one thread: prepared frames, and one request in flight on each connection, as brokers have.
 
-Sockets and epoll without an event loop: the load shares the cores with what it measures, so it does as little as it
-can, and says how much that was.
+It uses sockets and epoll without an event loop: the load shares the cores with the controller, so it must be cheap. Its
+own CPU time is measured too.
 """
 
 from __future__ import annotations
@@ -13,10 +13,17 @@ import select
 import socket
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import psutil
-from mockraft.wire.connection import read_response, write_request
+from mockraft.conformance.blocking_connection import BlockingConnection
+from mockraft.wire.connection import read_response
+from mockraft.wire.message import Message
+
+if TYPE_CHECKING:
+    from mockraft.wire.message import RequestMessage
+
+R = TypeVar("R")
 
 RECEIVE_BYTES = 1 << 20
 # Size, correlation id, tags and throttle time come first in a heartbeat, registration or fetch response.
@@ -24,7 +31,7 @@ ERROR_CODE = slice(13, 15)
 
 
 class Load(NamedTuple):
-    """A name, the frames of each connection in their order, and a pace (0: as fast as answers come)."""
+    """A name, the frames of each connection in their order, and a rate (0: as fast as responses arrive)."""
 
     name: str
     streams: Sequence[Iterable[bytes]]
@@ -32,7 +39,7 @@ class Load(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """The result of one run: answers, errors, seconds, CPU seconds of the controller and of the load, latencies."""
+    """The result of one run: responses, errors, seconds, CPU seconds of the controller and of the load, latencies."""
 
     answers: int
     errors: int
@@ -54,17 +61,17 @@ class _Connection:
 
 
 def repeated(frames: Sequence[bytes], connections: int) -> list[Iterator[bytes]]:
-    """The frames dealt out to so many connections, each of which goes through its own again and again."""
+    """Distribute the frames over the connections; each repeats its own."""
     return [itertools.cycle(frames[number::connections] or frames) for number in range(connections)]
 
 
 def dealt(frames: Sequence[bytes], connections: int) -> list[Iterator[bytes]]:
-    """The frames dealt out to so many connections, each once."""
+    """Distribute the frames over the connections, each frame once."""
     return [iter(frames[number::connections]) for number in range(connections)]
 
 
 def run(address: tuple[str, int], pid: int, load: Load, seconds: float = 3600.0) -> Measured:
-    """Send until the time is over or the frames are; every connection is closed afterwards."""
+    """Send until the time or the frames end; close every connection afterwards."""
     connections = [_Connection(address, iter(frames)) for frames in load.streams]
     process = psutil.Process(pid)
     poll = select.epoll()
@@ -83,7 +90,7 @@ def run(address: tuple[str, int], pid: int, load: Load, seconds: float = 3600.0)
 
 
 def _drive(poll: select.epoll, connections: list[_Connection], per_s: int, end: float, latencies: list[float]) -> int:
-    """One frame under way on each connection until `end`; gives the number of errors."""
+    """Keep one frame in flight on each connection until `end`; return the number of errors."""
     now_s = time.perf_counter
     by_fd = {connection.socket.fileno(): connection for connection in connections}
     pause_s = len(connections) / per_s if per_s else 0.0
@@ -126,40 +133,19 @@ def _drive(poll: select.epoll, connections: list[_Connection], per_s: int, end: 
     return errors
 
 
-class Asker:
-    """One blocking connection: a message out, its answer in, and how long that took."""
+class TimedConnection(BlockingConnection):
+    """A blocking connection that measures how long its responses take."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._correlation_ids = itertools.count(1)
+    def __init__(self, address: tuple[str, int], timeout_s: float | None = None) -> None:
+        super().__init__(address, "benchmark", timeout_s)
 
-    def timed(self, message: Any, version: int) -> tuple[Any, float]:
-        """The answer, and the seconds from the first byte sent to the last one received."""
-        frame = write_request(message, version, next(self._correlation_ids), "benchmark")
+    def timed(self, message: RequestMessage[R], version: int) -> tuple[R, float]:
+        """Send a request; return its response, and the seconds from the first byte sent to the last one received."""
+        assert isinstance(message, Message)
+        frame = self.encode(message, version)
         began = time.perf_counter()
         self.socket.sendall(frame)
-        answer = self._frame()
+        answer = self.receive_frame()
         taken_s = time.perf_counter() - began
-        return read_response(answer, message.api_key, version), taken_s
-
-    def ask(self, message: Any, version: int) -> Any:
-        """The answer."""
-        return self.timed(message, version)[0]
-
-    def close(self) -> None:
-        self.socket.close()
-
-    def _frame(self) -> bytes:
-        length = int.from_bytes(self._bytes(4))
-        return self._bytes(length)
-
-    def _bytes(self, count: int) -> bytes:
-        buffer = bytearray(count)
-        view = memoryview(buffer)
-        while view:
-            received = self.socket.recv_into(view)
-            if not received:
-                raise ConnectionError("the controller closed the connection")
-            view = view[received:]
-        return bytes(buffer)
+        response: R = read_response(answer, message.api_key, version)
+        return response, taken_s

@@ -1,12 +1,13 @@
-"""The cost of the pytest plugin for a run that does not use it, and of a fresh controller and a reset inside a test.
+"""Measure the cost of the pytest plugin in runs that do not use it, and of a new controller and a reset in a test.
 
-The run: an environment of its own with pytest, and the built wheels on the path or not, in turns (pytest_runs.py).
-What counts is the median difference of processor time.
+The runs are in a new virtual environment with pytest, alternately with and without the built wheels on the path
+(pytest_runs.py). The median difference of CPU time is reported.
+
+    python benchmarks/plugin.py [--rounds N] [--json]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -16,10 +17,10 @@ import time
 import venv
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from mockraft import Controller, SyncController
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from result import Gate, Result, argument_parser, show, spread
 
 ROOT = Path(__file__).parents[1]
 PLUGIN_MS_MAX = 5.0
@@ -29,7 +30,7 @@ STUBS = 10
 
 
 class Environment:
-    """A virtual environment with pytest, a test, and beside them a folder with what mockraft's users install."""
+    """A virtual environment with pytest, a test, and a folder with the packages that users install."""
 
     def __init__(self, folder: Path) -> None:
         venv.create(folder / "venv", with_pip=True, symlinks=True)
@@ -46,32 +47,32 @@ class Environment:
         subprocess.run([*pip, "install", "--no-deps", "--target", str(self.installed), *wheels], check=True)
 
     def more_ms(self, rounds: int) -> list[float]:
-        """Milliseconds of processor time that a run takes more with the packages there than without, each round's."""
-        told = self._told(str(Path(__file__).parent / "pytest_runs.py"), str(self.installed), str(rounds))
-        return [float(ms) for ms in json.loads(told.stdout)]
+        """Return the additional CPU milliseconds of a run with the packages, for each round."""
+        done = self._run(str(Path(__file__).parent / "pytest_runs.py"), str(self.installed), str(rounds))
+        return [float(ms) for ms in json.loads(done.stdout)]
 
     def import_ms(self) -> float:
-        """Milliseconds that `-X importtime` has for the plugin and all that it imports, once pytest is there."""
+        """Return the milliseconds of importing the plugin after pytest, by `-X importtime`."""
         code = "import pytest, sys; sys.path.append(sys.argv[1]); import mockraft.pytest_plugin"
-        told = self._told("-X", "importtime", "-c", code, str(self.installed)).stderr
-        lines = [line.split("|") for line in told.splitlines() if line.split("|")[-1].strip().startswith("mockraft")]
+        done = self._run("-X", "importtime", "-c", code, str(self.installed)).stderr
+        lines = [line.split("|") for line in done.splitlines() if line.split("|")[-1].strip().startswith("mockraft")]
         return sum(int(line[1]) for line in lines if not line[2].startswith("   ")) / 1000
 
-    def _told(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
         command = [str(self.python), "-P", *arguments]
         return subprocess.run(command, cwd=self.tests, env=environment, capture_output=True, text=True, check=True)
 
 
 def unused(rounds: int) -> tuple[list[float], float]:
-    """Milliseconds that a run takes more with the package, each round's, and what importing the plugin takes."""
+    """Return the additional milliseconds of a run, for each round, and those of importing the plugin."""
     with tempfile.TemporaryDirectory() as folder:
         environment = Environment(Path(folder))
         return environment.more_ms(rounds), statistics.median(environment.import_ms() for _ in range(5))
 
 
 def one_test() -> tuple[float, float]:
-    """Milliseconds that a controller takes to listen, and a reset after some stubs, faults and requests."""
+    """Return the milliseconds of a start, and of a reset after some stubs, faults and requests."""
     began = time.perf_counter()
     with Controller.sync() as controller:
         start_ms = (time.perf_counter() - began) * 1000
@@ -88,43 +89,36 @@ def use(controller: SyncController) -> None:
         controller.ask(BrokerHeartbeatRequest(broker_id=broker_id))
 
 
-def measure(rounds: int) -> dict[str, Any]:
+def measure(rounds: int) -> Result:
+    """Measure runs without use of the plugin, starts and resets."""
     more, import_ms = unused(rounds)
-    fresh = [one_test() for _ in range(rounds)]
-    starts, resets = ([pair[index] for pair in fresh] for index in (0, 1))
-    medians = [statistics.median(each) for each in (more, starts, resets)]
-    names = ("a run of pytest that does not use it, more", "start of a controller in a test", "reset")
-    rows = [
-        [name, f"{median:.2f}", f"{min(each):.2f}", f"{max(each):.2f}", len(each)]
-        for name, median, each in zip(names, medians, (more, starts, resets), strict=True)
-    ]
-    limits = (PLUGIN_MS_MAX, START_MS_MAX, RESET_MS_MAX)
-    return {
-        "title": "In a test",
-        "about": "The pytest plugin in a run of one test that does not use it: processor time with the wheels there "
-        "less that without, in turns, all forks of a process that has imported pytest; single rounds move with "
-        "the machine, the median stays. The import alone, by the clock and in a process of its own, takes "
-        f"{import_ms:.1f} ms. A start is from nothing to a listener in a thread of its own, once its modules are "
-        "imported; a reset "
-        f"comes after {STUBS} stubs, {STUBS} faults and {STUBS} requests.",
-        "tables": [
-            {"title": "Milliseconds", "columns": ["", "median", "least", "most", "runs"], "rows": rows},
-        ],
-        "summary": [],
-        "gates": [
-            {"what": f"{name}, ms", "measured": f"{median:.2f}", "at_most": limit}
-            for name, median, limit in zip(names, medians, limits, strict=True)
-        ],
+    starts, resets = zip(*(one_test() for _ in range(rounds)), strict=True)
+    figures = {
+        "a run of pytest that does not use it, more": (more, PLUGIN_MS_MAX),
+        "start of a controller in a test": (starts, START_MS_MAX),
+        "reset": (resets, RESET_MS_MAX),
     }
+    return Result(
+        "In a test",
+        "The pytest plugin in a run of one test that does not use it: CPU time with the wheels minus CPU time without "
+        "them, in turns. All runs are forks of a process that has imported pytest; single rounds vary, the "
+        f"median is stable. The import alone takes {import_ms:.1f} ms of wall-clock time in a process of its own. A "
+        "start ends when the controller, in a thread, listens; its modules are imported before. A reset comes after "
+        f"{STUBS} stubs, {STUBS} faults and {STUBS} requests.",
+        [spread("Milliseconds", "", "ms", {name: list(values) for name, (values, _) in figures.items()})],
+        gates=[
+            Gate(f"{name}, ms", f"{statistics.median(values):.2f}", at_most=limit)
+            for name, (values, limit) in figures.items()
+        ],
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=100, help="of two runs with it and two without (default 100)")
-    parser.add_argument("--json", action="store_true", help="the result as JSON, for run.py")
+    """Measure and print."""
+    parser = argument_parser(__doc__)
+    parser.add_argument("--rounds", type=int, default=100, help="two runs with the package, two without (default 100)")
     options = parser.parse_args()
-    result = measure(options.rounds)
-    print(json.dumps(result) if options.json else "\n".join(str(row) for row in result["tables"][0]["rows"]))
+    show(measure(options.rounds), options)
 
 
 if __name__ == "__main__":

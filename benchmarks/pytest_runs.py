@@ -1,7 +1,7 @@
-"""Runs of pytest with a folder on the path and without, in turns; started by plugin.py with a Python that has pytest.
+"""Runs pytest alternately with and without a folder on the path; started by plugin.py with a Python that has pytest.
 
-Everything of pytest's own is imported once, and each run is a fork of that: what starting Python and pytest takes is
-ten times what is looked for, and moves by more than that between two runs of the same.
+pytest is imported once and each run is a fork: starting Python and pytest costs ten times as much as the difference to
+measure, and varies by more than it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WARM_UP_ROUNDS = 3
 
 
 def run_ms(folder: str | None) -> float:
-    """Milliseconds of processor time, of user and system, of one run in the working directory."""
+    """Return the CPU milliseconds (user and system) of one run in the working directory."""
     child = os.fork()
     if not child:
         code = 1
@@ -37,13 +37,13 @@ def run_ms(folder: str | None) -> float:
 
 
 def main(folder: str, rounds: int) -> None:
-    """Print what each round took more with the folder, as a JSON list of milliseconds."""
+    """Print the additional milliseconds of each round with the folder, as a JSON list."""
     for name in default_plugins:
         importlib.import_module(name if name.startswith("_pytest") else f"_pytest.{name}")
     gc.freeze()
     more_ms = []
     for _ in range(rounds + WARM_UP_ROUNDS):
-        # The same number of each, before and after the other: what drifts, or rises with a run's place, cancels out.
+        # The order is symmetric, so that drift cancels out.
         taken = [(place, run_ms(place)) for place in (None, folder, folder, None)]
         more_ms.append(sum(ms if place else -ms for place, ms in taken) / 2)
     print(json.dumps(more_ms[WARM_UP_ROUNDS:]))

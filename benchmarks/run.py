@@ -1,14 +1,27 @@
-"""Every benchmark of this folder, one after the other; writes docs/benchmarks.md. `make benchmarks`.
+"""Run the benchmarks one after the other and write docs/benchmarks.md.
 
-make benchmarks                              all of them, the page anew
-make benchmarks ARGS='codec double'          these two, printed
-make benchmarks ARGS='--write codec double'  these two, their sections of the page anew
+make benchmarks                              run all and write the whole page
+make benchmarks ARGS='codec double'          run two and print their sections
+make benchmarks ARGS='--write codec double'  run two and write their sections of the page
+
+Each benchmark compares mockraft with other implementations in the same run:
+
+codec       encoding and decoding of messages, with kio and kafka-python
+controller  throughput, latency and memory, with Kafka's controller
+growth      cost of a request in clusters of 100 to 100,000 topics or brokers
+fleet       10,000 simulated brokers, on mockraft and on Kafka's controller
+startup     time until a controller accepts connections and three brokers run
+failover    time without an active controller after the active one is killed
+double      cost of stubs; request rate of other test doubles
+plugin      cost of the pytest plugin, of a new controller and of a reset
+spark       frames of a capture on Spark, with tshark
+
+The exit code is 1 if a bound is not met. A benchmark also runs alone: python benchmarks/codec.py --quick
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import re
@@ -16,9 +29,9 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from picture import draw
+from result import Result
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -27,14 +40,14 @@ BENCHMARKS = ("codec", "controller", "growth", "fleet", "startup", "failover", "
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("only", nargs="*", metavar="BENCHMARK", help=f"some of {', '.join(BENCHMARKS)}")
-    parser.add_argument("--write", action="store_true", help="write the sections of those, and leave the others")
+    parser.add_argument("only", nargs="*", metavar="BENCHMARK", help="default: all")
+    parser.add_argument("--write", action="store_true", help="write their sections; keep the others")
     options = parser.parse_args()
     names = options.only or BENCHMARKS
     if unknown := set(names) - set(BENCHMARKS):
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
     results = [run(name) for name in names]
-    sections = {result["title"]: section(name, result) for name, result in zip(names, results, strict=True)}
+    sections = {result.title: result.section(name) for name, result in zip(names, results, strict=True)}
     if options.only and options.write:
         sections = written_sections() | sections
     page = "\n".join([introduction(), *sections.values()])
@@ -42,28 +55,27 @@ def main() -> int:
         print(page)
     else:
         for name, result in zip(names, results, strict=True):
-            if "picture" in result:
-                draw(result["picture"], PAGE.parent / f"benchmarks-{name}.svg")
+            if result.picture is not None:
+                draw(result.picture, PAGE.parent / f"benchmarks-{name}.svg")
         PAGE.write_text(page)
         print(f"{PAGE.relative_to(ROOT)} written")
-    missed = [gate for result in results for gate in result.get("gates", []) if not holds(gate)]
+    missed = [gate for result in results for gate in result.gates if not gate.holds]
     for gate in missed:
-        print(f"missed: {gate['what']}: {gate['measured']} (wanted {bound(gate)})", file=sys.stderr)
+        print(f"bound not met: {gate.what}: {gate.measured} (required {gate.bound})", file=sys.stderr)
     return 1 if missed else 0
 
 
 def written_sections() -> dict[str, str]:
-    """The page's sections by their titles, as they are."""
+    """Return the sections of the present page by title."""
     _, *texts = re.split(r"^(?=## )", PAGE.read_text(), flags=re.MULTILINE)
     return {text.partition("\n")[0].removeprefix("## "): text.rstrip("\n") + "\n" for text in texts}
 
 
-def run(name: str) -> dict[str, Any]:
+def run(name: str) -> Result:
+    """Run one benchmark in a process of its own."""
     print(f"running {name} …", file=sys.stderr, flush=True)
     command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--json"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+    return Result.from_json(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def introduction() -> str:
@@ -71,44 +83,14 @@ def introduction() -> str:
         [
             "# Benchmarks",
             "",
-            "`make benchmarks` measures and writes this page. Every figure of a peer comes from the same run on the "
-            "same machine as ours; ratios are what to read, single figures move with the machine.",
+            "`make benchmarks` writes this page. mockraft and the other implementations are measured in the same run "
+            "on the same machine. Compare ratios; single figures depend on the machine.",
             "",
-            f"Written {datetime.now(UTC):%Y-%m-%d} with Python {platform.python_version()} on {os.cpu_count()} cores "
+            f"Measured {datetime.now(UTC):%Y-%m-%d} with Python {platform.python_version()} on {os.cpu_count()} cores "
             f"({platform.system()} {platform.machine()}).",
             "",
         ]
     )
-
-
-def section(name: str, result: dict[str, Any]) -> str:
-    lines = [f"## {result['title']}", "", result["about"], ""]
-    for table in result["tables"]:
-        lines += [f"### {table['title']}", "", row(table["columns"]), row(["---"] * len(table["columns"]))]
-        lines += [row(cells) for cells in table["rows"]] + [""]
-    if "picture" in result:
-        lines += [f"![{result['picture']['title']}](benchmarks-{name}.svg)", ""]
-    lines += [f"- {line}" for line in result.get("summary", [])]
-    gates = result.get("gates", [])
-    if gates:
-        lines += ["", "| what is held | measured | wanted | |", "| --- | --- | --- | --- |"]
-        lines += [
-            row([gate["what"], gate["measured"], bound(gate), "yes" if holds(gate) else "**no**"]) for gate in gates
-        ]
-    return "\n".join([*lines, ""])
-
-
-def row(cells: list[Any]) -> str:
-    return "| " + " | ".join(str(cell) for cell in cells) + " |"
-
-
-def bound(gate: dict[str, Any]) -> str:
-    return f"≥ {gate['at_least']}" if "at_least" in gate else f"≤ {gate['at_most']}"
-
-
-def holds(gate: dict[str, Any]) -> bool:
-    measured = float(gate["measured"])
-    return bool(measured >= gate["at_least"] if "at_least" in gate else measured <= gate["at_most"])
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""Frames of a capture: `read_frames` on one core and Spark on two, beside tshark; memory, scaling, cost against size.
+"""Compare reading the frames of a capture with `read_frames` on one core, Spark on two cores, and tshark.
 
-Captures are made here (`capture_generator.py`) and deleted at the end, about 1.5 bytes of disk for each of the largest
-one's. tshark, the core and Spark take turns with the same file and ratios are medians over the rounds, so that other
-work on the machine moves them less than it moves seconds. tshark writes 9 fields of each frame to nowhere, the core
-counts frames, Spark writes them to Parquet. What is missing (tshark, Java) or was not reached before the time was over
-is named, not invented.
+Also measured: memory, scaling, and cost against file size. Captures are generated (`capture_generator.py`) and deleted
+at the end; the disk must have room for 1.5 times the largest one. tshark, the core and Spark take turns with the same
+file, and ratios are medians over the rounds, so other work on the machine affects them less than the seconds. tshark
+discards 9 fields of each frame, the core counts frames, Spark writes them to Parquet. Missing programs (tshark, Java)
+and measurements that did not fit into the time are listed in the result.
 
-    python benchmarks/spark.py                                   all of it, about six minutes of a quiet machine
-    python benchmarks/spark.py --quick                           a look: 100,000 packets, one round
-    python benchmarks/spark.py --packets 6000000 --rounds 5      larger, more often
+    python benchmarks/spark.py                                   everything, about six minutes on a quiet machine
+    python benchmarks/spark.py --quick                           100,000 packets, one round
+    python benchmarks/spark.py --packets 6000000 --rounds 5      larger, more rounds
     python benchmarks/spark.py --sizes 100000,1000000 --minutes 4
 """
 
@@ -27,6 +27,7 @@ from pathlib import Path
 
 from capture_generator import PORT, Generated, generate
 from frame_jobs import shuffle_bytes
+from result import argument_parser, show
 from spark_results import Pair, Results, result
 from watched_processes import JOBS, SparkSession, TooLateError, run
 
@@ -37,11 +38,11 @@ TSHARK_PACKETS_MAX = 2_000_000
 CONNECTIONS = 200
 BOTH, ONE = "0,1", "0"
 WARM_UPS = 2
-"""Jobs before those that count: the JVM compiles what it runs often."""
+"""Jobs before the measured ones: the JVM compiles frequent code."""
 
 
 class Benchmark:
-    """One run: captures, sessions and what was measured so far, until the time is over."""
+    """One run: captures, sessions and results, within a time limit."""
 
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         self.options = options
@@ -51,14 +52,14 @@ class Benchmark:
         self.results = Results(options.packets, options.rounds)
         self.made: dict[str, Generated] = {}
         self.sessions: dict[str, SparkSession] = {}
-        self._deadline = time.monotonic() + 60 * options.minutes
+        self._deadline: float = time.monotonic() + 60 * options.minutes
 
     @property
     def left_s(self) -> float:
         return float(self._deadline - time.monotonic())
 
     def all(self) -> None:
-        """Every part; one that fails or is too late is named and the next one tried."""
+        """Run every part; list those that fail or do not fit into the time."""
         parts: list[tuple[str, Callable[[], None]]] = [
             ("tshark, core and Spark in turns", self.pairs),
             ("decoding", self.decoding),
@@ -71,7 +72,7 @@ class Benchmark:
                 try:
                     part()
                 except TooLateError as error:
-                    self.results.missing.append(f"{name} (the time was over: {error})")
+                    self.results.missing.append(f"{name} (no time left: {error})")
                 except (RuntimeError, OSError, subprocess.SubprocessError) as error:
                     self.results.missing.append(f"{name} ({str(error).splitlines()[-1][:200]})")
         finally:
@@ -82,7 +83,7 @@ class Benchmark:
             self.results.shuffle_bytes = shuffle_bytes(self.events, "paired")
 
     def pairs(self) -> None:
-        """tshark, the core, Spark on two cores and on one, again and again."""
+        """Run tshark, the core, Spark on two cores and on one in turns."""
         packets, path = self.options.packets, self.capture(self.options.packets)
         if shutil.which("tshark") is None:
             self.results.missing.append("tshark (Debian package tshark)")
@@ -102,7 +103,7 @@ class Benchmark:
         self.results.workers[packets] = dict(self.sessions[BOTH].memory.peaks)
 
     def decoding(self) -> None:
-        """Every frame of the pairs' Parquet read, written again, compared."""
+        """Decode, encode and compare every frame in the Parquet files of `pairs`."""
         session, out = self.session(BOTH), str(self.folder / f"frames-{BOTH}")
         job = {"path": out, "name": "decoding"}
         self.results.stream_bytes = session.ask(job | {"job": "stream_bytes"}, self.left_s)["rows"]
@@ -113,7 +114,7 @@ class Benchmark:
                 self.results.decode_frames_per_s.append(done["rows"] / done["seconds"])
 
     def hot_connection(self) -> None:
-        """The same number of packets on one connection and on many, in turns."""
+        """Compare the same number of packets on one connection and on many."""
         packets = min(self.options.packets, 1_000_000)
         hot, spread = self.capture(packets, 1), self.capture(packets)
         for _ in range(self.options.rounds):
@@ -121,7 +122,7 @@ class Benchmark:
         hot.unlink()
 
     def size(self, packets: int) -> None:
-        """Core, Spark and (unless it would need gigabytes) tshark, once each."""
+        """Run the core, Spark and (unless it would need gigabytes) tshark once."""
         path = self.capture(packets)
         row = self.results.row(packets)
         self.session(BOTH).memory.forget()
@@ -135,35 +136,35 @@ class Benchmark:
             path.unlink()
 
     def frames(self, path: Path, cpus: str, name: str = "") -> float:
-        """Seconds that a session takes to write a capture's frames to Parquet."""
+        """Return the seconds that a session takes to write the frames to Parquet."""
         job = {"job": "frames", "path": str(path), "out": str(self.folder / f"frames-{cpus}"), "port": PORT}
         done = self.session(cpus).ask(job | {"name": name}, self.left_s)
         self.check(done["rows"], self.made[path.stem].frames)
         return float(done["seconds"])
 
     def core(self, path: Path) -> tuple[float, float, int]:
-        """Seconds of the whole command and of reading alone, and its peak memory."""
+        """Return the seconds of the whole command and of reading alone, and the peak memory."""
         done = run([sys.executable, str(JOBS), "core", str(path), str(PORT)], self.left_s)
         said = json.loads(done.output)
         self.check(said["rows"], self.made[path.stem].frames)
         return done.seconds, said["seconds"], done.rss_bytes
 
     def tshark(self, path: Path) -> tuple[float, int]:
-        """Seconds and peak memory."""
+        """Return seconds and peak memory."""
         fields = [part for field in (*FIELDS, *KAFKA_FIELDS) for part in ("-e", field)]
         decode = ["-d", f"tcp.port=={PORT},kafka", "-Y", "kafka", "-T", "fields", *fields]
         done = run(["tshark", "-r", str(path), *decode], self.left_s)
         return done.seconds, done.rss_bytes
 
     def session(self, cpus: str) -> SparkSession:
-        """The session on these cores, started when it is first needed."""
+        """Return the session on these cores, started at its first use."""
         if cpus not in self.sessions:
             session = self.sessions[cpus] = SparkSession(cpus, self.events, self.folder / "spark.log")
             session.wait_until_ready(self.left_s)
         return self.sessions[cpus]
 
     def capture(self, packets: int, connections: int = CONNECTIONS) -> Path:
-        """A capture of so many packets."""
+        """Return a generated capture with this number of packets."""
         name = self._name(packets, connections)
         path = self.folder / f"{name}.pcap"
         if not path.exists():
@@ -178,7 +179,7 @@ class Benchmark:
 
     @staticmethod
     def check(found: int, wanted: int) -> None:
-        """RuntimeError unless all frames were found: a figure of half the work is none."""
+        """Raise RuntimeError unless all frames were found."""
         if found != wanted:
             raise RuntimeError(f"{found:,} frames were found of {wanted:,}")
 
@@ -192,27 +193,19 @@ def numbers(text: str) -> list[int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--packets", type=int, default=2_000_000, help="of the capture that ratios are about")
-    parser.add_argument("--rounds", type=int, default=3, help="how often the contenders take turns (default 3)")
-    parser.add_argument("--sizes", type=numbers, default=list(SIZES), help="packets of the table of cost against size")
-    parser.add_argument("--minutes", type=float, default=15, help="what is not done by then is left out (default 15)")
-    parser.add_argument("--folder", help="where captures and Parquet may lie for a while (default: the system's)")
-    parser.add_argument("--quick", action="store_true", help="100,000 packets, one round, for a look")
-    parser.add_argument("--json", action="store_true", help="the result as JSON, for run.py")
+    parser = argument_parser(__doc__, "100,000 packets, one round")
+    parser.add_argument("--packets", type=int, default=2_000_000, help="packets of the capture for the ratios")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds (default 3)")
+    parser.add_argument("--sizes", type=numbers, default=list(SIZES), help="packets of the files for cost against size")
+    parser.add_argument("--minutes", type=float, default=15, help="leave out measurements after this time (default 15)")
+    parser.add_argument("--folder", help="folder for temporary captures and Parquet files (default: the system's)")
     options = parser.parse_args()
     if options.quick:
         options.packets, options.rounds, options.sizes = 100_000, 1, [20_000, 100_000]
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="mockraft-benchmark-") as folder:
         benchmark = Benchmark(options, Path(folder))
         benchmark.all()
-    made = result(benchmark.results)
-    if options.json:
-        print(json.dumps(made))
-        return
-    for each in made["tables"]:
-        print("\n".join(" | ".join(map(str, row)) for row in ([each["title"]], each["columns"], *each["rows"])))
-    print("\n".join([*made["summary"], *(f"{gate['what']}: {gate['measured']}" for gate in made["gates"])]))
+    show(result(benchmark.results), options)
 
 
 if __name__ == "__main__":

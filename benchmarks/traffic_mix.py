@@ -1,7 +1,7 @@
-"""The composition of a controller's capture: real bodies by the codec, and the bytes that change between them.
+"""The exchanges in a generated capture of a controller: encoded bodies, and the bytes that change between them.
 
-The shares are those that facts about a fleet's controller suggest: heartbeats most of all, metadata fetches, some with
-records, registrations, and assignments of replicas to directories that need four segments each way.
+The shares resemble those of a controller with many brokers: mostly heartbeats, then metadata fetches, some with
+records, registrations, and assignments of replicas to directories, which need four segments in each direction.
 """
 
 from __future__ import annotations

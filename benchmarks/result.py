@@ -1,0 +1,141 @@
+"""The result of a benchmark, as a section of docs/benchmarks.md or as JSON for run.py."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+OURS, THEIRS = "mockraft", "Kafka 4.3.1's controller"
+Cell = str | int | float
+Curves = dict[str, dict[int, float]]
+"""Name of a curve → size → cost."""
+
+
+@dataclass
+class Table:
+    """A table with a title."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[Cell]]
+
+    def lines(self) -> list[str]:
+        """Return the table in Markdown."""
+        rule: list[Cell] = ["---"] * len(self.columns)
+        header: list[Cell] = [*self.columns]
+        return ["| " + " | ".join(str(cell) for cell in row) + " |" for row in (header, rule, *self.rows)]
+
+
+@dataclass
+class Gate:
+    """A measured value and its bound."""
+
+    what: str
+    measured: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def bound(self) -> str:
+        """The bound as text."""
+        return f"≤ {self.at_most}" if self.at_least is None else f"≥ {self.at_least}"
+
+    @property
+    def holds(self) -> bool:
+        """True if the value is within the bound."""
+        measured = float(self.measured)
+        return (self.at_least is None or measured >= self.at_least) and (
+            self.at_most is None or measured <= self.at_most
+        )
+
+
+@dataclass
+class Picture:
+    """Curves of cost against size, one panel for each dimension."""
+
+    title: str
+    panels: dict[str, Curves]
+    unit: str = "µs of CPU for one request"
+
+
+@dataclass
+class Result:
+    """Everything that a benchmark reports."""
+
+    title: str
+    about: str
+    tables: list[Table]
+    summary: list[str] = field(default_factory=list)
+    gates: list[Gate] = field(default_factory=list)
+    picture: Picture | None = None
+
+    @classmethod
+    def from_json(cls, text: str) -> Result:
+        """Read the output of `to_json`."""
+        tree = json.loads(text)
+        tree["tables"] = [Table(**each) for each in tree["tables"]]
+        tree["gates"] = [Gate(**each) for each in tree["gates"]]
+        tree["picture"] = tree["picture"] and Picture(**tree["picture"])
+        return cls(**tree)
+
+    def to_json(self) -> str:
+        """Return the result as one JSON object."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    def section(self, name: str) -> str:
+        """Return the section of docs/benchmarks.md of the benchmark `name`."""
+        lines = [f"## {self.title}", "", self.about, ""]
+        for table in self.tables:
+            lines += [f"### {table.title}", "", *table.lines(), ""]
+        if self.picture is not None:
+            lines += [f"![{self.picture.title}](benchmarks-{name}.svg)", ""]
+        if self.summary:
+            lines += [*(f"- {line}" for line in self.summary), ""]
+        if self.gates:
+            rows: list[list[Cell]] = [
+                [each.what, each.measured, each.bound, "yes" if each.holds else "**no**"] for each in self.gates
+            ]
+            lines += [*Table("", ["bound", "measured", "required", "met"], rows).lines(), ""]
+        return "\n".join(lines)
+
+
+def argument_parser(description: str | None, quick: str = "") -> argparse.ArgumentParser:
+    """Return a parser with --json and, if `quick` explains it, --quick."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if quick:
+        parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--json", action="store_true", help="print the result as JSON, for run.py")
+    return parser
+
+
+def show(result: Result, options: argparse.Namespace) -> None:
+    """Print the result as the command line asks for it."""
+    print(result.to_json() if options.json else result.section(Path(sys.argv[0]).stem))
+
+
+def in_turns(kinds: Sequence[str], measure: Callable[[str, Path], float], rounds: int) -> dict[str, list[float]]:
+    """Measure the kinds in alternating order, each time in a new folder, so that none always finds warmer caches."""
+    taken: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for number in range(rounds):
+        for kind in kinds if number % 2 else reversed(kinds):
+            with tempfile.TemporaryDirectory() as folder:
+                taken[kind].append(measure(kind, Path(folder)))
+    return taken
+
+
+def spread(title: str, first: str, unit: str, taken: dict[str, list[float]]) -> Table:
+    """Return a table of medians and extremes."""
+    columns = [first, f"median {unit}", f"least {unit}", f"most {unit}", "runs"]
+    return Table(title, columns, [[name, *spread_cells(each)] for name, each in taken.items()])
+
+
+def spread_cells(values: Iterable[float]) -> list[Cell]:
+    """Return median, least, most and the number of the values."""
+    ordered = sorted(values)
+    return [*(f"{value:.2f}" for value in (statistics.median(ordered), ordered[0], ordered[-1])), len(ordered)]
