@@ -5,7 +5,6 @@ ids, broker epochs, which of several brokers was chosen) are masked.
 """
 
 import json
-import socket
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -13,10 +12,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from mockraft import Controller
+from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.processes import KafkaController, KafkaServer, random_uuid, wait_until
 from mockraft.server.controller.settings.features import metadata_version_level
 from mockraft.wire import metadata_log_frame, record_batch
-from mockraft.wire.connection import FrameReader, read_response, write_request
+from mockraft.wire.connection import read_response, write_request
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -56,13 +56,12 @@ class Side:
 
     def __init__(self, bootstrap: str, cluster_id: str) -> None:
         host, _, port = bootstrap.rpartition(":")
-        self.connection = socket.create_connection((host, int(port)), timeout=30)
+        self._exchanges = BlockingConnection((host, int(port)), "parity", 30)
+        self.connection = self._exchanges.socket
         self.cluster_id = cluster_id
         self.topic_ids: dict[str, bytes] = {}
         self.epochs: dict[int, int] = {}
         self.fenced: set[int] = set()
-        self._frames = FrameReader()
-        self._correlation_id = 0
         self._leader_epoch = 0
         self._offset = 0
         self.control_types: list[int] = []
@@ -72,14 +71,7 @@ class Side:
         self.connection.close()
 
     def ask(self, message: Any, version: int) -> Any:
-        self._correlation_id += 1
-        self.connection.sendall(write_request(message, version, self._correlation_id, "parity"))
-        frames: list[bytes] = []
-        while not frames:
-            data = self.connection.recv(1 << 20)
-            assert data, f"the connection was closed on {message}"
-            frames = self._frames.receive_data(data)
-        return read_response(frames[0], message.api_key, version)
+        return self._exchanges.exchange(message, version)
 
     def forward(
         self,

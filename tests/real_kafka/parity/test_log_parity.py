@@ -4,12 +4,12 @@ Both logs begin alike: offsets 0 to 2 control records, 3 to 11 the bootstrap; ho
 """
 
 import base64
-import socket
+from contextlib import closing
 from typing import Any
 
 import pytest
+from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.wire import error_codes, record_batch
-from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.json_form import to_json
 from mockraft.wire.message import Message
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest
@@ -138,17 +138,11 @@ QUORUMS = {
 
 def answered(side: Any, message: Any, version: int) -> Any:
     """The answer on a new connection, with masks; None when the connection was closed."""
-    reader = FrameReader()
-    with socket.create_connection(side.connection.getpeername()[:2], timeout=30) as connection:
-        connection.sendall(write_request(message, version, 1, "parity"))
-        while True:
-            data = connection.recv(1 << 20)
-            if not data:
-                return None
-            frames = reader.receive_data(data)
-            if frames:
-                break
-    response = read_response(frames[0], message.api_key, version)
+    with closing(BlockingConnection(side.connection.getpeername()[:2], "parity", 30)) as connection:
+        try:
+            response = connection.exchange(message, version)
+        except ConnectionError:
+            return None
     return masked(to_json(response, version), side.connection.getpeername()[1])
 
 

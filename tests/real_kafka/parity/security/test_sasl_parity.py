@@ -3,7 +3,6 @@
 import base64
 import dataclasses
 import re
-import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
@@ -12,11 +11,12 @@ from typing import Any, NamedTuple
 
 import pytest
 from mockraft import Controller
+from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.double.controller import SyncController
 from mockraft.double.options import ControllerOptions
 from mockraft.kafka.processes import KafkaController, random_uuid, wait_until
 from mockraft.wire import metadata_log_frame, record_batch, sasl
-from mockraft.wire.connection import FrameReader, read_response, write_request
+from mockraft.wire.connection import read_response
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -40,27 +40,17 @@ SESSIONS = "SCRAM-SHA-512"
 """The mechanism whose sessions have an end on Kafka's listener; ours has none or all, so it is a second controller."""
 
 
-class Wire:
+class Wire(BlockingConnection):
     """One connection: what is sent, what comes back, and whether it ends."""
 
     def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address, timeout=20)
-        self._frames = FrameReader()
-        self._correlation_id = 0
-
-    def close(self) -> None:
-        self.socket.close()
+        super().__init__(address, "parity", 20)
 
     def send(self, data: bytes) -> bytes | None:
         """The next frame, None where the connection ends instead."""
         try:
             self.socket.sendall(data)
-            while True:
-                data = self.socket.recv(1 << 16)
-                if not data:
-                    return None
-                if frames := self._frames.receive_data(data):
-                    return frames[0]
+            return self.receive_frame()
         except ConnectionError:
             return None
 
@@ -68,8 +58,7 @@ class Wire:
         return self.send(len(token).to_bytes(4, "big") + token)
 
     def ask(self, message: Any, version: int) -> Any:
-        self._correlation_id += 1
-        frame = self.send(write_request(message, version, self._correlation_id, "parity"))
+        frame = self.send(self.encode(message, version))
         if frame is None:
             return "closed"
         tree = to_json(read_response(frame, message.api_key, version), version)
@@ -100,8 +89,7 @@ class Wire:
         token = next(tokens)
         while True:
             request = SaslAuthenticateRequest(auth_bytes=token)
-            self._correlation_id += 1
-            frame = self.send(write_request(request, 2, self._correlation_id, "parity"))
+            frame = self.send(self.encode(request, 2))
             if frame is None:
                 return [*answers, "closed"]
             response = read_response(frame, request.api_key, 2)
