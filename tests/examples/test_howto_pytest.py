@@ -3,14 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from mockraft import (
-    AwaitedController,
-    BrokerState,
-    SyncController,
-    SyncQuorum,
-    SyncSimulatedBroker,
-    VerificationError,
-)
+from mockraft import AwaitedController, BrokerState, SyncController, SyncQuorum, SyncSimulatedBroker, VerificationError
 
 
 @pytest.mark.mockraft(session_timeout_ms=2000, brokers=2)

@@ -16,11 +16,7 @@ from mockraft.wire.client import connect
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from mockraft.wire.messages.broker_registration_request import (
-    BrokerRegistrationRequest,
-    Feature,
-    Listener,
-)
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
 CAPTURES = Path(__file__).parents[1] / "captures"

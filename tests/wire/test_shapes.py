@@ -7,11 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages import metadata_response
-from mockraft.wire.messages.metadata_response import (
-    MetadataResponse,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
+from mockraft.wire.messages.metadata_response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from mockraft.wire.shapes import RUN_MIN, SHAPE_VALUES_MAX, SHAPES_MAX, Shapes
 
 VERSION = 13

@@ -23,19 +23,13 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import TopicData as 
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
-from mockraft.wire.messages.create_topics_request import (
-    CreateTopicsRequest,
-)
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.register_controller_record import RegisterControllerRecord
 
+from ...configs import SET, TOPIC, change_configs
 from ...topics import assigned
 
 pytestmark = pytest.mark.real_kafka
@@ -159,10 +153,7 @@ class Life:
                 ("unclean.leader.election.enable", "false"),
             ]
         )
-        config = AlterableConfig(name=key, config_operation=0, value=value)
-        name = f"t{self.chance.randrange(TOPICS)}"
-        resource = AlterConfigsResource(resource_type=2, resource_name=name, configs=[config])
-        return IncrementalAlterConfigsRequest(resources=[resource]), 1
+        return change_configs((TOPIC, f"t{self.chance.randrange(TOPICS)}", (SET, key, value))), 1
 
     def propose_isr(self) -> tuple[Any, int] | None:
         found = self._partition()

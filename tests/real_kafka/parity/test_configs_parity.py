@@ -6,39 +6,35 @@ import pytest
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 
+from ...configs import (
+    APPEND,
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    DELETE,
+    GROUP,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    change_configs,
+)
 from ...topics import topic
 from .conftest import Case, Outcome, Side
 
 pytestmark = pytest.mark.real_kafka
 
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
-SET, DELETE, APPEND, SUBTRACT = range(4)
 LONG = "v" * 32_767
 
 
 def create(name: str) -> Case:
     request = CreateTopicsRequest(topics=[topic(name, 1, 1)])
-    return Case(f"create {name}", lambda _: request, 7, True)
+    return Case(f"create {name}", request, 7, True)
 
 
 def alter(name: str, *resources: Any, version: int = 1, validate_only: bool = False) -> Case:
     """Resources as (type, name, *(operation, key, value))."""
-    asked = [
-        AlterConfigsResource(
-            resource_type=kind,
-            resource_name=resource,
-            configs=[AlterableConfig(name=key, config_operation=op, value=value) for op, key, value in changes],
-        )
-        for kind, resource, *changes in resources
-    ]
-    request = IncrementalAlterConfigsRequest(resources=asked, validate_only=validate_only)
-    return Case(f"alter {name}", lambda _: request, version)
+    return Case(f"alter {name}", change_configs(*resources, validate_only=validate_only), version)
 
 
 def allocate(name: str, broker_id: int, epoch_more: int = 0) -> Case:
@@ -141,5 +137,5 @@ def test_refuses_the_whole_request_where_kafka_breaks(on_both: Any, operation: i
     good = (CLIENT_METRICS, "cm", (SET, "interval.ms", "100"))
     broken = (BROKER, "", (operation, "log.cleanup.policy", value))
     asked = alter("", good, broken)
-    theirs, ours = on_both(lambda side: to_json(side.ask(asked.request(side), asked.version), asked.version))
+    theirs, ours = on_both(lambda side: to_json(side.ask(asked.request, asked.version), asked.version))
     assert ours == theirs

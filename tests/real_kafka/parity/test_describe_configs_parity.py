@@ -7,12 +7,8 @@ from mockraft.kafka.processes import wait_until
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 
+from ...configs import SET, change_configs
 from .conftest import Case
 
 pytestmark = pytest.mark.real_kafka
@@ -95,14 +91,9 @@ def run(side: Any) -> dict[str, Any]:
     ]
     assert all(topic.error_code == 0 for topic in side.ask(CreateTopicsRequest(topics=topics), 7).topics)
     resources = [
-        AlterConfigsResource(
-            resource_type=kind,
-            resource_name=name,
-            configs=[AlterableConfig(name=key, config_operation=0, value=value) for key, value in values.items()],
-        )
-        for (kind, name), values in SETTINGS.items()
+        (kind, name, *((SET, key, value) for key, value in values.items())) for (kind, name), values in SETTINGS.items()
     ]
-    altered = side.ask(IncrementalAlterConfigsRequest(resources=resources), 1)
+    altered = side.ask(change_configs(*resources), 1)
     assert [each.error_code for each in altered.responses] == [0] * len(SETTINGS)
 
     def is_known() -> bool:

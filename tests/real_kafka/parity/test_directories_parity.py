@@ -20,18 +20,12 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import TopicData as 
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
-from mockraft.wire.messages.create_topics_request import (
-    CreateTopicsRequest,
-)
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
+from ...configs import change_configs
 from ...topics import topic as new_topic
 
 pytestmark = pytest.mark.real_kafka
@@ -126,9 +120,7 @@ class Story:
         self.ask(name, AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=10_000), 1)
 
     def configure(self, name: str, value: str | None, operation: int = SET, *, forwarded: bool = False) -> None:
-        config = AlterableConfig(name="cordoned.log.dirs", config_operation=operation, value=value)
-        resource = AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[config])
-        request = IncrementalAlterConfigsRequest(resources=[resource])
+        request = change_configs((BROKER, "1", (operation, "cordoned.log.dirs", value)))
         if not forwarded:
             self.ask(name, request, 1)
             return

@@ -6,13 +6,9 @@ import pytest
 from mockraft.kafka.processes import wait_until
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
+from ...configs import BROKER, DELETE, SET, change_configs
 from .conftest import Case, Outcome, Side
 
 pytestmark = pytest.mark.real_kafka
@@ -32,9 +28,7 @@ def update(name: str, *updates: tuple[str, int, int], version: int = 2, validate
 
 
 def alter(name: str, broker: str, key: str, value: str | None) -> Case:
-    config = AlterableConfig(name=key, config_operation=0 if value else 1, value=value)
-    resource = AlterConfigsResource(resource_type=4, resource_name=broker, configs=[config])
-    return Case(name, IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    return Case(name, change_configs((BROKER, broker, (SET if value else DELETE, key, value))), 1)
 
 
 CASES = [

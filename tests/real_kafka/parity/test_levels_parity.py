@@ -8,29 +8,16 @@ from typing import Any
 import pytest
 from mockraft.kafka.processes import wait_until
 from mockraft.wire.json_form import to_json
-from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
+
+from ...configs import BROKER, DELETE, change_configs
+from ...topics import assigned
 
 pytestmark = pytest.mark.real_kafka
 
 LEVELS = ["3.3-IV3", "3.6-IV0", "3.6-IV1", "3.7-IV2", "4.0-IV0", "4.0-IV1", "4.1-IV0", "4.3-IV0"]
 
-TOPIC = CreatableTopic(
-    name="t",
-    num_partitions=-1,
-    replication_factor=-1,
-    assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[2, 1])],
-    configs=[CreatableTopicConfig(name="min.insync.replicas", value="2")],
-)
+TOPIC = assigned("t", [2, 1], min_insync_replicas="2")
 # 3000 is the controller, which registers itself from 3.7-IV0 on.
 BROKER_CONFIGS = [
     ("1", "min.insync.replicas"),
@@ -64,9 +51,7 @@ def run(side: Any) -> dict[str, Any]:
     brokers = [(type(record).__name__, version) for record, version in written(side)]
     outcomes = {"head": beginning, "brokers": brokers, "topic": side.outcome(CreateTopicsRequest(topics=[TOPIC]), 7)}
     for name, key in BROKER_CONFIGS:
-        delete = AlterableConfig(name=key, config_operation=1, value=None)
-        resource = AlterConfigsResource(resource_type=4, resource_name=name, configs=[delete])
-        outcomes[f"{key} of {name!r}"] = side.outcome(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        outcomes[f"{key} of {name!r}"] = side.outcome(change_configs((BROKER, name, (DELETE, key, None))), 1)
     return outcomes
 
 

@@ -12,11 +12,11 @@ from mockraft.wire.messages import alter_partition_reassignments_request as move
 from mockraft.wire.messages import alter_partition_request as isrs
 from mockraft.wire.messages import create_partitions_request as adds
 from mockraft.wire.messages import create_topics_request as new
-from mockraft.wire.messages import incremental_alter_configs_request as configs
 from mockraft.wire.messages import list_partition_reassignments_request as lists
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 
+from ...configs import SET, TOPIC, change_configs
 from ...topics import assigned
 from .conftest import Case
 
@@ -122,9 +122,7 @@ def beat(name: str, broker_id: int, *, fence: bool) -> Case:
 
 
 def unclean(topic: str, value: str) -> Case:
-    config = configs.AlterableConfig(name="unclean.leader.election.enable", config_operation=0, value=value)
-    resource = configs.AlterConfigsResource(resource_type=2, resource_name=topic, configs=[config])
-    request = configs.IncrementalAlterConfigsRequest(resources=[resource])
+    request = change_configs((TOPIC, topic, (SET, "unclean.leader.election.enable", value)))
     return Case(f"unclean {topic} {value}", lambda _: request, 1)
 
 

@@ -8,9 +8,7 @@ from mockraft.server.controller.settings.features import supported_features
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
-from mockraft.wire.messages.create_topics_request import (
-    CreateTopicsRequest,
-)
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 

@@ -5,10 +5,7 @@ from typing import Any
 import pytest
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from mockraft.wire.messages.create_topics_request import (
-    CreatableTopic,
-    CreateTopicsRequest,
-)
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
 from ...topics import topic

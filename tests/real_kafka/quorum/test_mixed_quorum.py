@@ -52,15 +52,12 @@ from mockraft.wire.messages.describe_cluster_request import DescribeClusterReque
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
+from ...configs import change_configs
 from ..clients import create_topic
 
 pytestmark = pytest.mark.real_kafka
@@ -236,14 +233,13 @@ ANONYMOUS = b"\0\0\x05User\x0aANONYMOUS\0\0"
 
 def operations() -> list[Any]:
     """One request of each kind that changes something or says what only the active controller knows."""
-    resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=[])
     replaced = ReplacedResource(resource_type=2, resource_name="t", configs=[])
     in_topic = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[1])])
     entity = Entry(entity=[Entity(entity_type="user", entity_name="u")], ops=[Op(key="producer_byte_rate", value=1.0)])
     return [
         CreateTopicsRequest(topics=[CreatableTopic(name="t"), CreatableTopic(name="u")], timeout_ms=5000),
         CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3)], timeout_ms=5000),
-        IncrementalAlterConfigsRequest(resources=[resource]),
+        change_configs((2, "t")),
         AlterConfigsRequest(resources=[replaced]),
         ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="t", partitions=[0])], timeout_ms=5000),
         AlterPartitionReassignmentsRequest(topics=[in_topic], timeout_ms=5000),

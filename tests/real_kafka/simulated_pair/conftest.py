@@ -15,15 +15,10 @@ from mockraft.wire.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
-from mockraft.wire.messages.create_topics_request import (
-    CreateTopicsRequest,
-)
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
+from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 
+from ...configs import DELETE, SET, change_configs
 from ...topics import ask, assigned
 
 REAL, SIMULATED = 1, 2
@@ -73,17 +68,8 @@ class Pair:
 
 
 def setting(*resources: Change, validate_only: bool = False) -> IncrementalAlterConfigsRequest:
-    return IncrementalAlterConfigsRequest(
-        validate_only=validate_only,
-        resources=[
-            AlterConfigsResource(
-                resource_type=kind,
-                resource_name=name,
-                configs=[AlterableConfig(name=key, value=value, config_operation=0 if value is not None else 1)],
-            )
-            for kind, name, key, value in resources
-        ],
-    )
+    changes = [(kind, name, (SET if value is not None else DELETE, key, value)) for kind, name, key, value in resources]
+    return change_configs(*changes, validate_only=validate_only)
 
 
 async def fill(addresses: dict[int, str]) -> dict[str, bytes]:

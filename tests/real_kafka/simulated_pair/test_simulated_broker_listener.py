@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from mockraft.wire import api_keys, client, json_form, messages
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
-from mockraft.wire.messages.create_topics_request import (
-    CreateTopicsRequest,
-)
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.uuids import text_of
 
 from ...topics import assigned, topic

@@ -13,9 +13,7 @@ from crc32c import crc32c
 from mockraft.brokers.partitions.hosted import whole_batches
 from mockraft.wire import json_form, record_batch
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
-from mockraft.wire.messages.create_topics_request import (
-    CreateTopicsRequest,
-)
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,

@@ -12,24 +12,11 @@ from mockraft.wire.messages.create_acls_request import AclCreation, CreateAclsRe
 from mockraft.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
 
+from ...acls import creation
 from ...conftest import Cluster
 
 ANY: dict[str, Any] = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
 ANYBODY: dict[str, Any] = {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
-
-
-def creation(**fields: Any) -> AclCreation:
-    """Alice may read the topic `orders` from anywhere, unless told otherwise."""
-    told: dict[str, Any] = {
-        "resource_type": ResourceType.TOPIC,
-        "resource_name": "orders",
-        "resource_pattern_type": PatternType.LITERAL,
-        "principal": "User:alice",
-        "host": "*",
-        "operation": AclOperation.READ,
-        "permission_type": PermissionType.ALLOW,
-    }
-    return AclCreation(**told | fields)
 
 
 @pytest.fixture

@@ -7,11 +7,9 @@ from mockraft.wire.messages.alter_configs_request import AlterableConfig, AlterC
 from mockraft.wire.messages.alter_configs_response import AlterConfigsResponse
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
-from mockraft.wire.records.config_record import ConfigRecord
 
+from ...configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, config_record
 from ...conftest import Cluster
-
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
 
 def request(*resources: tuple[int, str, Mapping[str, str | None]], validate_only: bool = False) -> AlterConfigsRequest:
@@ -27,10 +25,6 @@ def request(*resources: tuple[int, str, Mapping[str, str | None]], validate_only
         ],
         validate_only=validate_only,
     )
-
-
-def config(kind: int, name: str, key: str, value: str | None) -> RecordAt:
-    return RecordAt(ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value), 0)
 
 
 def said(response: AlterConfigsResponse) -> list[tuple[int, str, int]]:
@@ -49,20 +43,23 @@ def test_unmentioned_keys_are_deleted_after_the_changes(topic: Cluster) -> None:
     topic.set_config("t", "segment.ms", "2")
     response = topic.ask(request((TOPIC, "t", {"segment.ms": "2", "flush.ms": "3"})))
     assert said(response) == [(TOPIC, "t", 0)]
-    assert topic.written() == [config(TOPIC, "t", "flush.ms", "3"), config(TOPIC, "t", "retention.ms", None)]
+    assert topic.written() == [
+        config_record(TOPIC, "t", "flush.ms", "3"),
+        config_record(TOPIC, "t", "retention.ms", None),
+    ]
 
 
 def test_a_null_value_deletes_too(topic: Cluster) -> None:
     topic.set_config("t", "retention.ms", "1")
     topic.ask(request((TOPIC, "t", {"retention.ms": None, "segment.ms": None})))
-    assert topic.written() == [config(TOPIC, "t", "retention.ms", None)]
+    assert topic.written() == [config_record(TOPIC, "t", "retention.ms", None)]
 
 
 def test_values_of_a_broker_are_written_again(topic: Cluster) -> None:
     asked = request((BROKER, "1", {"num.io.threads": "9"}))
     for _ in range(2):
         topic.ask(asked)
-        assert topic.written() == [config(BROKER, "1", "num.io.threads", "9")]
+        assert topic.written() == [config_record(BROKER, "1", "num.io.threads", "9")]
 
 
 def test_implicit_deletion_is_validated(topic: Cluster) -> None:
@@ -78,7 +75,7 @@ def test_deleting_a_minimum_clears_elr(topic: Cluster) -> None:
     topic.set_config("t", "min.insync.replicas", "2")
     topic.ask(request((TOPIC, "t", {})))
     assert topic.written() == [
-        config(TOPIC, "t", "min.insync.replicas", None),
+        config_record(TOPIC, "t", "min.insync.replicas", None),
         RecordAt(ClearElrRecord(topic_name="t"), 0),
     ]
 
@@ -87,7 +84,7 @@ def test_a_bad_resource_leaves_the_others_alone(topic: Cluster) -> None:
     resources = [(TOPIC, "nowhere", {}), (GROUP, "g", {"no.such": "1"}), (CLIENT_METRICS, "m", {"interval.ms": "100"})]
     response = topic.ask(request(*resources))
     assert said(response) == [(TOPIC, "nowhere", 3), (GROUP, "g", 40), (CLIENT_METRICS, "m", 0)]
-    assert topic.written() == [config(CLIENT_METRICS, "m", "interval.ms", "100")]
+    assert topic.written() == [config_record(CLIENT_METRICS, "m", "interval.ms", "100")]
 
 
 def test_repeated_resource_is_unchanged(topic: Cluster) -> None:

@@ -4,12 +4,7 @@ from typing import Any
 
 import pytest
 from mockraft.wire import error_codes
-from mockraft.wire.messages.alter_partition_request import (
-    AlterPartitionRequest,
-    BrokerState,
-    PartitionData,
-    TopicData,
-)
+from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 

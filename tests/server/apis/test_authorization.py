@@ -24,14 +24,11 @@ from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateT
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.access_control_entry_record import AccessControlEntryRecord
 from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 
+from ...configs import change_configs
 from ...conftest import Cluster
 
 CLUSTER_OPERATIONS = {
@@ -225,9 +222,7 @@ def test_config_permissions_depend_on_the_resource_type(guarded: Cluster) -> Non
     resources = [(2, "mine"), (2, "seen"), (4, ""), (32, "g"), (32, "h"), (8, "3000"), (16, "m")]
     allow(guarded, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, "mine")
     allow(guarded, AclOperation.ALTER_CONFIGS, ResourceType.GROUP, "g")
-    request = IncrementalAlterConfigsRequest(
-        resources=[AlterConfigsResource(resource_type=kind, resource_name=name) for kind, name in resources]
-    )
+    request = change_configs(*resources)
     legacy = AlterConfigsRequest(
         resources=[LegacyResource(resource_type=kind, resource_name=name) for kind, name in resources if kind != 8]
     )

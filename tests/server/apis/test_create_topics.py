@@ -1,10 +1,7 @@
 import pytest
 from mockraft.server.apis import create_topics
 from mockraft.wire import error_codes
-from mockraft.wire.messages.create_topics_request import (
-    CreatableTopic,
-    CreateTopicsRequest,
-)
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 from mockraft.wire.records.config_record import ConfigRecord

@@ -3,10 +3,7 @@ from typing import Any
 import pytest
 from mockraft.server.apis import describe_user_scram_credentials, sasl_handshake
 from mockraft.wire import error_codes
-from mockraft.wire.messages.describe_user_scram_credentials_request import (
-    DescribeUserScramCredentialsRequest,
-    UserName,
-)
+from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest, UserName
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 
 

@@ -5,19 +5,11 @@ from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_configs_request import AlterableConfig as LegacyConfig
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
 from mockraft.wire.messages.alter_configs_request import AlterConfigsResource as LegacyResource
-from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 
+from ...configs import TOPIC, change_configs
 from ...conftest import Cluster
+from ...topics import assigned, topic
 
 
 def create(cluster: Cluster, *topics: CreatableTopic) -> list[tuple[int, str | None]]:
@@ -34,15 +26,13 @@ def test_a_new_topic_is_shown_to_the_policy_after_all_other_checks(new_cluster: 
 
     cluster = new_cluster(create_topic_policy=policy)
     cluster.start(1)
-    config = CreatableTopicConfig(name="retention.ms", value="5")
-    assigned = [CreatableReplicaAssignment(partition_index=0, broker_ids=[1])]
     assert create(
         cluster,
-        CreatableTopic(name="large", num_partitions=3, replication_factor=1),
-        CreatableTopic(name="small", num_partitions=-1, replication_factor=-1, configs=[config]),
-        CreatableTopic(name="by-hand", num_partitions=-1, replication_factor=-1, assignments=assigned),
-        CreatableTopic(name="too wide", num_partitions=1, replication_factor=1),
-        CreatableTopic(name="wide", num_partitions=3, replication_factor=9),
+        topic("large", 3, 1),
+        topic("small", retention_ms="5"),
+        assigned("by-hand", [1]),
+        topic("too wide", 1, 1),
+        topic("wide", 3, 9),
     )[:3] == [(error_codes.POLICY_VIOLATION, "only small ones"), (0, None), (0, None)]
     assert seen == [
         NewTopic("large", 3, 1, None, {}),
@@ -63,9 +53,7 @@ def test_policy_receives_changed_configs_only(new_cluster: type[Cluster]) -> Non
     cluster.create_topic("t", [1])
 
     def incremental(value: str | None, operation: int = 0) -> tuple[int, str | None]:
-        config = AlterableConfig(name="retention.ms", config_operation=operation, value=value)
-        resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=[config])
-        (told,) = cluster.ask(IncrementalAlterConfigsRequest(resources=[resource])).responses
+        (told,) = cluster.ask(change_configs((TOPIC, "t", (operation, "retention.ms", value)))).responses
         return told.error_code, told.error_message
 
     assert incremental("9") == (error_codes.POLICY_VIOLATION, "not that long")

@@ -17,19 +17,11 @@ from mockraft.wire.messages.create_partitions_request import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from mockraft.wire.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
+from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from mockraft.wire.overlay import Overlay
 
+from ...configs import change_configs
 from .conftest import Proposed
 
 A, B, C = (bytes([8] * 15 + [number]) for number in (1, 2, 3))
@@ -59,9 +51,7 @@ def create_on(cluster: Proposed, name: str, *broker_ids: int) -> Any:
 
 
 def alter(cluster: Proposed, value: str, operation: int = SET) -> Any:
-    config = AlterableConfig(name="cordoned.log.dirs", config_operation=operation, value=value)
-    resource = AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[config])
-    return cluster.ask(IncrementalAlterConfigsRequest(resources=[resource])).responses[0]
+    return cluster.ask(change_configs((BROKER, "1", (operation, "cordoned.log.dirs", value)))).responses[0]
 
 
 def test_registration_contains_cordoned_directories(cluster: Proposed) -> None:

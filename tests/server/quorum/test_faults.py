@@ -7,27 +7,21 @@ from typing import Any
 import pytest
 from mockraft.server.controller.controller import STANDBY
 from mockraft.wire import error_codes
-from mockraft.wire.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 
 from ...budgets import budget
+from ...configs import BROKER, SET, change_configs
 
 pytestmark = pytest.mark.one_python
 
 ALL = (3000, 3001, 3002)
 SEEDS = range(budget(20, 60))
 STEPS = 60
-BROKER_CONFIG = 4
 
 
 def setting(number: int) -> IncrementalAlterConfigsRequest:
     """A change of a cluster-wide default that needs no broker: each number sets a config of its own name."""
-    config = AlterableConfig(name=f"key.{number}", config_operation=0, value=str(number))
-    resource = AlterConfigsResource(resource_type=BROKER_CONFIG, resource_name="", configs=[config])
-    return IncrementalAlterConfigsRequest(resources=[resource])
+    return change_configs((BROKER, "", (SET, f"key.{number}", str(number))))
 
 
 class Chaos:
@@ -129,7 +123,7 @@ def test_acknowledged_records_are_never_lost(new_world: Callable[..., Any], seed
         chaos.step()
     chaos.end()
     images = {node_id: world.controller(node_id).image for node_id in ALL}
-    assert chaos.acknowledged() <= set(images[world.active].configs[BROKER_CONFIG, ""])
+    assert chaos.acknowledged() <= set(images[world.active].configs[BROKER, ""])
     leader = world.controller(world.active).log
     for node_id in ALL:
         log = world.controller(node_id).log

@@ -11,12 +11,7 @@ from mockraft.spark_replay.decoding import decode_frames, message_table
 from mockraft.spark_replay.decoding.shapes import SHAPES_BYTES_MAX, ShapeTable
 from mockraft.wire import messages
 from mockraft.wire.json_form import from_json
-from mockraft.wire.messages.alter_client_quotas_request import (
-    AlterClientQuotasRequest,
-    EntityData,
-    EntryData,
-    OpData,
-)
+from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from mockraft.wire.messages.fetch_request import FetchRequest, ReplicaState

@@ -3,16 +3,7 @@
 from typing import Any
 
 import pytest
-from mockraft.spark_replay.regression.diff import (
-    ABSENT,
-    CHANGED,
-    EXTRA,
-    MISSING,
-    ORDER,
-    VOLATILE_OK,
-    Difference,
-    diff,
-)
+from mockraft.spark_replay.regression.diff import ABSENT, CHANGED, EXTRA, MISSING, ORDER, VOLATILE_OK, Difference, diff
 from mockraft.spark_replay.regression.renaming import Renaming
 from mockraft.spark_replay.regression.rules import Rules
 from mockraft.wire import api_keys, messages

@@ -16,12 +16,7 @@ from mockraft.spark_replay.regression.send_order import PACED, Step, steps, surv
 from mockraft.spark_replay.regression.summary import NO_ANSWER, report
 from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, connect
-from mockraft.wire.messages.alter_client_quotas_request import (
-    AlterClientQuotasRequest,
-    EntityData,
-    EntryData,
-    OpData,
-)
+from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 

@@ -3,12 +3,7 @@
 from pathlib import Path
 
 from mockraft.spark_replay.exchanges import read_exchanges
-from mockraft.spark_replay.regression.sessions import (
-    ConnectionFacts,
-    Sessions,
-    cluster_periods_of,
-    connections_of,
-)
+from mockraft.spark_replay.regression.sessions import ConnectionFacts, Sessions, cluster_periods_of, connections_of
 
 CAPTURE = Path(__file__).parents[2] / "captures" / "controller-4.3.1.pcap"
 

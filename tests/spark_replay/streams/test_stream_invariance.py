@@ -10,14 +10,7 @@ from mockraft.spark_replay.schemas import RUNS
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 
-from ..packetiser import (
-    SYN,
-    Flow,
-    Segment,
-    conversation,
-    exchanges,
-    request,
-)
+from ..packetiser import SYN, Flow, Segment, conversation, exchanges, request
 from .reassembled import read, read_sorted, written
 
 CAPTURES = Path(__file__).parents[2] / "captures"

@@ -14,23 +14,12 @@ from mockraft.wire.messages.create_acls_request import AclCreation, CreateAclsRe
 from mockraft.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
 
+from ....acls import creation
+
 pytestmark = pytest.mark.real_kafka
 
 WITH_AUTHORIZER = {"authorizer": True, "super_users": "User:ANONYMOUS;User:boss"}
 ANY = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
-
-
-def creation(**fields: Any) -> AclCreation:
-    told: dict[str, Any] = {
-        "resource_type": ResourceType.TOPIC,
-        "resource_name": "orders",
-        "resource_pattern_type": PatternType.LITERAL,
-        "principal": "User:alice",
-        "host": "*",
-        "operation": AclOperation.READ,
-        "permission_type": PermissionType.ALLOW,
-    }
-    return AclCreation(**told | fields)
 
 
 def filters(kind: Any, **fields: Any) -> Any:

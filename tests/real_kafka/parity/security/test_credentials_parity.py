@@ -9,10 +9,7 @@ from mockraft.wire.messages.alter_user_scram_credentials_request import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from mockraft.wire.messages.describe_user_scram_credentials_request import (
-    DescribeUserScramCredentialsRequest,
-    UserName,
-)
+from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest, UserName
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 
