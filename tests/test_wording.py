@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_tidy import BY_HAND, ROOT
+from .test_tidy import BY_HAND, ROOT, nodes
 
 pytestmark = pytest.mark.one_python
 
@@ -24,7 +24,7 @@ def test_docstrings_begin_with_no_question_word() -> None:
     found = []
     for path in BY_HAND:
         name = str(path.relative_to(ROOT))
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, Documented) and QUESTION.match(ast.get_docstring(node) or ""):
                 found.append(f"{name}:{getattr(node, 'lineno', 1)}")
     assert found == []

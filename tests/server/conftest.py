@@ -20,10 +20,22 @@ from mockraft.wire.connection import FrameReader, read_response, write_request
 START_MS = 1_700_000_000_000
 
 
+ON_BOTH_LOOPS = {
+    "test_double.py",
+    "test_faults_of_chosen_clients.py",
+    "test_quorum_connections.py",
+    "test_serving.py",
+    "test_tcp.py",
+    "test_tls.py",
+    "test_toxic_links.py",
+}
+"""Tests of sockets, timers and what breaks them. `serve` runs on uvloop, a test's own loop is asyncio's."""
+
+
 @pytest.hookimpl(optionalhook=True)
-def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Both event loops: `serve` runs on uvloop, a test's own loop is asyncio's."""
-    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    on_asyncio: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
+    return on_asyncio | ({"uvloop": uvloop.new_event_loop} if item.path.name in ON_BOTH_LOOPS else {})
 
 
 @dataclass
