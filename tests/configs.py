@@ -1,5 +1,7 @@
 """Requests and records that change configs."""
 
+from typing import TypeAlias
+
 from mockraft.wire.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -12,10 +14,12 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
-def change_configs(
-    *resources: tuple[int, str, *tuple[tuple[int, str, str | None], ...]], validate_only: bool = False
-) -> IncrementalAlterConfigsRequest:
-    """Resources as (type, name, *(operation, key, value))."""
+Resource: TypeAlias = tuple[int, str, *tuple[tuple[int, str, str | None], ...]]
+"""Type, name, and any number of (operation, key, value)."""
+
+
+def change_configs(*resources: Resource, validate_only: bool = False) -> IncrementalAlterConfigsRequest:
+    """A request with these changes."""
     return IncrementalAlterConfigsRequest(
         resources=[
             AlterConfigsResource(

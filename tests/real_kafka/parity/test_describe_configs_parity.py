@@ -8,7 +8,7 @@ from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 
-from ...configs import SET, change_configs
+from ...configs import SET, Resource, change_configs
 from .conftest import Case
 
 pytestmark = pytest.mark.real_kafka
@@ -90,7 +90,7 @@ def run(side: Any) -> dict[str, Any]:
         for name, configs in (("own", own), ("plain", []))
     ]
     assert all(topic.error_code == 0 for topic in side.ask(CreateTopicsRequest(topics=topics), 7).topics)
-    resources = [
+    resources: list[Resource] = [
         (kind, name, *((SET, key, value) for key, value in values.items())) for (kind, name), values in SETTINGS.items()
     ]
     altered = side.ask(change_configs(*resources), 1)
