@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING
 
 from mockraft.server.apis.api import AnyApi, RequestContext, Result
@@ -23,29 +24,24 @@ DEADLINES_KEPT = 1024
 """Number of finished entries after which the deadline queue is compacted."""
 
 
+@dataclass(slots=True, eq=False)
 class ParkedRequest:
     """A request whose handler returned `Parked`; `scripted` is set if a stub handles it."""
 
-    __slots__ = ("api", "body", "ctx", "deadline_ms", "request", "retry", "scripted")
+    api: AnyApi
+    request: Request
+    body: Message
+    ctx: RequestContext
+    parked: Parked[Result]
+    scripted: ScriptedRequest | None = None
 
-    def __init__(
-        self,
-        api: AnyApi,
-        request: Request,
-        body: Message,
-        ctx: RequestContext,
-        parked: Parked[Result],
-        scripted: ScriptedRequest | None = None,
-    ) -> None:
-        self.api = api
-        self.request = request
-        self.body = body
-        self.ctx = ctx
-        self.deadline_ms = parked.deadline_ms
-        self.retry = parked.retry
-        self.scripted = scripted
+    @property
+    def deadline_ms(self) -> int:
+        """Time at which it must be answered."""
+        return self.parked.deadline_ms
 
 
+@dataclass(slots=True, eq=False)
 class Connection:
     """State of one connection; `authentication` is its SASL exchange, None once no login is expected.
 
@@ -53,36 +49,23 @@ class Connection:
     from the client id, else -1.
     """
 
-    __slots__ = (
-        "authentication",
-        "awaits_sent",
-        "broker_id",
-        "client_id",
-        "connection_id",
-        "opened_ms",
-        "parked",
-        "paused",
-        "peer_address",
-        "principal",
-        "reader",
-        "token_authenticated",
-        "waiting",
-    )
+    connection_id: int
+    peer_address: str
+    opened_ms: int
+    frame_bytes_max: InitVar[int]
+    reader: FrameReader = field(init=False)
+    client_id: str | None = None
+    broker_id: int = -1
+    principal: str = ANONYMOUS
+    token_authenticated: bool = False
+    authentication: SaslExchange | None = None
+    waiting: deque[bytes] = field(default_factory=deque)
+    parked: ParkedRequest | None = None
+    paused: bool = False
+    awaits_sent: bool = False
 
-    def __init__(self, connection_id: int, peer_address: str, opened_ms: int, frame_bytes_max: int) -> None:
-        self.connection_id = connection_id
-        self.peer_address = peer_address
-        self.client_id: str | None = None
-        self.broker_id = -1
-        self.principal = ANONYMOUS
-        self.token_authenticated = False
-        self.authentication: SaslExchange | None = None
-        self.opened_ms = opened_ms
+    def __post_init__(self, frame_bytes_max: int) -> None:
         self.reader = FrameReader(frame_bytes_max)
-        self.waiting: deque[bytes] = deque()
-        self.parked: ParkedRequest | None = None
-        self.paused = False
-        self.awaits_sent = False
 
     def record_sender(self, request: Request, body: Message) -> None:
         """Record the client id and broker id of a request."""

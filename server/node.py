@@ -359,7 +359,7 @@ class Node:
         self, connection: Connection, parked: ParkedRequest, now_ms: int, expired: bool, effects: list[Effect]
     ) -> None:
         try:
-            response = parked.retry(now_ms, expired)
+            response = parked.parked.retry(now_ms, expired)
             if response is None and not expired:
                 return
             if response is None:

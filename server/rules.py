@@ -29,7 +29,7 @@ class Rule(Enum):
         "the only directory of a broker that has one; MIGRATING on a broker that told none",
         "placement.default_dir",
     )
-    CHANGES_TELL_ALL_DIRECTORIES = Wording(
+    CHANGES_CONTAIN_ALL_DIRECTORIES = Wording(
         "kip-858",
         "PartitionRecord and PartitionChangeRecord will both have a new Directories field",
         "in PartitionChangeRecord it is tagged, and null while directories stay as they are",
@@ -49,13 +49,13 @@ class Rule(Enum):
         "neither the controller nor the broker waits",
         "heartbeat.heartbeat",
     )
-    REGISTRATION_TELLS_CORDONED_DIRS = Wording(
+    REGISTRATION_CONTAINS_CORDONED_DIRS = Wording(
         "kip-1066",
         "the broker will include the Uuids of cordoned log directories when it registers to the controller",
         "only heartbeats tell them; a registration forgets them",
         "registration.register_broker",
     )
-    CORDONED_DIRS_ARE_ALWAYS_TOLD = Wording(
+    CORDONED_DIRS_ARE_ALWAYS_REPORTED = Wording(
         "kip-1066",
         "records have CordonedLogDirs as a list that is never null",
         "null is: not known yet, or no change",

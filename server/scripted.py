@@ -7,6 +7,7 @@ channel. A stub that raises is answered with UNKNOWN_SERVER_ERROR, as a handler 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NoReturn
 
@@ -15,10 +16,10 @@ from mockraft.server.connection_state import Connection
 from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Close, Effect, Reset, Send
 from mockraft.server.responses import Responses, answered_version
-from mockraft.server.stubs.chance import Chance
 from mockraft.server.stubs.endings import Blackhole
 from mockraft.server.stubs.match import StubRequest
 from mockraft.server.stubs.plan import Plan
+from mockraft.server.stubs.seeded_random import SeededRandom
 from mockraft.server.stubs.stub import Stub
 from mockraft.server.stubs.stub_list import StubList
 from mockraft.serving.parked import NEVER_MS, Parked
@@ -35,67 +36,47 @@ _RELEASED = Plan(())
 _RELEASED.reason.append("blackholed until released")
 
 
+@dataclass(slots=True, eq=False)
 class ScriptedRequest:
     """One request with its stub (None: strict mode without a match, or an Envelope that carries a stubbed
     request) and its result. `carried` is the request inside an Envelope that a stub serves.
     """
 
-    __slots__ = (
-        "_ask",
-        "_call",
-        "api",
-        "asked",
-        "body",
-        "carried",
-        "ctx",
-        "is_noted",
-        "plan",
-        "received_ms",
-        "stub",
-        "stubs",
-        "unmatched",
-    )
+    stubs: StubList
+    stub: Stub | None
+    received: StubRequest
+    api: AnyApi
+    body: Message
+    ctx: RequestContext
+    ask_controller: Callable[[], Result]
+    unmatched: bool = False
+    is_noted: bool = False
+    carried: ScriptedRequest | None = None
+    plan: Plan = field(init=False)
+    received_ms: int = field(init=False)
+    _call: int = field(init=False)
 
-    def __init__(
-        self,
-        stubs: StubList,
-        stub: Stub | None,
-        asked: StubRequest,
-        api: AnyApi,
-        body: Message,
-        ctx: RequestContext,
-        ask: Callable[[], Result],
-    ) -> None:
-        self.stubs = stubs
-        self.stub = stub
-        self.asked = asked
-        self.api = api
-        self.body = body
-        self.ctx = ctx
-        self.plan = _PASS if stub is None else stub.plan
-        self.received_ms = ctx.now_ms
-        self.unmatched = False
-        self.is_noted = False
-        self.carried: ScriptedRequest | None = None
-        self._ask = ask
-        self._call = 0 if stub is None else stub.call_count
+    def __post_init__(self) -> None:
+        self.plan = _PASS if self.stub is None else self.stub.plan
+        self.received_ms = self.ctx.now_ms
+        self._call = 0 if self.stub is None else self.stub.call_count
 
     @property
-    def chance(self) -> Chance:
+    def rng(self) -> SeededRandom:
         """The random values of this call of the stub, independent of later calls."""
-        return Chance(0, self._call)
+        return SeededRandom(0, self._call)
 
     def begin(self, now_ms: int) -> Result:
         """Return the response, NOTHING, or `Parked`."""
         try:
             stub = self.stub
-            if self.stubs.holder(self.asked) is not None:
+            if self.stubs.holder(self.received) is not None:
                 self.plan = _HELD
                 return self._until_released()
             if stub is not None and self.plan.varies:
-                self.plan = self.plan.resolved(self._call, self.asked)
+                self.plan = self.plan.resolved(self._call, self.received)
             if stub is not None and self.plan.held_by:
-                self.stubs.hold(stub, self.asked, self.plan.held_by)
+                self.stubs.hold(stub, self.received, self.plan.held_by)
                 return self._until_released()
             return self._wait(self.plan.delays_before, now_ms, self._respond)
         except Exception:
@@ -104,7 +85,7 @@ class ScriptedRequest:
 
     def _until_released(self) -> Parked[Result]:
         def retry(now_ms: int, expired: bool) -> Result | None:
-            if self.stubs.holder(self.asked) is not None:
+            if self.stubs.holder(self.received) is not None:
                 return None
             self.plan = _RELEASED
             return self._respond(now_ms)
@@ -112,8 +93,10 @@ class ScriptedRequest:
         # Releasing a client retries the parked requests: `StubList.on_release`.
         return Parked(NEVER_MS, retry)
 
-    def _wait(self, delays: Sequence[Callable[[Chance], int]], now_ms: int, then: Callable[[int], Result]) -> Result:
-        ms = sum(delay(self.chance) for delay in delays) if delays else 0
+    def _wait(
+        self, delays: Sequence[Callable[[SeededRandom], int]], now_ms: int, then: Callable[[int], Result]
+    ) -> Result:
+        ms = sum(delay(self.rng) for delay in delays) if delays else 0
         if ms <= 0:
             return then(now_ms)
         due_ms = now_ms + ms
@@ -125,11 +108,11 @@ class ScriptedRequest:
             change(self.body)
         if plan.respond is not None:
             self.ctx.refused_with = plan.refused_with
-            return self._delayed(plan.respond(self.api, self.asked), now_ms)
+            return self._delayed(plan.respond(self.api, self.received), now_ms)
         if not plan.passes:
             return self._delayed(NOTHING, now_ms)
         self.ctx.now_ms = now_ms
-        return self._follow(self._ask(), now_ms)
+        return self._follow(self.ask_controller(), now_ms)
 
     def _follow(self, response: Result, now_ms: int) -> Result:
         """Return the controller's own answer, now or once it is ready."""
@@ -145,7 +128,7 @@ class ScriptedRequest:
 
     def _delayed(self, response: Message, now_ms: int) -> Result:
         if self.plan.response_changes and response is not NOTHING:
-            version = answered_version(self.api, self.asked.api_version)
+            version = answered_version(self.api, self.received.api_version)
             # A copy: a handler's response may be shared with other requests.
             response = self.api.response.read(response.write(version), version)
             for change in self.plan.response_changes:
@@ -160,7 +143,7 @@ class ScriptedRequest:
             return frame
         frame = frame if plan.raw is None else plan.raw
         for edit in plan.frame_edits:
-            frame = edit(frame, self.chance)
+            frame = edit(frame, self.rng)
         return frame if plan.is_sent else b""
 
 
@@ -188,8 +171,8 @@ class ScriptedRequests:
         is_envelope = ctx.api_key == api_keys.ENVELOPE
         if self._stubs.is_idle_for(ctx.api_key) and not is_envelope:
             return None
-        asked = self._stub_request(connection, body, ctx)
-        stub, failure = self._match(asked)
+        received = self._stub_request(connection, body, ctx)
+        stub, failure = self._match(received)
         unmatched = stub is None and self._stubs.strict
         if stub is None and failure is None and not unmatched and not is_envelope:
             return None
@@ -197,8 +180,7 @@ class ScriptedRequests:
             ask = partial(_raise, failure)
         elif ask is None:
             ask = partial(answer, api, body, ctx, self._controller)
-        found = ScriptedRequest(self._stubs, stub, asked, api, body, ctx, ask)
-        found.unmatched = unmatched
+        found = ScriptedRequest(self._stubs, stub, received, api, body, ctx, ask, unmatched)
         if is_envelope:
             ctx.carried = partial(self._carried, connection, found)
         return found
@@ -213,14 +195,14 @@ class ScriptedRequests:
         controller: Controller,
     ) -> Result:
         """Answer the request in an Envelope, by its own stub if it has one."""
-        asked = self._stub_request(connection, body, ctx)
-        stub, failure = self._match(asked)
+        received = self._stub_request(connection, body, ctx)
+        stub, failure = self._match(received)
         if failure is not None:
             raise failure
         if stub is None:
             return answer(api, body, ctx, controller)
         ask = partial(answer, api, body, ctx, controller)
-        outer.carried = ScriptedRequest(self._stubs, stub, asked, api, body, ctx, ask)
+        outer.carried = ScriptedRequest(self._stubs, stub, received, api, body, ctx, ask)
         outer.unmatched = False
         return _for_envelope(outer.carried.begin(ctx.now_ms), api)
 
@@ -328,10 +310,10 @@ class ScriptedRequests:
             body,
         )
 
-    def _match(self, asked: StubRequest) -> tuple[Stub | None, Exception | None]:
+    def _match(self, received: StubRequest) -> tuple[Stub | None, Exception | None]:
         """Return the stub that serves a request, and the error if a test's own matcher raised."""
         try:
-            return self._stubs.holder(asked) or self._stubs.match(asked), None
+            return self._stubs.holder(received) or self._stubs.match(received), None
         except Exception as failure:
             return None, failure
 

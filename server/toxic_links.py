@@ -121,7 +121,7 @@ class ToxicLink(asyncio.Transport, asyncio.Protocol):
             for fault in faults:
                 if fault.works_on(direction) and fault.kind.toxic is not None:
                     key = (fault.id, direction)
-                    toxic = before.get(key) or fault.kind.toxic(fault, fault.chance(speaker, direction), now_ms)
+                    toxic = before.get(key) or fault.kind.toxic(fault, fault.rng(speaker, direction), now_ms)
                     self._toxics[key] = toxic
                     toxics.append(toxic)
             is_whole &= pipe.apply(toxics)

@@ -47,6 +47,16 @@ class Api(Generic[RequestT, ResponseT]):
         return self.error(request, error_codes.UNKNOWN_SERVER_ERROR, None)
 
 
+def error_code_only(response: Callable[..., ResponseT]) -> Callable[[Message, int, str | None], ResponseT]:
+    """Return the error form of an API whose response has an error code and no message."""
+    return lambda request, error_code, message: response(error_code=error_code)
+
+
+def error_with_message(response: Callable[..., ResponseT]) -> Callable[[Message, int, str | None], ResponseT]:
+    """Return the error form of an API whose response has an error code and a message."""
+    return lambda request, error_code, message: response(error_code=error_code, error_message=message)
+
+
 @dataclass(slots=True)
 class RequestContext:
     """Context of a request: its header and the client. `principal` is `User:name`, `client_address` an IP address."""

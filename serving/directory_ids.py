@@ -24,10 +24,10 @@ def is_reserved(directory_id: bytes) -> bool:
     return directory_id[:8] == bytes(8) and int.from_bytes(directory_id[8:], signed=True) < RESERVED_BELOW
 
 
-def draw_uuid(chance: random.Random) -> bytes:
+def draw_uuid(rng: random.Random) -> bytes:
     """Return a version 4 uuid as Kafka's `Uuid.randomUuid` does: never reserved, no dash at the start of its text."""
     while True:
-        drawn = bytearray(chance.randbytes(16))
+        drawn = bytearray(rng.randbytes(16))
         drawn[6] = drawn[6] & 0x0F | 0x40
         drawn[8] = drawn[8] & 0x3F | 0x80
         if not text_of(bytes(drawn)).startswith("-"):

@@ -7,19 +7,41 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from mockraft.server.admin.problems import ProblemError
-from pydantic import BaseModel, ConfigDict
+from mockraft.wire.names import did_you_mean
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 
 class Model(BaseModel):
     """Base of bodies in camelCase, without unknown fields."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_similar_names(cls, value: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Read a body; the error about an unknown field names similar ones."""
+        try:
+            return handler(value)
+        except ValidationError as wrong:
+            known = [field.alias or name for name, field in cls.model_fields.items()]
+            errors = [_suggesting(each, known) for each in wrong.errors(include_url=False)]
+            raise ValidationError.from_exception_data(wrong.title, errors) from None
+
+
+def _suggesting(error: ErrorDetails, known: Iterable[str]) -> InitErrorDetails:
+    text, path = error["msg"], error["loc"]
+    if error["type"] == "extra_forbidden" and len(path) == 1:
+        text = f"there is no such field; {did_you_mean(path[0], known)}"
+    # A custom error's text is a template.
+    kind = PydanticCustomError("field", "{text}", {"text": text})
+    return InitErrorDetails(type=kind, loc=path, input=error["input"])
 
 
 class _StrictRequest(Request):

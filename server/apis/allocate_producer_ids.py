@@ -4,6 +4,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers import producer_ids
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.serving.api import error_code_only
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 
@@ -17,18 +18,13 @@ def handle(
     return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=producer_ids.BLOCK_SIZE)
 
 
-def error(_request: AllocateProducerIdsRequest, error_code: int, _message: str | None) -> AllocateProducerIdsResponse:
-    """Return a top-level error; the response has no message field."""
-    return AllocateProducerIdsResponse(error_code=error_code)
-
-
 API = Api(
     request=AllocateProducerIdsRequest,
     response=AllocateProducerIdsResponse,
     handle=handle,
     min_version=0,
     max_version=0,
-    error=error,
+    error=error_code_only(AllocateProducerIdsResponse),
     forwardable=True,
     operation=AclOperation.CLUSTER_ACTION,
 )

@@ -4,6 +4,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics.isr_proposals import alter_partition
+from mockraft.serving.api import error_code_only
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
 from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse
 
@@ -13,9 +14,12 @@ def handle(request: AlterPartitionRequest, ctx: RequestContext, controller: Cont
     return controller.commit(alter_partition(controller, request, ctx.api_version), ctx.now_ms)
 
 
-def error(request: AlterPartitionRequest, error_code: int, message: str | None) -> AlterPartitionResponse:
-    """Return the code only."""
-    return AlterPartitionResponse(error_code=error_code)
-
-
-API = Api(AlterPartitionRequest, AlterPartitionResponse, handle, error, 2, 3, operation=AclOperation.CLUSTER_ACTION)
+API = Api(
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    handle,
+    error_code_only(AlterPartitionResponse),
+    2,
+    3,
+    operation=AclOperation.CLUSTER_ACTION,
+)

@@ -10,6 +10,7 @@ import re
 from mockraft.server.apis.api import AnyApi, Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.settings.features import KRAFT_VERSION, supported_features
+from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import (
@@ -29,7 +30,7 @@ def handle(request: ApiVersionsRequest, ctx: RequestContext, controller: Control
     if not own.min_version <= ctx.api_version <= own.max_version:
         return ApiVersionsResponse(error_code=error_codes.UNSUPPORTED_VERSION, api_keys=[_versions(own)])
     if not is_valid(request, ctx.api_version):
-        return error(request, error_codes.INVALID_REQUEST, None)
+        return ApiVersionsResponse(error_code=error_codes.INVALID_REQUEST)
     finalized = (*controller.image.features.items(), (KRAFT_VERSION, controller.log.kraft_version))
     made_of = (controller.features_epoch, controller.release, finalized)
     kept = controller.offers.get(ctx.api_version)
@@ -77,13 +78,10 @@ def is_valid(request: ApiVersionsRequest, version: int) -> bool:
     return version < 3 or all(_SOFTWARE.fullmatch(name) for name in names)
 
 
-def error(_request: ApiVersionsRequest, error_code: int, _message: str | None) -> ApiVersionsResponse:
-    """Return the error without APIs."""
-    return ApiVersionsResponse(error_code=error_code)
-
-
 def _versions(api: AnyApi) -> ApiVersion:
     return ApiVersion(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version)
 
 
-API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, error, 0, 4, active_only=False)
+API = Api(
+    ApiVersionsRequest, ApiVersionsResponse, handle, error_code_only(ApiVersionsResponse), 0, 4, active_only=False
+)

@@ -4,6 +4,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers.replica_directories import assign_replicas_to_dirs
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.serving.api import error_code_only
 from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 
@@ -15,16 +16,11 @@ def handle(
     return controller.commit(assign_replicas_to_dirs(controller, request), ctx.now_ms)
 
 
-def error(request: AssignReplicasToDirsRequest, error_code: int, message: str | None) -> AssignReplicasToDirsResponse:
-    """Return the code only."""
-    return AssignReplicasToDirsResponse(error_code=error_code)
-
-
 API = Api(
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     handle,
-    error,
+    error_code_only(AssignReplicasToDirsResponse),
     0,
     0,
     operation=AclOperation.CLUSTER_ACTION,

@@ -16,6 +16,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.election_state import TOPIC_NAME
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.raft import Raft
+from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages import begin_quorum_epoch_request
 from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -42,11 +43,6 @@ def handle(request: BeginQuorumEpochRequest, ctx: RequestContext, controller: Co
     return response
 
 
-def error(_request: BeginQuorumEpochRequest, error_code: int, _message: str | None) -> BeginQuorumEpochResponse:
-    """Return a top-level error."""
-    return BeginQuorumEpochResponse(error_code=error_code)
-
-
 def _begin(
     raft: Raft, request: BeginQuorumEpochRequest, partition: begin_quorum_epoch_request.PartitionData, now_ms: int
 ) -> int:
@@ -60,7 +56,7 @@ API = Api(
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     handle,
-    error,
+    error_code_only(BeginQuorumEpochResponse),
     0,
     1,
     active_only=False,

@@ -7,6 +7,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers.registration import register_broker
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.serving.api import error_code_only
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.messages.broker_registration_response import BrokerRegistrationResponse
 
@@ -19,11 +20,12 @@ def handle(
     return BrokerRegistrationResponse(broker_epoch=controller.commit(result, ctx.now_ms))
 
 
-def error(request: BrokerRegistrationRequest, error_code: int, message: str | None) -> BrokerRegistrationResponse:
-    """Return the code only, without an epoch."""
-    return BrokerRegistrationResponse(error_code=error_code)
-
-
 API = Api(
-    BrokerRegistrationRequest, BrokerRegistrationResponse, handle, error, 0, 4, operation=AclOperation.CLUSTER_ACTION
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    handle,
+    error_code_only(BrokerRegistrationResponse),
+    0,
+    4,
+    operation=AclOperation.CLUSTER_ACTION,
 )

@@ -8,6 +8,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.security.acls import matching_acls
+from mockraft.serving.api import error_with_message
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
 from mockraft.wire.messages.describe_acls_response import AclDescription, DescribeAclsResource, DescribeAclsResponse
 
@@ -30,18 +31,13 @@ def handle(request: DescribeAclsRequest, ctx: RequestContext, controller: Contro
     return DescribeAclsResponse(resources=list(resources.values()))
 
 
-def error(_request: DescribeAclsRequest, error_code: int, message: str | None) -> DescribeAclsResponse:
-    """Return the code and message."""
-    return DescribeAclsResponse(error_code=error_code, error_message=message)
-
-
 API = Api(
     request=DescribeAclsRequest,
     response=DescribeAclsResponse,
     handle=handle,
     min_version=1,
     max_version=3,
-    error=error,
+    error=error_with_message(DescribeAclsResponse),
     active_only=False,
     operation=AclOperation.DESCRIBE,
     validate=validate_filter,

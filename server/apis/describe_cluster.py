@@ -11,6 +11,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings.features import metadata_version
+from mockraft.serving.api import error_with_message
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
@@ -65,11 +66,6 @@ def handle(request: DescribeClusterRequest, ctx: RequestContext, controller: Con
     return response
 
 
-def error(_request: DescribeClusterRequest, error_code: int, message: str | None) -> DescribeClusterResponse:
-    """Return a top-level error with its message."""
-    return DescribeClusterResponse(error_code=error_code, error_message=message)
-
-
 def _authorized_operations(ctx: RequestContext, controller: Controller) -> int:
     if not is_allowed_on_cluster(controller, ctx, AclOperation.DESCRIBE):
         return 0
@@ -82,4 +78,12 @@ def _refusal(ctx: RequestContext, error_code: int, message: str) -> DescribeClus
     return DescribeClusterResponse(error_code=code, error_message=message)
 
 
-API = Api(DescribeClusterRequest, DescribeClusterResponse, handle, error, 0, 2, active_only=False)
+API = Api(
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    handle,
+    error_with_message(DescribeClusterResponse),
+    0,
+    2,
+    active_only=False,
+)

@@ -6,6 +6,7 @@ Kafka's controller has no handler for it and answers UNKNOWN_SERVER_ERROR (Contr
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
+from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from mockraft.wire.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
@@ -18,11 +19,12 @@ def handle(
     raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
 
 
-def error(
-    _request: DescribeDelegationTokenRequest, error_code: int, _message: str | None
-) -> DescribeDelegationTokenResponse:
-    """Return a top-level error; the response has no message field."""
-    return DescribeDelegationTokenResponse(error_code=error_code)
-
-
-API = Api(DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, handle, error, 1, 3, active_only=False)
+API = Api(
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+    handle,
+    error_code_only(DescribeDelegationTokenResponse),
+    1,
+    3,
+    active_only=False,
+)

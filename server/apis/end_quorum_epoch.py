@@ -9,6 +9,7 @@ from mockraft.server.apis.raft_requests import apply_reported_leader, leader_and
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.serving.api import error_code_only
 from mockraft.wire.messages import end_quorum_epoch_request
 from mockraft.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from mockraft.wire.messages.end_quorum_epoch_response import (
@@ -36,11 +37,6 @@ def handle(request: EndQuorumEpochRequest, ctx: RequestContext, controller: Cont
     return response
 
 
-def error(_request: EndQuorumEpochRequest, error_code: int, _message: str | None) -> EndQuorumEpochResponse:
-    """Return a top-level error."""
-    return EndQuorumEpochResponse(error_code=error_code)
-
-
 def _successors(partition: end_quorum_epoch_request.PartitionData) -> list[ReplicaKey]:
     """Return the successors of version 0, which has ids alone."""
     if partition.preferred_candidates:
@@ -52,7 +48,7 @@ API = Api(
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     handle,
-    error,
+    error_code_only(EndQuorumEpochResponse),
     0,
     1,
     active_only=False,

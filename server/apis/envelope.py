@@ -18,6 +18,7 @@ from mockraft.server.apis.api import AnyApi, Api, RequestContext, Result, answer
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.serving.api import error_code_only
 from mockraft.serving.parked import Parked
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import Request, parse_request
@@ -86,11 +87,6 @@ def handle(
     return follow(response)
 
 
-def error(_request: EnvelopeRequest, error_code: int, _message: str | None) -> EnvelopeResponse:
-    """Return the envelope's own error; it has no message field."""
-    return EnvelopeResponse(error_code=error_code)
-
-
 def _principal(data: bytes | None) -> DefaultPrincipalData:
     """Decode a principal (DefaultKafkaPrincipalBuilder): int16 version, then DefaultPrincipalData."""
     try:
@@ -144,5 +140,12 @@ def _says_not_controller(response: Message, inner: RequestContext) -> bool:
 
 
 API = Api(
-    EnvelopeRequest, EnvelopeResponse, handle, error, 0, 0, active_only=False, operation=AclOperation.CLUSTER_ACTION
+    EnvelopeRequest,
+    EnvelopeResponse,
+    handle,
+    error_code_only(EnvelopeResponse),
+    0,
+    0,
+    active_only=False,
+    operation=AclOperation.CLUSTER_ACTION,
 )

@@ -16,6 +16,7 @@ from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_ID, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.voter_changes import check_leads
+from mockraft.serving.api import error_code_only
 from mockraft.serving.parked import Parked
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest
@@ -73,11 +74,6 @@ def handle(request: FetchRequest, ctx: RequestContext, controller: Controller) -
         return _response(data, ctx, controller) if expired else None
 
     return Parked(ctx.now_ms + request.max_wait_ms, retry)
-
-
-def error(_request: FetchRequest, error_code: int, _message: str | None) -> FetchResponse:
-    """Return a top-level error."""
-    return FetchResponse(error_code=error_code)
 
 
 def _metadata_partition(request: FetchRequest) -> FetchPartition | None:
@@ -173,4 +169,13 @@ def _built(
     return response
 
 
-API = Api(FetchRequest, FetchResponse, handle, error, 4, 18, active_only=False, operation=AclOperation.CLUSTER_ACTION)
+API = Api(
+    FetchRequest,
+    FetchResponse,
+    handle,
+    error_code_only(FetchResponse),
+    4,
+    18,
+    active_only=False,
+    operation=AclOperation.CLUSTER_ACTION,
+)

@@ -12,6 +12,7 @@ from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_NA
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.voter_changes import check_leads
+from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages import fetch_snapshot_request
 from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
@@ -41,11 +42,6 @@ def handle(request: FetchSnapshotRequest, ctx: RequestContext, controller: Contr
     answer = _read(request, partition, controller, ctx.now_ms)
     answer.current_leader = leader_and_epoch(LeaderIdAndEpoch, controller.raft)
     return _response(TOPIC_NAME, answer, ctx, controller)
-
-
-def error(_request: FetchSnapshotRequest, error_code: int, _message: str | None) -> FetchSnapshotResponse:
-    """Return a top-level error."""
-    return FetchSnapshotResponse(error_code=error_code)
 
 
 def _read(
@@ -91,7 +87,7 @@ API = Api(
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     handle,
-    error,
+    error_code_only(FetchSnapshotResponse),
     0,
     1,
     active_only=False,

@@ -6,6 +6,7 @@ There is no authentication on a PLAINTEXT listener (ControllerApis.handleSaslAut
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
+from mockraft.serving.api import error_with_message
 from mockraft.wire import error_codes
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
@@ -16,9 +17,12 @@ def handle(request: SaslAuthenticateRequest, ctx: RequestContext, controller: Co
     raise ApiError(error_codes.ILLEGAL_SASL_STATE, "SaslAuthenticate request received after successful authentication")
 
 
-def error(_request: SaslAuthenticateRequest, error_code: int, message: str | None) -> SaslAuthenticateResponse:
-    """Return the code and message."""
-    return SaslAuthenticateResponse(error_code=error_code, error_message=message)
-
-
-API = Api(SaslAuthenticateRequest, SaslAuthenticateResponse, handle, error, 0, 2, active_only=False)
+API = Api(
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    handle,
+    error_with_message(SaslAuthenticateResponse),
+    0,
+    2,
+    active_only=False,
+)

@@ -6,6 +6,7 @@ There is nothing to negotiate on a PLAINTEXT listener (ControllerApis.handleSasl
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
+from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from mockraft.wire.messages.sasl_handshake_response import SaslHandshakeResponse
@@ -16,9 +17,6 @@ def handle(request: SaslHandshakeRequest, ctx: RequestContext, controller: Contr
     raise ApiError(error_codes.ILLEGAL_SASL_STATE)
 
 
-def error(_request: SaslHandshakeRequest, error_code: int, _message: str | None) -> SaslHandshakeResponse:
-    """Return a top-level error and no mechanism; the response has no message field."""
-    return SaslHandshakeResponse(error_code=error_code)
-
-
-API = Api(SaslHandshakeRequest, SaslHandshakeResponse, handle, error, 0, 1, active_only=False)
+API = Api(
+    SaslHandshakeRequest, SaslHandshakeResponse, handle, error_code_only(SaslHandshakeResponse), 0, 1, active_only=False
+)

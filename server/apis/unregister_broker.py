@@ -4,6 +4,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers.registration import unregister_broker
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
+from mockraft.serving.api import error_with_message
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.messages.unregister_broker_response import UnregisterBrokerResponse
 
@@ -14,16 +15,11 @@ def handle(request: UnregisterBrokerRequest, ctx: RequestContext, controller: Co
     return UnregisterBrokerResponse()
 
 
-def error(request: UnregisterBrokerRequest, error_code: int, message: str | None) -> UnregisterBrokerResponse:
-    """Return the code and message."""
-    return UnregisterBrokerResponse(error_code=error_code, error_message=message)
-
-
 API = Api(
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
     handle,
-    error,
+    error_with_message(UnregisterBrokerResponse),
     0,
     0,
     forwardable=True,

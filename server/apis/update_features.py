@@ -11,6 +11,7 @@ from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import feature_updates
 from mockraft.server.controller.settings.feature_updates import FeatureUpdate
 from mockraft.server.raft import voter_changes
+from mockraft.serving.api import error_with_message
 from mockraft.wire import error_codes
 from mockraft.wire.messages.update_features_request import UpdateFeaturesRequest
 from mockraft.wire.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
@@ -43,18 +44,13 @@ def handle(request: UpdateFeaturesRequest, ctx: RequestContext, controller: Cont
     return response
 
 
-def error(_request: UpdateFeaturesRequest, error_code: int, message: str | None) -> UpdateFeaturesResponse:
-    """Return the error for the request as a whole."""
-    return UpdateFeaturesResponse(error_code=error_code, error_message=message)
-
-
 API = Api(
     request=UpdateFeaturesRequest,
     response=UpdateFeaturesResponse,
     handle=handle,
     min_version=0,
     max_version=2,
-    error=error,
+    error=error_with_message(UpdateFeaturesResponse),
     forwardable=True,
     operation=AclOperation.ALTER,
 )

@@ -12,6 +12,7 @@ from mockraft.server.controller.quorum.voter_set import VoterNode
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft import voter_changes
 from mockraft.server.raft.raft import Raft
+from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from mockraft.wire.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
@@ -30,11 +31,6 @@ def handle(request: UpdateRaftVoterRequest, ctx: RequestContext, controller: Con
     return UpdateRaftVoterResponse(error_code=code, current_leader=leader)
 
 
-def error(_request: UpdateRaftVoterRequest, error_code: int, _message: str | None) -> UpdateRaftVoterResponse:
-    """Return the code."""
-    return UpdateRaftVoterResponse(error_code=error_code)
-
-
 def _update(raft: Raft, request: UpdateRaftVoterRequest, now_ms: int) -> int:
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
     endpoints = endpoints_of(request.listeners)
@@ -50,7 +46,7 @@ API = Api(
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
     handle,
-    error,
+    error_code_only(UpdateRaftVoterResponse),
     0,
     0,
     active_only=False,

@@ -15,6 +15,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.election_state import TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.raft import Raft
+from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages import vote_request
 from mockraft.wire.messages.vote_request import VoteRequest
@@ -36,11 +37,6 @@ def handle(request: VoteRequest, ctx: RequestContext, controller: Controller) ->
     return response
 
 
-def error(_request: VoteRequest, error_code: int, _message: str | None) -> VoteResponse:
-    """Return a top-level error."""
-    return VoteResponse(error_code=error_code)
-
-
 def _vote(raft: Raft, request: VoteRequest, partition: vote_request.PartitionData, now_ms: int) -> tuple[int, bool]:
     epoch, last_epoch, pre_vote = partition.replica_epoch, partition.last_offset_epoch, partition.pre_vote
     # A vote request begins an epoch; a pre-vote request does not.
@@ -59,4 +55,13 @@ def _vote(raft: Raft, request: VoteRequest, partition: vote_request.PartitionDat
     return error_codes.NONE, granted
 
 
-API = Api(VoteRequest, VoteResponse, handle, error, 0, 2, active_only=False, operation=AclOperation.CLUSTER_ACTION)
+API = Api(
+    VoteRequest,
+    VoteResponse,
+    handle,
+    error_code_only(VoteResponse),
+    0,
+    2,
+    active_only=False,
+    operation=AclOperation.CLUSTER_ACTION,
+)

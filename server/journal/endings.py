@@ -2,48 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Tree
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ClosedConnection:
     """A closed connection and the reason; `refused` if the controller closed it, and then the refused frame, if any.
 
     The journal sets `id` and `node_id`.
     """
 
-    __slots__ = (
-        "closed_ms",
-        "connection_id",
-        "id",
-        "node_id",
-        "opened_ms",
-        "peer_address",
-        "reason",
-        "refused",
-        "refused_frame",
-    )
-
-    def __init__(
-        self,
-        connection_id: int,
-        peer_address: str,
-        opened_ms: int,
-        closed_ms: int,
-        reason: str,
-        refused: bool,
-        refused_frame: bytes = b"",
-    ) -> None:
-        self.id = self.node_id = 0
-        self.connection_id = connection_id
-        self.peer_address = peer_address
-        self.opened_ms = opened_ms
-        self.closed_ms = closed_ms
-        self.reason = reason
-        self.refused = refused
-        self.refused_frame = refused_frame
+    connection_id: int
+    peer_address: str
+    opened_ms: int
+    closed_ms: int
+    reason: str
+    refused: bool
+    refused_frame: bytes = b""
+    id: int = field(default=0, init=False)
+    node_id: int = field(default=0, init=False)
 
     @property
     def bytes_held(self) -> int:
@@ -68,15 +49,14 @@ class ClosedConnection:
         return f"<connection {self.connection_id} of {self.peer_address} closed: {self.reason}>"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class BrokenTick:
     """A failure of the controller's periodic work; the controller goes on. The journal sets `id` and `node_id`."""
 
-    __slots__ = ("at_ms", "failure", "id", "node_id")
-
-    def __init__(self, at_ms: int, failure: str) -> None:
-        self.id = self.node_id = 0
-        self.at_ms = at_ms
-        self.failure = failure
+    at_ms: int
+    failure: str
+    id: int = field(default=0, init=False)
+    node_id: int = field(default=0, init=False)
 
     @property
     def bytes_held(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, cast
 
@@ -27,6 +28,7 @@ SMALL_BODY_BYTES = 256
 """Error codes of answers up to this size are cached by their bytes."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Exchange(Generic[RequestT, ResponseT]):
     """One request and its answer; type checkers know their classes where a request class selected it.
 
@@ -34,69 +36,33 @@ class Exchange(Generic[RequestT, ResponseT]):
     and `node_id`. `broker_id` is the sender, -1 if unknown; `principal` its name. `served_by` is "controller" or
     "stub <id>", and then `matched` is that stub's id; `unmatched`: strict stubs did not expect the request. `reason`
     is why there is no answer (`response_frame` is empty) or how it was altered. `failure` is the traceback of a
-    handler that raised, else None. `bytes_held` are those of the frames and the failure; `messages` has the message
-    classes. The token of SaslAuthenticate is removed from the request.
+    handler that raised, else None. `messages` has the message classes. The token of SaslAuthenticate is removed from
+    the request.
     """
 
-    __slots__ = (
-        "_header",
-        "answered_ms",
-        "broker_id",
-        "bytes_held",
-        "connection_id",
-        "failure",
-        "id",
-        "matched",
-        "messages",
-        "node_id",
-        "peer_address",
-        "principal",
-        "reason",
-        "received_ms",
-        "request_frame",
-        "response_frame",
-        "response_version",
-        "served_by",
-        "unmatched",
-    )
+    connection_id: int
+    received_ms: int
+    answered_ms: int
+    _header: Request | tuple[int, int, int, str | None]
+    request_frame: bytes
+    response_frame: bytes
+    response_version: int
+    served_by: str
+    failure: str | None
+    messages: MessageLookup = messages
+    principal: str = "User:ANONYMOUS"
+    broker_id: int = -1
+    matched: str | None = None
+    unmatched: bool = False
+    reason: str | None = None
+    peer_address: str = ""
+    id: int = field(default=0, init=False)
+    node_id: int = field(default=0, init=False)
 
-    def __init__(
-        self,
-        connection_id: int,
-        received_ms: int,
-        answered_ms: int,
-        header: Request | tuple[int, int, int, str | None],
-        request_frame: bytes,
-        response_frame: bytes,
-        response_version: int,
-        served_by: str,
-        failure: str | None,
-        messages: MessageLookup = messages,
-        principal: str = "User:ANONYMOUS",
-        broker_id: int = -1,
-        matched: str | None = None,
-        unmatched: bool = False,
-        reason: str | None = None,
-        peer_address: str = "",
-    ) -> None:
-        self.id = self.node_id = 0
-        self.connection_id = connection_id
-        self.received_ms = received_ms
-        self.answered_ms = answered_ms
-        self._header = header
-        self.request_frame = request_frame
-        self.response_frame = response_frame
-        self.response_version = response_version
-        self.served_by = served_by
-        self.failure = failure
-        self.messages = messages
-        self.principal = principal
-        self.broker_id = broker_id
-        self.matched = matched
-        self.unmatched = unmatched
-        self.reason = reason
-        self.peer_address = peer_address
-        self.bytes_held = len(request_frame) + len(response_frame) + (len(failure) if failure else 0)
+    @property
+    def bytes_held(self) -> int:
+        """Size of its frames and of its failure's text."""
+        return len(self.request_frame) + len(self.response_frame) + len(self.failure or "")
 
     @property
     def api_key(self) -> int:

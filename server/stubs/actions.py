@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mockraft.server.stubs.chance import Chance
 from mockraft.server.stubs.errors import StubError, read_parameters, unknown, write_parameters
 from mockraft.server.stubs.fields import FieldPath, error_code, field_path, message_from_tree, shown
+from mockraft.server.stubs.seeded_random import SeededRandom
 from mockraft.wire import messages
 from mockraft.wire.errors import WireError
 from mockraft.wire.kio_entities import from_kio, is_kio
@@ -53,7 +53,7 @@ class Action:
 
     def resolver(self) -> Resolver:
         """Return a per-stub resolver that keeps state between calls."""
-        return lambda number, asked: (self,)
+        return lambda number, received: (self,)
 
     def check(self, keys: Keys) -> None:
         """Check that the action fits the stub's APIs. Raise StubError that names the field that does not."""
@@ -104,7 +104,7 @@ class InjectError(Action):
         plan.take_answer()
         code, message = error_code(self.error, ""), self.message
         plan.refused_with = code
-        plan.respond = lambda api, asked: api.error(asked.request, code, message)
+        plan.respond = lambda api, received: api.error(received.request, code, message)
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Answer(Action):
         """Answer with the response."""
         plan.take_answer()
         body = self.body
-        plan.respond = lambda api, asked: as_message(body, api)
+        plan.respond = lambda api, received: as_message(body, api)
 
     def to_json(self) -> Tree:
         """Return the action as JSON; a message as far as JSON can express it."""
@@ -249,11 +249,11 @@ class DelayOn(Action):
         """Add the delay."""
         ms, jitter_ms, seed = self.ms, self.jitter_ms, self.seed
 
-        def delay_ms(chance: Chance) -> int:
-            return max(0, ms - jitter_ms + Chance(seed, chance.below(1 << 53)).below(2 * jitter_ms + 1))
+        def delay_ms(rng: SeededRandom) -> int:
+            return max(0, ms - jitter_ms + SeededRandom(seed, rng.below(1 << 53)).below(2 * jitter_ms + 1))
 
         waits_before = self.before and not plan.has_answer
-        (plan.delays_before if waits_before else plan.delays).append(delay_ms if jitter_ms else lambda _chance: ms)
+        (plan.delays_before if waits_before else plan.delays).append(delay_ms if jitter_ms else lambda _rng: ms)
 
 
 def as_message(value: object, api: ServedApi[Message, Message]) -> Message:

@@ -29,42 +29,19 @@ Api = str | int
 """Name or number of an API."""
 
 
+@dataclass(slots=True, eq=False)
 class StubRequest:
     """A request as matches see it. `broker_id` is the sending broker, -1 if it is not a broker's."""
 
-    __slots__ = (
-        "api_key",
-        "api_version",
-        "broker_id",
-        "client_id",
-        "connection",
-        "listener",
-        "node",
-        "principal",
-        "request",
-    )
-
-    def __init__(
-        self,
-        api_key: int,
-        api_version: int,
-        client_id: str | None,
-        connection: int,
-        listener: str,
-        node: int,
-        principal: str,
-        broker_id: int,
-        request: Message,
-    ) -> None:
-        self.api_key = api_key
-        self.api_version = api_version
-        self.client_id = client_id
-        self.connection = connection
-        self.listener = listener
-        self.node = node
-        self.principal = principal
-        self.broker_id = broker_id
-        self.request = request
+    api_key: int
+    api_version: int
+    client_id: str | None
+    connection: int
+    listener: str
+    node: int
+    principal: str
+    broker_id: int
+    request: Message
 
 
 RequestTest = Callable[[StubRequest], bool]
@@ -104,8 +81,8 @@ class Match:
 
     def __call__(self, exchange: Exchange | StubRequest) -> bool:
         """Return True if an exchange of the journal, or a StubRequest, matches."""
-        asked = exchange if isinstance(exchange, StubRequest) else request_of(exchange)
-        return all(condition.test(asked) for condition in self.conditions)
+        received = exchange if isinstance(exchange, StubRequest) else request_of(exchange)
+        return all(condition.test(received) for condition in self.conditions)
 
     @cached_property
     def api_names(self) -> tuple[Api, ...]:
@@ -125,7 +102,7 @@ class Match:
         if self.api:
             keys = self.api_keys
             wanted = self.api_names[0] if len(self.api_names) == 1 else list(self.api_names)
-            found.append(Condition("api", wanted, lambda asked: asked.api_key in keys, _api))
+            found.append(Condition("api", wanted, lambda received: received.api_key in keys, _api))
         for name, expected in self._scopes().items():
             found.append(_scope(name, expected))
         return (*found, *(_where(path, expected, self.api_keys) for path, expected in where.items()))
@@ -267,8 +244,8 @@ def _names(api: object) -> tuple[Api, ...]:
     return tuple(api_keys.NAMES.get(key, key) for key in map(api_key, given))
 
 
-def _api(asked: StubRequest) -> str:
-    return api_keys.name(asked.api_key)
+def _api(received: StubRequest) -> str:
+    return api_keys.name(received.api_key)
 
 
 def _integer(value: object, name: str) -> object:
@@ -304,12 +281,12 @@ def _scope(name: str, expected: object) -> Condition:
         expected = {"gte" if bound == "min" else "lte": value for bound, value in expected.items()}
     test = predicate(expected, lambda value: None if value is None else convert(value, name), camel(name))
 
-    def actual(asked: StubRequest) -> object:
-        return getattr(asked, attribute)
+    def actual(received: StubRequest) -> object:
+        return getattr(received, attribute)
 
     if type(expected) is int:
-        return Condition(camel(name), shown_value, lambda asked: getattr(asked, attribute) == expected, actual)
-    return Condition(camel(name), shown_value, lambda asked: test(getattr(asked, attribute)), actual)
+        return Condition(camel(name), shown_value, lambda received: getattr(received, attribute) == expected, actual)
+    return Condition(camel(name), shown_value, lambda received: test(getattr(received, attribute)), actual)
 
 
 class _InApi(NamedTuple):
@@ -337,13 +314,13 @@ def _where(path: str, expected: object, keys: frozenset[int]) -> Condition:
     else:
         by_api = _in_every_api(in_api, path)
 
-    def test(asked: StubRequest) -> bool:
-        found = by_api.get(asked.api_key)
-        return found is not None and found.test(found.read(asked.request))
+    def test(received: StubRequest) -> bool:
+        found = by_api.get(received.api_key)
+        return found is not None and found.test(found.read(received.request))
 
-    def actual(asked: StubRequest) -> object:
-        found = by_api.get(asked.api_key)
-        return None if found is None else found.read(asked.request)
+    def actual(received: StubRequest) -> object:
+        found = by_api.get(received.api_key)
+        return None if found is None else found.read(received.request)
 
     return Condition(path, expected, test, actual)
 

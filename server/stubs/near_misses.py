@@ -74,8 +74,8 @@ def near_stubs(
     exchange: Exchange | StubRequest, stubs: Iterable[Stub], scenarios: Mapping[str, str], limit: int = NEAR_MISSES
 ) -> list[NearMiss]:
     """Return the stubs that came nearest to serving an exchange."""
-    asked = exchange if isinstance(exchange, StubRequest) else request_of(exchange)
-    found = [_miss(each, exchange, (*judge(each.match, asked), *_state(each, scenarios))) for each in stubs]
+    received = exchange if isinstance(exchange, StubRequest) else request_of(exchange)
+    found = [_miss(each, exchange, (*judge(each.match, received), *_state(each, scenarios))) for each in stubs]
     return nsmallest(limit, found, key=lambda miss: miss.distance)
 
 
@@ -90,16 +90,16 @@ def nearest_exchanges(subject: Stub | Match, exchanges: Iterable[Exchange], limi
     return nsmallest(limit, found, key=lambda miss: miss.distance)
 
 
-def judge(match: Match, asked: StubRequest) -> tuple[Judged, ...]:
+def judge(match: Match, received: StubRequest) -> tuple[Judged, ...]:
     """Evaluate every condition of a match on a request."""
-    is_other_api = bool(match.api) and asked.api_key not in match.api_keys
+    is_other_api = bool(match.api) and received.api_key not in match.api_keys
     return tuple(
         Judged(
             condition.path,
             shown(condition.expected),
             # Another API's request has other fields; that there is none of this name says nothing new.
-            None if is_other_api and condition.path in match.where else shown(condition.actual(asked)),
-            condition.test(asked),
+            None if is_other_api and condition.path in match.where else shown(condition.actual(received)),
+            condition.test(received),
         )
         for condition in match.conditions
     )

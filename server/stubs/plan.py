@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from mockraft.server.stubs.chance import Chance
 from mockraft.server.stubs.errors import StubError
+from mockraft.server.stubs.seeded_random import SeededRandom
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
@@ -57,15 +57,15 @@ class Plan:
         self._resolvers: list[Resolver] | None = None
         self.varies = False
         self.held_by = ""
-        self.delays_before: list[Callable[[Chance], int]] = []
+        self.delays_before: list[Callable[[SeededRandom], int]] = []
         self.request_changes: list[Callable[[Message], object]] = []
         self.passes = False
         self.respond: Respond | None = None
         self.refused_with = 0
         self.raw: bytes | None = None
         self.response_changes: list[Callable[[Message], Message | None]] = []
-        self.delays: list[Callable[[Chance], int]] = []
-        self.frame_edits: list[Callable[[bytes, Chance], bytes]] = []
+        self.delays: list[Callable[[SeededRandom], int]] = []
+        self.frame_edits: list[Callable[[bytes, SeededRandom], bytes]] = []
         self.is_sent = True
         self.end = ""
         self.reason: list[str] = []
@@ -89,11 +89,11 @@ class Plan:
         """True if it is decided what answers."""
         return self.passes or self.respond is not None or self.raw is not None or self.varies
 
-    def resolved(self, number: int, asked: StubRequest) -> Plan:
+    def resolved(self, number: int, received: StubRequest) -> Plan:
         """Return the plan for the call of this number, from 1."""
         if self._resolvers is None:
             self._resolvers = [action.resolver() for action in self.actions]
-        plan = Plan([each for resolve in self._resolvers for each in resolve(number, asked)])
+        plan = Plan([each for resolve in self._resolvers for each in resolve(number, received)])
         if plan.varies:
             raise StubError("the action of an answer cannot be `answers` itself")
         return plan

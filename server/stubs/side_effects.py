@@ -31,7 +31,7 @@ EXHAUSTED = ("stick", "passThrough")
 
 Values = Callable[..., object] | Iterable[object]
 
-Asking = Callable[["StubRequest"], object]
+ValueSource = Callable[["StubRequest"], object]
 
 
 @dataclass(frozen=True)
@@ -95,32 +95,32 @@ class Answers(Action):
         """Return the resolver of each call; an iterable begins anew with each stub that uses the action."""
         next_value = self._values()
 
-        def resolve(number: int, asked: StubRequest) -> Sequence[Action]:
+        def resolve(number: int, received: StubRequest) -> Sequence[Action]:
             # A function may give another one.
-            value = _asking(next_value(number)(asked))(asked)
+            value = _value_source(next_value(number)(received))(received)
             if isinstance(value, BaseException) or (isinstance(value, type) and issubclass(value, BaseException)):
                 raise value
             return as_actions(value)
 
         return resolve
 
-    def _values(self) -> Callable[[int], Asking]:
+    def _values(self) -> Callable[[int], ValueSource]:
         """Return a function from call number to answer source."""
         values, sticks = self.values, self.exhausted == "stick"
         if callable(values):
-            asking = _asking(values)
+            asking = _value_source(values)
             return lambda number: asking
         if isinstance(values, list | tuple):
-            each = [*map(_asking, values), *(() if sticks else (_asking(None),))]
+            each = [*map(_value_source, values), *(() if sticks else (_value_source(None),))]
             return lambda number: each[min(number, len(each)) - 1]
         rest: Iterator[object] | None = None
         last: object = None
 
-        def following(number: int) -> Asking:
+        def following(number: int) -> ValueSource:
             nonlocal rest, last
             rest = iter(values) if rest is None else rest
             last = next(rest, last if sticks else None)
-            return _asking(last)
+            return _value_source(last)
 
         return following
 
@@ -167,15 +167,15 @@ def _json(value: object) -> Json:
     return actions[0] if len(actions) == 1 else actions
 
 
-def _asking(value: object) -> Asking:
+def _value_source(value: object) -> ValueSource:
     """Return a function that gets the value for a request: it calls a function with as many arguments as it takes."""
     if not callable(value) or isinstance(value, type):
-        return lambda asked: value
+        return lambda received: value
     try:
         inspect.signature(value).bind(None, None)
     except (TypeError, ValueError):
-        return lambda asked: value(asked.request)
-    return lambda asked: value(asked.request, asked)
+        return lambda received: value(received.request)
+    return lambda received: value(received.request, received)
 
 
 ACTIONS: Sequence[type[Action]] = (Answers,)

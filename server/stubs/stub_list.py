@@ -40,17 +40,19 @@ class _ApiStubs:
         self._of_any = [(each, each.match.other_tests) for each in stubs]
         self._found: dict[Hashable, list[tuple[Stub, tuple[RequestTest, ...]]]] = {}
 
-    def candidates(self, asked: StubRequest) -> list[tuple[Stub, tuple[RequestTest, ...]]]:
+    def candidates(self, received: StubRequest) -> list[tuple[Stub, tuple[RequestTest, ...]]]:
         """Return the stubs that may match, with the tests that remain."""
         if self._key is None:
             return self._of_any
-        key = self._key(asked)
+        key = self._key(received)
         found = self._found.get(key)
         if found is None:
             if len(self._found) >= KEYS_KEPT:
                 self._found.clear()
             found = self._found[key] = [
-                (each, tests) for each, tests in self._of_any if all(test(asked) for _, test in each.match.scope_tests)
+                (each, tests)
+                for each, tests in self._of_any
+                if all(test(received) for _, test in each.match.scope_tests)
             ]
         return found
 
@@ -174,11 +176,11 @@ class StubList:
             return nearest_exchanges(subject, exchanges, limit)
         return near_stubs(subject, self.stubs, self.scenarios, limit)
 
-    def match(self, asked: StubRequest) -> Stub | None:
+    def match(self, received: StubRequest) -> Stub | None:
         """Return the stub that serves a request, count the call and advance its scenario; None if there is none."""
-        for candidate, tests in self._of_api(asked.api_key).candidates(asked):
+        for candidate, tests in self._of_api(received.api_key).candidates(received):
             for test in tests:
-                if not test(asked):
+                if not test(received):
                     break
             else:
                 if self._serves(candidate):
@@ -189,16 +191,16 @@ class StubList:
         """Return True if requests of this API need not be matched, whoever sends them."""
         return not self._strict and not self._held and self._of_api(api_key).is_empty
 
-    def hold(self, stub: Stub, asked: StubRequest, by: str) -> None:
+    def hold(self, stub: Stub, received: StubRequest, by: str) -> None:
         """Blackhole the sender: the client ("clientId") or only the connection ("connection")."""
-        self._held[self._key(asked, by)] = stub.id
+        self._held[self._key(received, by)] = stub.id
 
-    def holder(self, asked: StubRequest) -> Stub | None:
+    def holder(self, received: StubRequest) -> Stub | None:
         """Return the stub that blackholes the sender."""
         if not self._held:
             return None
         for by in ("connection", "clientId"):
-            stub_id = self._held.get(self._key(asked, by))
+            stub_id = self._held.get(self._key(received, by))
             if stub_id is not None:
                 return self._stubs[stub_id]
         return None
@@ -262,5 +264,5 @@ class StubList:
                 callback()
 
     @staticmethod
-    def _key(asked: StubRequest, by: str) -> tuple[int, str, int | str]:
-        return (asked.node, by, asked.connection if by == "connection" else asked.client_id or "")
+    def _key(received: StubRequest, by: str) -> tuple[int, str, int | str]:
+        return (received.node, by, received.connection if by == "connection" else received.client_id or "")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mockraft.server.stubs.chance import Chance
 from mockraft.server.stubs.errors import StubError, unknown
+from mockraft.server.stubs.seeded_random import SeededRandom
 from mockraft.wire.names import camel, snake
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class WithProbability(Trigger):
 
     def fires(self, number: int) -> bool:
         """Return True if it is drawn."""
-        return Chance(self.seed, number).random() < self.with_probability
+        return SeededRandom(self.seed, number).random() < self.with_probability
 
     def to_json(self) -> Tree:
         """Return the trigger as JSON."""

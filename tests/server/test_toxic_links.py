@@ -247,9 +247,9 @@ async def test_truncate_leaves_half_an_answer_on_an_open_connection(world: World
 async def test_corrupt_changes_bytes_the_same_way_in_the_same_run(world: World, plain: bytes) -> None:
     async def garbled(seed: int) -> bytes:
         fault = world.faults.add("corrupt", every_nth=9, seed=seed)
-        fault_chance = fault.chance
+        fault_chance = fault.rng
         # Two runs of one world: the connection has another number, the run's draws are those of number 1.
-        fault.chance = lambda speaker, what: fault_chance(speaker._replace(connection=1), what)  # type: ignore[method-assign]
+        fault.rng = lambda speaker, what: fault_chance(speaker._replace(connection=1), what)  # type: ignore[method-assign]
         client = await world.connect()
         await world.ask(client)
         data = await world.read(client, len(plain))

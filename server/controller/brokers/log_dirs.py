@@ -44,7 +44,7 @@ def directories_offline(
         broker_epoch=registration.broker_epoch,
         log_dirs=[directory for directory in registration.log_dirs if directory not in reported],
     )
-    if Rule.CORDONED_DIRS_ARE_ALWAYS_TOLD in controller.config.rules:
+    if Rule.CORDONED_DIRS_ARE_ALWAYS_REPORTED in controller.config.rules:
         change.cordoned_log_dirs = list(registration.cordoned_log_dirs or ())
     return [*records, RecordAt(change, _LOG_DIRS_VERSION)]
 
@@ -56,7 +56,7 @@ def directories_cordoned(
     if cordoned_dirs is None:
         return []
     known = registration.cordoned_log_dirs
-    if known is None and Rule.CORDONED_DIRS_ARE_ALWAYS_TOLD in controller.config.rules:
+    if known is None and Rule.CORDONED_DIRS_ARE_ALWAYS_REPORTED in controller.config.rules:
         known = ()
     if known is not None and (known == (*cordoned_dirs,) or set(known) == set(cordoned_dirs)):
         return []

@@ -65,7 +65,7 @@ def register_broker(
         rack=request.rack,
         log_dirs=list(request.log_dirs) if has_directories else [],
     )
-    if Rule.REGISTRATION_TELLS_CORDONED_DIRS in controller.config.rules and has_directories:
+    if Rule.REGISTRATION_CONTAINS_CORDONED_DIRS in controller.config.rules and has_directories:
         record.cordoned_log_dirs = list(getattr(request, "cordoned_log_dirs", ()))
     records: list[RecordAt] = []
     if existing is not None and existing.incarnation_id == request.incarnation_id:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mockraft.server.stubs.faults.chance import ToxicChance
 from mockraft.server.stubs.faults.every_kind import KINDS
 from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, Parameter
+from mockraft.server.stubs.faults.toxic_random import ToxicRandom
 from mockraft.wire.names import camel, did_you_mean, snake
 
 if TYPE_CHECKING:
@@ -39,17 +39,17 @@ def chaos(
     if not targets:
         raise ValueError("targets: must not be empty; omit it to affect all clients")
     drawn = _kinds(kinds)
-    chance = ToxicChance(f"chaos/{seed}")
+    rng = ToxicRandom(f"chaos/{seed}")
     plan: list[Tree] = []
-    at_ms = int(chance.exponential(mean_interval_ms))
+    at_ms = int(rng.exponential(mean_interval_ms))
     while at_ms < length_ms:
-        kind = drawn[chance.below(len(drawn))]
-        fault: Tree = {"kind": kind.name, "params": _params(kind, broker_ids, chance)}
+        kind = drawn[rng.below(len(drawn))]
+        fault: Tree = {"kind": kind.name, "params": _params(kind, broker_ids, rng)}
         if kind.toxic is not None:
-            fault |= {"match": dict(targets[chance.below(len(targets))]), "seed": chance.below(1 << 31)}
-        duration_ms = 1 + min(int(chance.exponential(mean_duration_ms)), length_ms - at_ms)
+            fault |= {"match": dict(targets[rng.below(len(targets))]), "seed": rng.below(1 << 31)}
+        duration_ms = 1 + min(int(rng.exponential(mean_duration_ms)), length_ms - at_ms)
         plan.append({"at": at_ms, "duration": duration_ms, "fault": fault})
-        at_ms += 1 + int(chance.exponential(mean_interval_ms))
+        at_ms += 1 + int(rng.exponential(mean_interval_ms))
     return plan
 
 
@@ -87,22 +87,20 @@ def _kinds(names: Iterable[str] | None) -> list[Kind]:
     return chosen
 
 
-def _params(kind: Kind, broker_ids: Sequence[int], chance: ToxicChance) -> Tree:
-    params = {camel(one.name): _value(kind, one, broker_ids, chance) for one in kind.parameters}
+def _params(kind: Kind, broker_ids: Sequence[int], rng: ToxicRandom) -> Tree:
+    params = {camel(one.name): _value(kind, one, broker_ids, rng) for one in kind.parameters}
     return {name: value for name, value in params.items() if value is not None}
 
 
-def _value(kind: Kind, parameter: Parameter, broker_ids: Sequence[int], chance: ToxicChance) -> Json:
+def _value(kind: Kind, parameter: Parameter, broker_ids: Sequence[int], rng: ToxicRandom) -> Json:
     if parameter.name == "broker_id" and broker_ids:
-        return broker_ids[chance.below(len(broker_ids))]
+        return broker_ids[rng.below(len(broker_ids))]
     if parameter.choices:
-        return parameter.choices[chance.below(len(parameter.choices))]
+        return parameter.choices[rng.below(len(parameter.choices))]
     if parameter.drawn is not None:
         low, high = parameter.drawn
         return (
-            chance.between(int(low), int(high))
-            if parameter.type == "int"
-            else round(low + (high - low) * chance.random(), 6)
+            rng.between(int(low), int(high)) if parameter.type == "int" else round(low + (high - low) * rng.random(), 6)
         )
     if parameter.default is REQUIRED:
         about = "give broker_ids" if parameter.name == "broker_id" else "chaos cannot draw it"

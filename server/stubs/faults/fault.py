@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from mockraft.server.stubs.faults.chance import ToxicChance
 from mockraft.server.stubs.faults.kinds import InForce, Kind, Params, Undo
+from mockraft.server.stubs.faults.toxic_random import ToxicRandom
 from mockraft.wire.names import camel, did_you_mean, snake
 
 if TYPE_CHECKING:
@@ -121,11 +121,11 @@ class Fault:
         """Return True if it affects this connection; toxicity is drawn once for each, the same in every run."""
         if not self.match.meets(speaker):
             return False
-        return self.toxicity_now >= 1 or self.chance(speaker, "toxicity").random() < self.toxicity_now
+        return self.toxicity_now >= 1 or self.rng(speaker, "toxicity").random() < self.toxicity_now
 
-    def chance(self, speaker: Speaker, what: str) -> ToxicChance:
+    def rng(self, speaker: Speaker, what: str) -> ToxicRandom:
         """Return this fault's random draws for one purpose on one connection."""
-        return ToxicChance(f"{self.seed}/{self.kind.name}/{speaker.node}/{speaker.connection}/{what}")
+        return ToxicRandom(f"{self.seed}/{self.kind.name}/{speaker.node}/{speaker.connection}/{what}")
 
     def ramped(self, share: float) -> None:
         """Scale the fault from 0 to 1: its parameters that can grow, else its toxicity."""

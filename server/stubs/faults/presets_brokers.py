@@ -27,18 +27,18 @@ def _refused(name: str, error: str, *apis: str) -> Callable[[FaultTarget, Params
 
 
 def _registration_never_succeeds(params: Params) -> Iterable[Stub]:
-    asked = stub("BrokerRegistration", broker_id=scope(params)).named("registration_never_succeeds")
-    yield asked.inject_error(params.text("error")) if params.text("error") else asked.drop()
+    matching = stub("BrokerRegistration", broker_id=scope(params)).named("registration_never_succeeds")
+    yield matching.inject_error(params.text("error")) if params.text("error") else matching.drop()
 
 
 def _unacknowledged_dead_dir(params: Params) -> Iterable[Stub]:
-    told = stub("BrokerHeartbeat", where={"offlineLogDirs[]": {"exists": True}}, broker_id=scope(params))
-    yield told.inject_error(params.text("error")).named("unacknowledged_dead_dir")
+    matching = stub("BrokerHeartbeat", where={"offlineLogDirs[]": {"exists": True}}, broker_id=scope(params))
+    yield matching.inject_error(params.text("error")).named("unacknowledged_dead_dir")
 
 
 def _throttle(params: Params) -> Iterable[Stub]:
-    asked = stub("BrokerHeartbeat", "BrokerRegistration", broker_id=scope(params)).named("throttle")
-    yield asked.change(response={"throttleTimeMs": params["throttle_ms"]})
+    matching = stub("BrokerHeartbeat", "BrokerRegistration", broker_id=scope(params)).named("throttle")
+    yield matching.change(response={"throttleTimeMs": params["throttle_ms"]})
 
 
 def _fence(double: FaultTarget, params: Params) -> InForce:

@@ -22,8 +22,8 @@ FROZEN_ANSWER_MS: Final = 500
 
 def _stall(double: FaultTarget, params: Params) -> InForce:
     answer_waiting(double)
-    asked = stub("Fetch", "FetchSnapshot", broker_id=fetch_scope(double, params))
-    return put(double, asked.drop().named("stall_metadata_fetch"))
+    matching = stub("Fetch", "FetchSnapshot", broker_id=fetch_scope(double, params))
+    return put(double, matching.drop().named("stall_metadata_fetch"))
 
 
 def _freeze(double: FaultTarget, params: Params) -> InForce:
@@ -36,8 +36,8 @@ def _freeze(double: FaultTarget, params: Params) -> InForce:
         cut = Change(response=_ends_at(max(frozen_at, fetch_offset)))
         return [cut, DelayOn(FROZEN_ANSWER_MS)] if fetch_offset >= frozen_at else [cut]
 
-    asked = stub("Fetch", where={"topics[].partitions[].partition": 0}, broker_id=fetch_scope(double, params))
-    return put(double, asked.answers(answer).named("freeze_metadata_log"))
+    matching = stub("Fetch", where={"topics[].partitions[].partition": 0}, broker_id=fetch_scope(double, params))
+    return put(double, matching.answers(answer).named("freeze_metadata_log"))
 
 
 def _ends_at(end_offset: int) -> Callable[[FetchResponse], None]:
@@ -72,8 +72,8 @@ def _snapshot_not_found(double: FaultTarget, params: Params) -> InForce:
     if not double.state.snapshots():
         double.state.snapshot()
     gone = {"topics[].partitions[].errorCode": "SNAPSHOT_NOT_FOUND", "topics[].partitions[].unalignedRecords": ""}
-    asked = stub("FetchSnapshot", broker_id=fetch_scope(double, params))
-    return put(double, asked.change(response=gone).named("snapshot_not_found"))
+    matching = stub("FetchSnapshot", broker_id=fetch_scope(double, params))
+    return put(double, matching.change(response=gone).named("snapshot_not_found"))
 
 
 LOG_PRESETS: Final = (

@@ -12,9 +12,9 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mockraft.server.stubs.faults.chance import ToxicChance
     from mockraft.server.stubs.faults.fault import Fault
     from mockraft.server.stubs.faults.kinds import Params
+    from mockraft.server.stubs.faults.toxic_random import ToxicRandom
 
 BANDWIDTH_STEPS_PER_SECOND = 50
 PIECES_MAX = 4096
@@ -34,13 +34,13 @@ Item = tuple[float, bytes | End]
 class Toxic:
     """A fault at work on one direction of one connection since `began_ms`; the base class lets everything pass."""
 
-    __slots__ = ("_chance", "_last_ms", "fault", "lost")
+    __slots__ = ("_last_ms", "_rng", "fault", "lost")
 
-    def __init__(self, fault: Fault, chance: ToxicChance, began_ms: int) -> None:
+    def __init__(self, fault: Fault, rng: ToxicRandom, began_ms: int) -> None:
         self.fault = fault
         self.lost = False
         """True if bytes of the stream are lost, so that it can never be whole again."""
-        self._chance = chance
+        self._rng = rng
         self._last_ms = float(began_ms)
 
     @property
@@ -77,7 +77,7 @@ class Latency(Toxic):
 
     def _later(self, at_ms: float) -> float:
         jitter_ms = int(self.params.number("jitter_ms"))
-        delay_ms = self.params.number("latency_ms") + (self._chance.between(-jitter_ms, jitter_ms) if jitter_ms else 0)
+        delay_ms = self.params.number("latency_ms") + (self._rng.between(-jitter_ms, jitter_ms) if jitter_ms else 0)
         self._last_ms = max(self._last_ms, at_ms + max(0, delay_ms))
         return self._last_ms
 
@@ -110,7 +110,7 @@ class Slicer(Toxic):
         start = 0
         self._last_ms = max(self._last_ms, at_ms)
         while start < len(data):
-            size = max(1, average + (self._chance.between(-variation, variation) if variation else 0))
+            size = max(1, average + (self._rng.between(-variation, variation) if variation else 0))
             if start:
                 self._last_ms += self.params.number("delay_ms")
             yield self._last_ms, data[start : start + size]
@@ -159,8 +159,8 @@ class Counted(Toxic):
 
     __slots__ = ("_passed",)
 
-    def __init__(self, fault: Fault, chance: ToxicChance, began_ms: int) -> None:
-        super().__init__(fault, chance, began_ms)
+    def __init__(self, fault: Fault, rng: ToxicRandom, began_ms: int) -> None:
+        super().__init__(fault, rng, began_ms)
         self._passed = 0
 
     def _room_for(self, data: bytes) -> int:
@@ -205,8 +205,8 @@ class Corrupt(Toxic):
 
     __slots__ = ("_until_next",)
 
-    def __init__(self, fault: Fault, chance: ToxicChance, began_ms: int) -> None:
-        super().__init__(fault, chance, began_ms)
+    def __init__(self, fault: Fault, rng: ToxicRandom, began_ms: int) -> None:
+        super().__init__(fault, rng, began_ms)
         self._until_next: int | None = None
 
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
@@ -217,7 +217,7 @@ class Corrupt(Toxic):
             changed = bytearray(data)
             while self._until_next is not None and self._until_next < len(data):
                 self.fault.met += 1
-                changed[self._until_next] ^= self._chance.between(1, 255)
+                changed[self._until_next] ^= self._rng.between(1, 255)
                 gap = self._gap()
                 self._until_next = None if gap is None else self._until_next + 1 + gap
             data = bytes(changed)
@@ -230,7 +230,7 @@ class Corrupt(Toxic):
         if self.params.number("every_nth"):
             return self.params.integer("every_nth") - 1
         probability = self.params.number("probability")
-        return self._chance.failures(probability) if probability > 0 else None
+        return self._rng.failures(probability) if probability > 0 else None
 
 
 class Duplicate(Toxic):
@@ -241,7 +241,7 @@ class Duplicate(Toxic):
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
         """Send once or twice."""
         yield at_ms, data
-        if self._chance.random() < self.params.number("probability"):
+        if self._rng.random() < self.params.number("probability"):
             self.fault.met += 1
             yield at_ms, data
 

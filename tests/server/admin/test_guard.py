@@ -93,6 +93,10 @@ async def test_body_that_is_not_json_is_refused(http: httpx.AsyncClient, body: b
 async def test_a_wrong_field_is_pointed_at(http: httpx.AsyncClient) -> None:
     unknown = (await http.patch("/v1/settings", json={"strickt": True})).json()
     assert (unknown["status"], unknown["errors"][0]["pointer"]) == (422, "#/strickt")
+    assert "did you mean strict?" in unknown["detail"]
+    step = {"fault": {"kind": "resign"}, "durration": 1}
+    nested = (await http.post("/v1/plan", json={"plan": [step]})).json()["errors"][0]
+    assert nested == {"detail": "there is no such field; did you mean duration?", "pointer": "#/plan/0/durration"}
     wrong = (await http.patch("/v1/settings", json={"journalEntriesMax": "many"})).json()
     assert (wrong["title"], wrong["errors"][0]["pointer"]) == ("Unprocessable Content", "#/journalEntriesMax")
     query = (await http.get("/v1/requests", params={"limit": 0})).json()

@@ -20,5 +20,5 @@ def test_refuses_a_stale_broker_and_gives_no_ids(cluster: Cluster) -> None:
 
 
 def test_returns_a_top_level_error() -> None:
-    response = allocate_producer_ids.error(AllocateProducerIdsRequest(), error_codes.NOT_CONTROLLER, "elsewhere")
+    response = allocate_producer_ids.API.error(AllocateProducerIdsRequest(), error_codes.NOT_CONTROLLER, "elsewhere")
     assert response.error_code == 41

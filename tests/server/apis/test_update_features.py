@@ -223,5 +223,5 @@ def test_an_upgrade_to_3_7_registers_the_controller(new_cluster: type[Cluster]) 
 
 
 def test_error_response_contains_one_error() -> None:
-    response = update_features.error(request((GROUP, 1, UP)), error_codes.NOT_CONTROLLER, "no")
+    response = update_features.API.error(request((GROUP, 1, UP)), error_codes.NOT_CONTROLLER, "no")
     assert (response.error_code, response.error_message, response.results) == (41, "no", [])

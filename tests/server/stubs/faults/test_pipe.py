@@ -24,7 +24,7 @@ def fault(kind: str, **params: Any) -> Fault:
 
 def toxic(of: Fault, now_ms: int = 0) -> Toxic:
     assert of.kind.toxic is not None
-    return of.kind.toxic(of, of.chance(SPEAKER, "downstream"), now_ms)
+    return of.kind.toxic(of, of.rng(SPEAKER, "downstream"), now_ms)
 
 
 def pipe(*faults: Fault) -> Pipe:
@@ -277,5 +277,5 @@ def test_draws_differ_between_connections_and_not_between_runs(change: Callable[
     of = fault("corrupt", probability=0.5, seed=4)
     change(of)
     other = SPEAKER._replace(connection=8)
-    first, again, elsewhere = (of.chance(who, "downstream").random() for who in (SPEAKER, SPEAKER, other))
+    first, again, elsewhere = (of.rng(who, "downstream").random() for who in (SPEAKER, SPEAKER, other))
     assert first == again != elsewhere

@@ -3,10 +3,10 @@
 import math
 from hashlib import blake2b
 
-from mockraft.server.stubs.chance import Chance
+from mockraft.server.stubs.seeded_random import SeededRandom
 
 
-class ToxicChance(Chance):
+class ToxicRandom(SeededRandom):
     """Draws that are seeded by a text."""
 
     __slots__ = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 _MASK = (1 << 64) - 1
 
 
-class Chance:
+class SeededRandom:
     """Draws from a seed (splitmix64). Each `stream` of a seed has draws of its own: one for each call."""
 
     __slots__ = ("_state",)
