@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from mockraft.commands.serve.arguments import read
 from mockraft.commands.serve.command import run
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import typer
 
 
-def application(*, only_serve: bool = False, run: Callable[[dict[str, Any]], int] = run) -> typer.Typer:
+def application(*, only_serve: bool = False, run: Callable[[dict[str, object]], int] = run) -> typer.Typer:
     """Return the command line; with `only_serve` no other command is imported, so that a controller starts sooner."""
     import typer
     from mockraft.commands.serve.help import ABOUT, ServeCommand, typer_function
@@ -81,14 +81,14 @@ def main() -> None:
     application(only_serve=only_serve)(prog_name="mockraft")
 
 
-def _serve(options: dict[str, Any]) -> NoReturn:
+def _serve(options: dict[str, object]) -> NoReturn:
     """Run a controller with these options of `serve` and end the process; Typer prints what is wrong with them."""
     try:
         sys.exit(run(options))
     except OptionError as error:
         wrong = error
 
-    def refuse(_: dict[str, Any]) -> NoReturn:
+    def refuse(_: dict[str, object]) -> NoReturn:
         raise wrong
 
     application(only_serve=True, run=refuse)(prog_name="mockraft")

@@ -46,7 +46,7 @@ class MockraftContainer(DockerContainer):
         image: str = IMAGE,
         *,
         arguments: tuple[str, ...] = (),
-        serve_options: Mapping[str, Any] | None = None,
+        serve_options: Mapping[str, object] | None = None,
         network: Network | None = None,
         alias: str = "mockraft",
         startup_timeout_s: float = 30,

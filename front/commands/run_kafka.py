@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -219,7 +219,7 @@ def _stop(cluster: KafkaCluster) -> None:
 def _signals_as_ctrl_c() -> Iterator[None]:
     """Handle SIGTERM and SIGINT; SIGINT also where a shell started the process in the background with it ignored."""
 
-    def interrupt(*_: Any) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}

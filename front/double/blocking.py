@@ -34,7 +34,7 @@ class LoopThread:
         self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
         self._thread.start()
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def run(self, coroutine: Coroutine[object, object, T]) -> T:
         """Run a coroutine in the loop and return its result. RuntimeError in the loop's own thread: it cannot wait."""
         assert self._loop is not None, "the event loop does not run: use the object inside its `with` block"
         if self._is_current:
@@ -42,7 +42,7 @@ class LoopThread:
             raise RuntimeError("a function that answers requests cannot wait: it runs in the controller's own thread")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
-    def soon(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+    def soon(self, coroutine: Coroutine[object, object, T]) -> asyncio.Future[T]:
         """Run a coroutine in the loop; return a future of the caller's event loop."""
         assert self._loop is not None, "the event loop does not run: use the object inside its `with` block"
         return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
@@ -113,7 +113,7 @@ class InLoopThread:
         return self._thread.call(function, *arguments)
 
 
-def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
+def blocking(method: Callable[Concatenate[Any, P], Coroutine[object, object, T]]) -> Callable[Concatenate[Any, P], T]:
     """Return the blocking form of a coroutine method."""
 
     @functools.wraps(method)

@@ -276,7 +276,7 @@ class AwaitedController(ThreadedController, AsyncDoubleApi):
     Its `with` block and plain methods are those of `SyncController`; methods that wait are coroutines.
     """
 
-    async def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    async def _run(self, coroutine: Coroutine[object, object, T]) -> T:
         return await self._thread.soon(coroutine)
 
     async def start_broker(self, broker_id: int, **options: Unpack[BrokerOptions]) -> SyncSimulatedBroker:

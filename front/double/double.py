@@ -299,7 +299,7 @@ class AsyncDoubleApi(DoubleApi):
         """Ask as a client would, on its own connection, and return the response; see `mockraft.double.client.ask`."""
         return await self._run(ask(self.double, request, version, client_id, node, timeout_s))
 
-    async def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    async def _run(self, coroutine: Coroutine[object, object, T]) -> T:
         return await coroutine
 
 

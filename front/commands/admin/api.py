@@ -7,7 +7,10 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json
 
 ANSWER_S = 30.0
 
@@ -29,11 +32,11 @@ class Api:
         # No proxy: the API is on this machine, or in the test's own network.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
-    def get(self, path: str, **query: Any) -> Any:
+    def get(self, path: str, **query: object) -> Any:
         """The JSON at a path; parameters that are None or empty are left out."""
         return _tree(self.read("GET", path, query=query))
 
-    def send(self, method: str, path: str, body: Any = None) -> Any:
+    def send(self, method: str, path: str, body: Json = None) -> Any:
         """Send a JSON body and return the response; None for an empty one."""
         data = None if body is None else json.dumps(body).encode()
         return _tree(self.read(method, path, data, {"content-type": "application/json"} if data else {}))
@@ -44,13 +47,13 @@ class Api:
         path: str,
         data: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-        query: Mapping[str, Any] | None = None,
+        query: Mapping[str, object] | None = None,
     ) -> bytes:
         """The bytes that it answers."""
         with self._open(method, path, data, headers, query) as answer:
             return bytes(answer.read())
 
-    def events(self, path: str, **query: Any) -> Iterator[Any]:
+    def events(self, path: str, **query: object) -> Iterator[Any]:
         """The data of server-sent events as they come, until the server ends."""
         with self._open("GET", path, None, None, query, timeout_s=None) as answer:
             try:
@@ -66,7 +69,7 @@ class Api:
         path: str,
         data: bytes | None,
         headers: Mapping[str, str] | None,
-        query: Mapping[str, Any] | None,
+        query: Mapping[str, object] | None,
         timeout_s: float | None = ANSWER_S,
     ) -> Any:
         given = {name: value for name, value in (query or {}).items() if value not in (None, "", [])}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from mockraft.commands.admin.remote import Remote, compact, group, remote, table, value_of
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json
 
 BROKERS = """The registered brokers. Without a command: list them.
 
@@ -126,7 +130,7 @@ def elect(
     unclean: Annotated[bool, typer.Option("--unclean", help="Also one that is not in sync.")] = False,
 ) -> None:
     """Make a replica the leader of a partition."""
-    body: dict[str, Any] = {"topic": topic, "partition": partition, "unclean": unclean}
+    body: dict[str, Json] = {"topic": topic, "partition": partition, "unclean": unclean}
     found = to.api.send("POST", "/v1/elections", body if leader is None else {**body, "leader": leader})
     to.show(found, f"{topic}-{partition} is led by {found['leader']} in epoch {found['leaderEpoch']}")
 
@@ -151,18 +155,18 @@ def append(
     version: Annotated[int | None, typer.Option(help="Default: the one that fits.")] = None,
 ) -> None:
     """Write a metadata record; it must follow from the state."""
-    body: dict[str, Any] = {"type": type_, "record": value_of(record)}
+    body: dict[str, Json] = {"type": type_, "record": value_of(record)}
     body |= {} if version is None else {"version": version}
     found = to.api.send("POST", "/v1/records", {"records": [body]})
     to.show(found, f"written at offset {found['from']}")
 
 
-def _command(to: Remote, broker_id: int, verb: str, body: Any = None) -> None:
+def _command(to: Remote, broker_id: int, verb: str, body: Json = None) -> None:
     found = to.api.send("POST", f"/v1/brokers/{broker_id}/{verb}", body)
     to.show(found, f"broker {broker_id}: {_state(found)}")
 
 
-def _state(broker: dict[str, Any]) -> str:
+def _state(broker: Mapping[str, Json]) -> str:
     if broker["fenced"]:
         return "fenced"
     return "shutting down" if broker["inControlledShutdown"] else "active"
@@ -174,7 +178,7 @@ def _heard(contact_ms: int | None, now_ms: int) -> str:
     return "expired" if contact_ms < 0 else f"{(now_ms - contact_ms) / 1000:.1f} s ago"
 
 
-def _directories(log_dirs: list[dict[str, Any]]) -> str:
+def _directories(log_dirs: list[dict[str, str]]) -> str:
     return " ".join(each["id"] if each["state"] == "online" else f"{each['id']} ({each['state']})" for each in log_dirs)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from mockraft.commands.admin.remote import Remote, assignments, compact, group, remote, table
 from mockraft.commands.admin.switches import switches
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json
 
 ABOUT = """Faults by name: of connections' bytes, and of the controller itself. Without a command: list them.
 
@@ -71,7 +75,7 @@ def add(
     id: Annotated[str | None, typer.Option(help="Its id; made when left out.")] = None,  # noqa: A002
 ) -> None:
     """Switch a new fault on; print its id."""
-    fault: dict[str, Any] = {"id": id, "toxicity": toxicity, "seed": seed}
+    fault: dict[str, Json] = {"id": id, "toxicity": toxicity, "seed": seed}
     fault["match"] = assignments(match or (), "--match") or None
     fault = {name: value for name, value in fault.items() if value is not None}
     fault |= {"kind": kind, "enabled": not off_, "params": assignments(parameters or (), "NAME=VALUE")}
@@ -94,11 +98,11 @@ def plan(
     to.show(found, lambda: table(columns, rows, "no plan: mockraft stubs load FILE runs one"))
 
 
-def _pairs(tree: dict[str, Any]) -> str:
+def _pairs(tree: Mapping[str, Json]) -> str:
     return " ".join(f"{name}={value if isinstance(value, str) else compact(value)}" for name, value in tree.items())
 
 
-def _parameter(parameter: dict[str, Any]) -> str:
+def _parameter(parameter: Mapping[str, Json]) -> str:
     if parameter["required"]:
         return f"{parameter['name']}=*"
     default = parameter["default"]

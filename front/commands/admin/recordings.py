@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from mockraft.commands.admin.remote import Remote, group, remote, table
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json
 
 ABOUT = """Another controller's answers as stubs. Without a command: list the recordings.
 
@@ -99,7 +102,7 @@ def remove(to: Remote, recording_id: Id) -> None:
 
 def _choice(
     filters: list[str] | None, only: list[str] | None, ignore: list[str] | None, any_version: bool, any_client: bool
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     return {
         "filters": filters or [],
         "only": only or [],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
@@ -14,7 +15,8 @@ import typer
 from mockraft.commands.admin.api import Api, RefusedError, UnreachableError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from mockraft.wire.json_form import Json
+    from rich.console import Console, RenderableType
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 REFUSED, UNREACHABLE = 1, 3
@@ -53,7 +55,7 @@ class Remote:
 
         return Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS, highlight=False, emoji=False)
 
-    def show(self, tree: Any, say: str | Callable[[], Any]) -> None:
+    def show(self, tree: Json, say: str | Callable[[], RenderableType]) -> None:
         """Print JSON where that is wanted, else a text or what Rich can print."""
         if self.as_json:
             print(json.dumps(tree, indent=2))
@@ -98,7 +100,7 @@ def remote(commands: typer.Typer, name: str | None = None, short: str | None = N
     return made
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], none: str) -> Any:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], none: str) -> RenderableType:
     """A table of texts, or the text `none` without rows."""
     from rich.table import Table
 
@@ -113,12 +115,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], none: str) -> A
     return shown
 
 
-def compact(tree: Any) -> str:
+def compact(tree: Json) -> str:
     """JSON in one line."""
     return json.dumps(tree, separators=(", ", ": "))
 
 
-def assignments(given: Sequence[str], option: str) -> dict[str, Any]:
+def assignments(given: Sequence[str], option: str) -> dict[str, Json]:
     """`name=value` as an object; a value is JSON, or a text where it is none."""
     found = {}
     for each in given:
@@ -129,15 +131,15 @@ def assignments(given: Sequence[str], option: str) -> dict[str, Any]:
     return found
 
 
-def value_of(text: str) -> Any:
+def value_of(text: str) -> Json:
     """JSON, or the text itself where it is none."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    value: Json = text
+    with contextlib.suppress(ValueError):
+        value = json.loads(text)
+    return value
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> RenderableType:
     from rich.text import Text
 
     if isinstance(value, Text):

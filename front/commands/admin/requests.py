@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from mockraft.commands.admin.remote import REFUSED, Remote, assignments, group, remote, table
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json
 
 ABOUT = """Requests as the journal has them. Without a command: the newest.
 
@@ -86,7 +89,7 @@ def verify(
 ) -> None:
     """Check that there were so many requests; exit code 1 and a report where not."""
     match = {"api": api, "brokerId": broker_id, "where": assignments(where or (), "--where") or None}
-    body: dict[str, Any] = {"count": count, "atLeast": at_least, "atMost": at_most, "withinMs": within_ms}
+    body: dict[str, Json] = {"count": count, "atLeast": at_least, "atMost": at_most, "withinMs": within_ms}
     body["match"] = {name: value for name, value in match.items() if value is not None}
     found = to.api.send(
         "POST", "/v1/requests/verify", {name: given for name, given in body.items() if given is not None}
@@ -111,7 +114,7 @@ def clear(to: Remote) -> None:
     to.show(None, "the journal is empty")
 
 
-def _follow(to: Remote, wanted: dict[str, Any], limit: int | None) -> None:
+def _follow(to: Remote, wanted: Mapping[str, object], limit: int | None) -> None:
     left = limit
     for exchange in _live(to, wanted):
         print(json.dumps(exchange) if to.as_json else _line(exchange), flush=True)
@@ -120,7 +123,7 @@ def _follow(to: Remote, wanted: dict[str, Any], limit: int | None) -> None:
             return
 
 
-def _live(to: Remote, wanted: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _live(to: Remote, wanted: Mapping[str, object]) -> Iterator[dict[str, Any]]:
     for event in to.api.events("/v1/requests/stream", **wanted):
         yield from event["requests"]
 
@@ -131,7 +134,7 @@ def _line(exchange: dict[str, Any]) -> str:
     return f"{number:>6}  {time}  {broker:>6}  {client:<16}  {connection:>4}  {request:<28}  {answer}  {ms} ms"
 
 
-def _row(exchange: dict[str, Any]) -> tuple[Any, ...]:
+def _row(exchange: dict[str, Any]) -> tuple[object, ...]:
     broker_id = exchange.get("brokerId")
     answer = exchange.get("reason") or exchange.get("error") or "ok"
     if exchange["servedBy"] != "controller":

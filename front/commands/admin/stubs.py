@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from mockraft.commands.admin.remote import Remote, assignments, compact, group, remote, table, value_of
 from mockraft.commands.admin.switches import switches
+
+if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json
 
 ABOUT = """Stubs: which requests get another answer than the controller's, and when. Without a command: list them.
 
@@ -82,9 +85,15 @@ def add(
     priority: Annotated[int, typer.Option(help="The highest of those that match serves.")] = 0,
 ) -> None:
     """Put a stub in the way; print its id."""
-    match: dict[str, Any] = {"api": api, "brokerId": broker_id, "clientId": client_id, "version": version, "node": node}
+    match: dict[str, Json] = {
+        "api": api,
+        "brokerId": broker_id,
+        "clientId": client_id,
+        "version": version,
+        "node": node,
+    }
     match["where"] = assignments(where or (), "--where") or None
-    actions: list[Any] = [value_of(each) for each in action or ()]
+    actions: list[Json] = [value_of(each) for each in action or ()]
     actions += [{"delayOn": {"ms": delay_ms}}] if delay_ms is not None else []
     actions += [{"injectError": inject_error}] if inject_error else []
     silences = {"drop": drop, "disconnectOn": disconnect, "blackhole": blackhole}
@@ -127,8 +136,8 @@ def release(
     to.show(found, f"{found['released']} released")
 
 
-def _when(times: int | None, on_call: int | None, probability: float | None, seed: int) -> dict[str, Any] | None:
-    given: dict[str, Any] = {"times": times, "onCall": on_call, "withProbability": probability}
+def _when(times: int | None, on_call: int | None, probability: float | None, seed: int) -> dict[str, Json] | None:
+    given: dict[str, Json] = {"times": times, "onCall": on_call, "withProbability": probability}
     given = {name: value for name, value in given.items() if value is not None}
     if len(given) > 1:
         raise typer.BadParameter("--times, --on-call and --probability exclude each other")
@@ -160,10 +169,10 @@ def _match(match: dict[str, Any]) -> str:
     return " ".join([api if isinstance(api, str) else compact(api), *conditions])
 
 
-def _trigger(trigger: dict[str, Any]) -> str:
+def _trigger(trigger: dict[str, Json]) -> str:
     given = {name: value for name, value in trigger.items() if name != "seed" or value}
     return " ".join(name if value is True else f"{name} {value}" for name, value in given.items()) or "every time"
 
 
-def _action(action: dict[str, Any]) -> str:
+def _action(action: dict[str, Json]) -> str:
     return " ".join(f"{name} {compact(value)}" if value not in ({}, True) else name for name, value in action.items())

@@ -7,12 +7,13 @@ import json
 import socket
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from mockraft.brokers.ids.observed_cluster import ObservedCluster
+    from mockraft.wire.json_form import Json
 
 REFUSED = 1
 NO_CONTROLLER = 5
@@ -142,7 +143,7 @@ def list_command(
 
         alive = _with_cluster(bootstrap_controller, command_config, ask)
     if as_json:
-        tree: dict[str, Any] = {
+        tree: dict[str, Json] = {
             host: {**hosts.entry(host), **({} if alive is None else {"alive.at": sorted(alive.get(broker_id, ()))})}
             for host, broker_id in hosts.ids.items()
         }
@@ -181,7 +182,7 @@ def collect_garbage_command(
 
 
 def _with_cluster(
-    bootstrap: str, command_config: Path | None, ask: Callable[[ObservedCluster], Coroutine[Any, Any, Found]]
+    bootstrap: str, command_config: Path | None, ask: Callable[[ObservedCluster], Coroutine[object, object, Found]]
 ) -> Found:
     """Return the result of a query while the metadata is at hand; every refusal ends the command with its exit code."""
     from mockraft.brokers.config import endpoint_of

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 from string import hexdigits
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from mockraft.commands.codec import names
@@ -18,6 +18,7 @@ from mockraft.wire.overlay import using
 
 if TYPE_CHECKING:
     from mockraft.wire.explain import Explanation
+    from mockraft.wire.json_form import Json
 
 UNREADABLE, MISUSED = 1, 2
 PIPE_COLUMNS = 200
@@ -285,18 +286,25 @@ def _explained(subject: Subject, content: bytes) -> Explanation:
     return explain.explain_body(name, version, content)
 
 
-def _explanation_tree(explanation: Explanation) -> dict[str, Any]:
+def _explanation_tree(explanation: Explanation) -> dict[str, Json]:
     data, error = explanation.data, explanation.error
-    lines = [
-        {"offset": line.offset, "length": line.length, "hex": data[line.offset : line.offset + line.length].hex()}
-        | {"path": line.path, "type": line.type, "value": line.value, "about": line.about}
+    lines: list[Json] = [
+        {
+            "offset": line.offset,
+            "length": line.length,
+            "hex": data[line.offset : line.offset + line.length].hex(),
+            "path": line.path,
+            "type": line.type,
+            "value": line.value,
+            "about": line.about,
+        }
         for line in explanation.lines
     ]
     broken = None if error is None else {"offset": error.offset, "path": error.field, "what": error.what}
     return {"title": explanation.title, "size": len(data), "lines": lines, "error": broken}
 
 
-def _print_json(tree: dict[str, Any], compact: bool) -> None:
+def _print_json(tree: dict[str, Json], compact: bool) -> None:
     if compact:
         typer.echo(json.dumps(tree, ensure_ascii=False, separators=(",", ":")))
     elif sys.stdout.isatty():

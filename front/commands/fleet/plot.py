@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 SAME_SPELL_S = 3
@@ -42,7 +43,7 @@ def draw(summary: dict[str, Any], path: Path) -> None:
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def _latencies(axis: Any, samples: list[dict[str, Any]]) -> None:
+def _latencies(axis: Axes, samples: list[dict[str, float]]) -> None:
     measured = [sample for sample in samples if sample["p50_ms"] is not None]
     at_s = [sample["at_s"] for sample in measured]
     axis.plot(at_s, [sample["p50_ms"] for sample in measured], color="#1f4e79", label="p50")
@@ -74,7 +75,7 @@ def _spells(actions: list[dict[str, Any]]) -> list[_Spell]:
     return sorted(spells, key=lambda spell: spell.from_s)
 
 
-def _label(axis: Any, number: int, spell: _Spell) -> None:
+def _label(axis: Axes, number: int, spell: _Spell) -> None:
     """Draw the actions at the time they begin; neighbours get different heights."""
     axis.annotate(
         f"{spell.act} {spell.brokers:,}",

@@ -21,6 +21,7 @@ from mockraft.wire.client import DisconnectedError
 from mockraft.wire.client_security import ClientSecurity
 
 if TYPE_CHECKING:
+    from mockraft.wire.json_form import Json
     from rich.live import Live
 
 SAMPLE_S = 1.0
@@ -46,7 +47,7 @@ def run_fleet(order: FleetOrder) -> dict[str, Any] | None:
     return asyncio.run(_run(order))
 
 
-def to_json(summary: dict[str, Any]) -> str:
+def to_json(summary: dict[str, Json]) -> str:
     """The summary as `--json` writes it."""
     return json.dumps(summary, indent=1) + "\n"
 

@@ -12,6 +12,9 @@ from mockraft.server.controller.settings.features import metadata_version
 from mockraft.server.journal import ClosedConnection, Entry, Exchange
 from mockraft.server.running import RunningController
 from mockraft.wire import api_keys, error_codes
+from mockraft.wire.message import Message
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from mockraft.wire.uuids import text_of
 
 RATE_WINDOW_MS = 10_000
@@ -164,7 +167,7 @@ class Watch:
             return
         response = entry.response
         if entry.api_key == api_keys.BROKER_HEARTBEAT:
-            self._heartbeat(entry, request, response)
+            self._heartbeat(entry)
         if entry.api_key == api_keys.FETCH and error_code == error_codes.NONE:
             # Every broker asks twice a second: a rate says all there is to say.
             return
@@ -179,7 +182,8 @@ class Watch:
             )
         )
 
-    def _heartbeat(self, entry: Exchange, request: Any, response: Any) -> None:
+    def _heartbeat(self, entry: Exchange[BrokerHeartbeatRequest, BrokerHeartbeatResponse]) -> None:
+        request, response = entry.request, entry.response
         if response.error_code != error_codes.NONE:
             return
         heard = self._heard.setdefault(request.broker_id, _Heard())
@@ -199,7 +203,7 @@ def _what(entry: Exchange) -> str:
     return f"{api_keys.name(entry.api_key)} v{entry.api_version}"
 
 
-def _who(entry: Exchange, request: Any) -> str:
+def _who(entry: Exchange, request: Message) -> str:
     broker_id = getattr(request, "broker_id", None)
     if broker_id is not None and broker_id >= 0:
         return f"broker {broker_id}"

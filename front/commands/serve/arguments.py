@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from mockraft.commands.serve.options import OPTIONS, defaults, variables
 from mockraft.server.options import Option
@@ -23,9 +22,10 @@ class NotPlainError(Exception):
     """Arguments that Typer must read."""
 
 
-def read(arguments: Sequence[str]) -> dict[str, Any] | None:
+def read(arguments: Sequence[str]) -> dict[str, object] | None:
     """Return every option of `serve` for these arguments and variables; None where Typer must read them."""
     options = defaults()
+    lists: dict[str, list[object]] = {}
     given: set[str] = set()
     rest = list(reversed(arguments))
     try:
@@ -39,9 +39,10 @@ def read(arguments: Sequence[str]) -> dict[str, Any] | None:
                 if equals:
                     return None
                 options[name] = True
+            elif option.is_list:
+                lists.setdefault(name, []).append(_value(option, text if equals else rest.pop()))
             else:
-                value = _value(option, text if equals else rest.pop())
-                options[name] = [*(options[name] or []), value] if option.is_list else value
+                options[name] = _value(option, text if equals else rest.pop())
             given.add(name)
         for name, text in variables().items():
             if name not in given:
@@ -50,10 +51,10 @@ def read(arguments: Sequence[str]) -> dict[str, Any] | None:
                 options[name] = _value(OPTIONS[name], text)
     except (KeyError, IndexError, NotPlainError):
         return None
-    return options
+    return {**options, **lists}
 
 
-def _value(option: Option, text: str) -> Any:
+def _value(option: Option, text: str) -> object:
     if text.startswith("-"):
         raise NotPlainError
     if option.kind is bool:

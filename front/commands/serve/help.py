@@ -51,12 +51,12 @@ class ServeCommand(GroupedCommand):
     groups = GROUPS
 
 
-def typer_function(run: Callable[[dict[str, Any]], int]) -> Callable[..., None]:
+def typer_function(run: Callable[[dict[str, object]], int]) -> Callable[..., None]:
     """Return a function with a parameter for each option, as Typer reads them; it exits with the code of `run`."""
 
     from_variables = {OPTIONS[name].flag: OPTIONS[name].variable for name in variables()}
 
-    def serve(**options: Any) -> None:
+    def serve(**options: object) -> None:
         try:
             code = run(options)
         except OptionError as error:
@@ -78,7 +78,7 @@ def _hint(flag: str, from_variables: Mapping[str, str]) -> str | None:
     return f"'{flag}' (env var: '{from_variables[flag]}')" if flag in from_variables else flag or None
 
 
-def _annotation(option: Option) -> Any:
+def _annotation(option: Option) -> object:
     kind: Any = list[option.kind] if option.is_list else option.kind  # type: ignore[name-defined]  # made at run time
     settings: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
     if option.name in variables():

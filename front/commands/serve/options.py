@@ -176,12 +176,12 @@ def misspelled_variables() -> Iterator[tuple[str, str]]:
             yield name, f"did you mean {OPTIONS[near[0]].variable}?"
 
 
-def defaults() -> dict[str, Any]:
+def defaults() -> dict[str, object]:
     """Return every option with its default."""
     return {option.name: option.default for option in OPTIONS.values()}
 
 
-def to_arguments(options: Mapping[str, Any]) -> list[str]:
+def to_arguments(options: Mapping[str, object]) -> list[str]:
     """Return the arguments of `mockraft serve` for options by name; None and False leave an option out."""
     arguments: list[str] = []
     for name, value in options.items():
@@ -191,6 +191,6 @@ def to_arguments(options: Mapping[str, Any]) -> list[str]:
         if value is True:
             arguments.append(option.flag)
         elif value is not None and value is not False:
-            for each in value if option.is_list else [value]:
+            for each in value if isinstance(value, list | tuple) else [value]:
                 arguments += [option.flag, str(each)]
     return arguments

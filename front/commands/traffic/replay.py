@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from mockraft.commands.broker.command import client_security, host_and_port
@@ -211,7 +211,7 @@ def _show(found: Report) -> None:
     )
 
 
-def _brief(path: str, value: Any) -> str:
+def _brief(path: str, value: object) -> str:
     from mockraft.wire import error_codes
 
     if path.endswith("errorCode") and isinstance(value, int):
