@@ -43,6 +43,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addini(option, about, default=default)
 
 
+def _marker_options() -> list[str]:
+    """Return the names of the marker's options; those of the controller are in the table of options."""
+    from mockraft.server.config import ROWS
+
+    return ["brokers=1", "controllers=3", "strict=True", "assert_all_used=False", *(f"{row.name}=…" for row in ROWS)]
+
+
 def setting(config: pytest.Config, name: str) -> str:
     """A setting of the plugin: of the command line, else of the ini file, else its default."""
     given = config.getoption(f"mockraft_{name}")
@@ -51,10 +58,10 @@ def setting(config: pytest.Config, name: str) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     """The marker; and asserts of mockraft's own modules stay as they are."""
+    names = _marker_options() if config.getoption("markers", False) else ["…"]
     config.addinivalue_line(
         "markers",
-        "mockraft(session_timeout_ms=…, brokers=2, controllers=3, strict=True, assert_all_used=False, …): "
-        "options of the controller or quorum that the test's mockraft fixtures start",
+        f"mockraft({', '.join(names)}): options of the controller or quorum that the test's mockraft fixtures start",
     )
     config.stash[LIVE] = []
     for name, (default, pattern, about) in _OPTIONS.items():

@@ -13,11 +13,10 @@ from mockraft.wire.primitives import packed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from mockraft.wire.message import Struct
 
-    ReadAlike = Callable[[bytes, int, int, list[Any]], int]
+    ReadAlike = Callable[[bytes, int, int, list[Struct]], int]
 
 SHAPES_MAX = 32
 """Maximum number of shapes of one struct that get a reader."""
@@ -55,7 +54,7 @@ class Shapes(dict):  # type: ignore[type-arg]
             return _read_none
         return self._first
 
-    def _first(self, d: bytes, o: int, count: int, values: list[Any]) -> int:
+    def _first(self, d: bytes, o: int, count: int, values: list[Struct]) -> int:
         """Generate the reader for the shape of the struct just read, if enough structs follow."""
         if count < RUN_MIN:
             return o
@@ -89,7 +88,7 @@ class Shapes(dict):  # type: ignore[type-arg]
         return scope["read_alike"]  # type: ignore[return-value]
 
 
-def _read_none(d: bytes, o: int, count: int, values: list[Any]) -> int:
+def _read_none(d: bytes, o: int, count: int, values: list[Struct]) -> int:
     return o
 
 

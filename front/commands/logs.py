@@ -5,7 +5,6 @@ import logging
 import sys
 import time
 import traceback
-from typing import Any
 
 
 class JsonFormatter(logging.Formatter):
@@ -15,7 +14,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as JSON text."""
-        line: dict[str, Any] = {
+        line: dict[str, object] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,

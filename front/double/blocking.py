@@ -18,6 +18,8 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, TypeVarT
 T = TypeVar("T")
 P = ParamSpec("P")
 Ts = TypeVarTuple("Ts")
+S = TypeVar("S")
+InsideT = TypeVar("InsideT", covariant=True)
 
 
 class LoopThread:
@@ -71,26 +73,28 @@ class LoopThread:
         self._loop = self._thread = None
 
 
-class InLoopThread:
+class InLoopThread(Generic[InsideT]):
     """The `with` block of an asynchronous context manager, which runs in a thread of its own.
 
     A `thread` that is given runs already and outlives the block.
     """
 
-    def __init__(self, name: str, inside: AbstractAsyncContextManager[Any], thread: LoopThread | None = None) -> None:
+    def __init__(
+        self, name: str, inside: AbstractAsyncContextManager[object], thread: LoopThread | None = None
+    ) -> None:
         self._thread = thread or LoopThread(name)
         self._is_own_thread = thread is None
-        self._inside = inside
+        self._context = inside
+        self._inside = cast(InsideT, inside)
 
     def __repr__(self) -> str:
-        state = "running" if self._thread._loop is not None else "not running"
-        return f"<{type(self).__name__}, {state}, of {self._inside!r}>"
+        return f"<{type(self).__name__} of {self._inside!r}>"
 
     def __enter__(self) -> Self:
         if self._is_own_thread:
             self._thread.start()
         try:
-            self._thread.run(self._inside.__aenter__())
+            self._thread.run(self._context.__aenter__())
         except BaseException:
             self._stop_thread()
             raise
@@ -100,7 +104,7 @@ class InLoopThread:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._thread.run(self._inside.__aexit__(None, None, None))
+            self._thread.run(self._context.__aexit__(None, None, None))
         finally:
             self._stop_thread()
 
@@ -113,38 +117,38 @@ class InLoopThread:
         return self._thread.call(function, *arguments)
 
 
-def blocking(method: Callable[Concatenate[Any, P], Coroutine[object, object, T]]) -> Callable[Concatenate[Any, P], T]:
+def blocking(
+    method: Callable[Concatenate[S, P], Coroutine[object, object, T]],
+) -> Callable[Concatenate[InLoopThread[S], P], T]:
     """Return the blocking form of a coroutine method."""
 
     @functools.wraps(method)
-    def run(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def run(self: InLoopThread[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
         __tracebackhide__ = True
-        result: T = self._thread.run(method(self._inside, *args, **kwargs))
-        return result
+        return self._thread.run(method(self._inside, *args, **kwargs))
 
     return run
 
 
-def in_thread(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+def in_thread(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[InLoopThread[S], P], T]:
     """Return the form of a plain method that calls it in the event loop's thread."""
 
     @functools.wraps(method)
-    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result: T = self.call(functools.partial(method, self._inside, *args, **kwargs))
-        return result
+    def call(self: InLoopThread[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.call(functools.partial(method, self._inside, *args, **kwargs))
 
     return call
 
 
-class ReadProperty(Generic[T]):
+class ReadProperty(Generic[S, T]):
     """A property of the asynchronous object, read in the event loop's thread, or directly if `anywhere`."""
 
-    def __init__(self, read: Callable[[Any], T], *, anywhere: bool) -> None:
+    def __init__(self, read: Callable[[S], T], *, anywhere: bool) -> None:
         self._property: Any = read
         self._anywhere = anywhere
         self.__doc__ = read.__doc__
 
-    def __get__(self, instance: InLoopThread | None, owner: type) -> T:
+    def __get__(self, instance: InLoopThread[S] | None, owner: type) -> T:
         if instance is None:
             return self  # type: ignore[return-value]  # as a property does on its class
         if self._anywhere:
@@ -152,11 +156,11 @@ class ReadProperty(Generic[T]):
         return instance.call(lambda: cast(T, self._property.__get__(instance._inside)))
 
 
-def reads(read: Callable[[Any], T]) -> ReadProperty[T]:
+def reads(read: Callable[[S], T]) -> ReadProperty[S, T]:
     """Return the form of a property that is read in the event loop's thread."""
     return ReadProperty(read, anywhere=False)
 
 
-def constant(read: Callable[[Any], T]) -> ReadProperty[T]:
+def constant(read: Callable[[S], T]) -> ReadProperty[S, T]:
     """Return the form of a property that may be read in any thread."""
     return ReadProperty(read, anywhere=True)

@@ -58,6 +58,9 @@ class SimulatedBroker(brokers.SimulatedBroker):
         )
         return cls(config)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.config.broker_id}, {self.state.name}>"
+
     @classmethod
     def sync(
         cls, bootstrap: str, cluster_id: str, broker_id: int, **options: Unpack[BrokerOptions]
@@ -66,7 +69,7 @@ class SimulatedBroker(brokers.SimulatedBroker):
         return SyncSimulatedBroker(cls.joining(bootstrap, cluster_id, broker_id, **options))
 
 
-class SyncSimulatedBroker(InLoopThread):
+class SyncSimulatedBroker(InLoopThread[brokers.SimulatedBroker]):
     """A simulated broker in a thread of its own, as long as the `with` block lasts; made by `SimulatedBroker.sync`.
 
     With a `thread` it is in that one, which runs already (the controller's, of `SyncController.start_broker`).

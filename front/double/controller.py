@@ -123,6 +123,10 @@ class Controller(AsyncDoubleApi, ControllerApi):
         """The same for a test without asyncio: `with Controller.sync() as controller`; it runs in its own thread."""
         return SyncController(cls(config, **options))
 
+    def __repr__(self) -> str:
+        where = "not running" if self._running is None else f"at {self.bootstrap}, {len(self.brokers)} brokers"
+        return f"<{type(self).__name__} {self.node_id}, {where}>"
+
     async def __aenter__(self) -> Self:
         self._running = await RunningController.start(self._config, self._clock, self._chance, script=self._script)
         try:
@@ -232,7 +236,7 @@ class Controller(AsyncDoubleApi, ControllerApi):
         return messages
 
 
-class ThreadedController(InLoopThread, ControllerApi):
+class ThreadedController(InLoopThread[Controller], ControllerApi):
     """A controller in a thread of its own, as long as the `with` block lasts."""
 
     def __init__(self, controller: Controller) -> None:
@@ -260,7 +264,7 @@ class ThreadedController(InLoopThread, ControllerApi):
     messages = constant(Controller.messages)
 
 
-class SyncController(ThreadedController, BlockingDoubleApi):
+class SyncController(ThreadedController, BlockingDoubleApi[Controller]):
     """A controller in a thread of its own, for tests without asyncio; made by `Controller.sync`."""
 
     def start_broker(self, broker_id: int, **options: Unpack[BrokerOptions]) -> SyncSimulatedBroker:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from mockraft.double.blocking import InLoopThread, T, Ts, blocking
+from mockraft.double.blocking import InLoopThread, InsideT, T, Ts, blocking
 from mockraft.double.client import ask
 from mockraft.double.faults import ControllerFaults
 from mockraft.double.in_thread import LiveStub, ThreadedState
@@ -303,7 +303,7 @@ class AsyncDoubleApi(DoubleApi):
         return await coroutine
 
 
-class BlockingDoubleApi(InLoopThread, DoubleApi):
+class BlockingDoubleApi(InLoopThread[InsideT], DoubleApi):
     """Blocking methods of a double in a thread of its own."""
 
     wait_for = blocking(AsyncDoubleApi.wait_for)

@@ -23,6 +23,9 @@ class SwitchedOn:
         self._faults = faults
         self._call = call
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}, fired {self.fired} times>"
+
     @property
     def id(self) -> str:
         """Id of the fault."""

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar, TypeVarTuple, Unpack
+from typing import Concatenate, ParamSpec, Protocol, TypeVar, TypeVarTuple, Unpack
 
 from mockraft.server.running import RunningController
 from mockraft.server.state.state import State
@@ -20,6 +20,7 @@ from mockraft.server.stubs.stub_list import StubList
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+P = ParamSpec("P")
 
 
 class Call(Protocol):
@@ -35,6 +36,9 @@ class ThreadedState(State):
     def __init__(self, nodes: Callable[[], Mapping[int, RunningController]], call: Call) -> None:
         super().__init__(nodes)
         self._call = call
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of nodes {', '.join(map(str, self._nodes()))}>"
 
 
 class LiveStub(Stub):
@@ -53,22 +57,22 @@ class LiveStub(Stub):
             self._stubs.remove(before)
 
 
-def _methods(cls: type) -> list[tuple[str, Callable[..., Any]]]:
+def _methods(cls: type) -> list[tuple[str, Callable[..., object]]]:
     """Return the public methods that a class defines."""
     return [(name, each) for name, each in vars(cls).items() if inspect.isfunction(each) and not name.startswith("_")]
 
 
-def _of_state(method: Callable[..., Any]) -> Callable[..., Any]:
+def _of_state(method: Callable[Concatenate[State, P], T]) -> Callable[Concatenate[ThreadedState, P], T]:
     @functools.wraps(method)
-    def call(self: ThreadedState, *args: Any, **kwargs: Any) -> Any:
+    def call(self: ThreadedState, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._call(functools.partial(method, self, *args, **kwargs))
 
     return call
 
 
-def _of_stub(method: Callable[..., Any]) -> Callable[..., Any]:
+def _of_stub(method: Callable[Concatenate[Stub, P], object]) -> Callable[Concatenate[LiveStub, P], object]:
     @functools.wraps(method)
-    def call(self: LiveStub, *args: Any, **kwargs: Any) -> Any:
+    def call(self: LiveStub, /, *args: P.args, **kwargs: P.kwargs) -> object:
         result = method(self._live, *args, **kwargs)
         if not isinstance(result, Stub):
             return result

@@ -70,6 +70,10 @@ class Quorum(AsyncDoubleApi):
         """The same for a test without asyncio: `with Quorum.sync(3) as quorum`; it runs in a thread of its own."""
         return SyncQuorum(cls(controllers, config, **options))
 
+    def __repr__(self) -> str:
+        where = "not running" if self._running is None else f"at {self.bootstrap}, active: {self.active}"
+        return f"<{type(self).__name__} of {self.controllers} controllers, {where}>"
+
     async def __aenter__(self) -> Self:
         self._running = await RunningQuorum.start(
             self._config, self.controllers, self._clock, self._chance, self._script
@@ -162,7 +166,7 @@ class Quorum(AsyncDoubleApi):
             await running.stop()
 
 
-class SyncQuorum(BlockingDoubleApi):
+class SyncQuorum(BlockingDoubleApi[Quorum]):
     """A quorum in a thread of its own, as long as the `with` block lasts; made by `Quorum.sync`."""
 
     def __init__(self, quorum: Quorum) -> None:

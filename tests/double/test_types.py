@@ -2,6 +2,8 @@
 
 import dataclasses
 import inspect
+import pydoc
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -102,4 +104,22 @@ def test_blocking_classes_have_the_members_of_the_asynchronous_ones(blocking: ty
 def test_blocking_methods_keep_signature_and_docstring() -> None:
     assert inspect.signature(SyncQuorum.elect) == inspect.signature(Quorum.elect)
     assert SyncSimulatedBroker.kill.__doc__ == SimulatedBroker.kill.__doc__
-    assert "not running" in repr(Controller.sync())
+
+
+def test_help_and_repr_show_what_runs() -> None:
+    assert re.fullmatch("<SyncQuorum of <Quorum of 3 controllers, not running>>", repr(Quorum.sync(3)))
+    assert re.fullmatch("<SyncController of <Controller 3000, not running>>", repr(Controller.sync()))
+    with Controller.sync(brokers=1) as controller:
+        shown = {
+            controller: r"<SyncController of <Controller 3000, at 127\.0\.0\.1:\d+, 1 brokers>>",
+            controller.brokers[1]: "<SyncSimulatedBroker of <SimulatedBroker 1, RUNNING>>",
+            controller.state: "<ThreadedState of nodes 3000>",
+            controller.faults: "<faults, 1 active>",
+            controller.faults.latency(latency_ms=0): "<SwitchedOn latency-1, fired 0 times>",
+        }
+        for each, pattern in shown.items():
+            assert re.fullmatch(pattern, repr(each)), repr(each)
+            public = {name: getattr(type(each), name, None) for name in dir(type(each)) if not name.startswith("_")}
+            assert [name for name, member in public.items() if not inspect.getdoc(member)] == []
+        assert "Fence a broker" in pydoc.render_doc(controller.state)
+        assert "timeout_s" in pydoc.render_doc(controller.wait_for)

@@ -6,7 +6,7 @@ import enum
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from mockraft.commands.grouped_help import GroupedCommand
@@ -122,12 +122,12 @@ _OPTIONS_INSTEAD = {
 }
 
 
-def fields_of(settings: Sequence[str]) -> dict[str, Any]:
+def fields_of(settings: Sequence[str]) -> dict[str, object]:
     """Fields of BrokerConfig for settings NAME=VALUE; what has no field of its own is one of `properties`.
 
     BadParameter for what is no setting, for a time that is no number from 1 on, and for what has an option.
     """
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     properties: dict[str, str] = {}
     for text in settings:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -152,9 +152,9 @@ def cordoned(log_dirs: Sequence[str]) -> str:
     return ",".join(path if path == "*" else os.path.abspath(path) for path in log_dirs)
 
 
-def proposed(profiles: Sequence[str]) -> Mapping[str, Any]:
+def proposed(profiles: Sequence[str]) -> Mapping[str, object]:
     """Return the config fields that these proposals change."""
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     if "kip-858" in profiles:
         fields["fenced_until_assigned"] = True
     if "kip-18" in profiles:

@@ -1,14 +1,12 @@
 """Bytes to JSON and back in the forms that `mockraft decode` and `encode` know: bare bodies, frames, framed records."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mockraft.commands.codec.names import class_named, record_name
 from mockraft.wire import metadata_log_frame
 from mockraft.wire.errors import WireError
-from mockraft.wire.json_form import from_json, to_json
+from mockraft.wire.json_form import Json, Tree, from_json, to_json
 from mockraft.wire.overlay import in_use
-
-Tree = dict[str, Any]
 
 REQUEST, RESPONSE, RECORD, OTHER, BATCHES = "request", "response", "record", "message", "batches"
 
@@ -45,7 +43,7 @@ def decode(subject: Subject, data: bytes) -> Tree:
         # The value of a log record is easily taken for the record: it is the same with three numbers before it.
         framed = subject._replace(is_framed=True)
         if subject.kind == RECORD and data[:1] == b"\x01" and is_readable(framed, data):
-            return dict(_decode_record(framed, data)["data"])
+            return _object(_decode_record(framed, data), "data")
         raise
 
 
@@ -124,16 +122,19 @@ def _decode_frame(subject: Subject, data: bytes) -> Tree:
 
 
 def _encode_frame(subject: Subject, tree: Tree) -> bytes:
-    header, body = (_object(tree, "header"), tree["body"]) if set(tree) == {"header", "body"} else ({}, tree)
-    name, version = subject.name, subject.version
+    header, body = ({}, tree)
+    if set(tree) == {"header", "body"}:
+        header, body = _object(tree, "header"), _object(tree, "body")
+    name: str | None = subject.name
+    version: Json = subject.version
     if subject.kind == REQUEST:
         api_key = header.get("requestApiKey") if name is None else class_named(name).api_key
         version = header.get("requestApiVersion") if version is None else version
         if not isinstance(api_key, int) or not isinstance(version, int):
             raise WireError("the header says no requestApiKey and requestApiVersion; give --request and --version")
         name = in_use().request(api_key).__name__
-        given = {"correlationId": 0, "clientId": "mockraft"} | header
-        header = given | {"requestApiKey": api_key, "requestApiVersion": version}
+        given: Tree = {"correlationId": 0, "clientId": "mockraft"}
+        header = {**given, **header, "requestApiKey": api_key, "requestApiVersion": version}
         head = _write("RequestHeader", in_use().request_header_version(api_key, version), header)
     else:
         name, version = subject.named()
@@ -154,11 +155,12 @@ def _decode_record(subject: Subject, data: bytes) -> Tree:
 
 
 def _encode_record(subject: Subject, tree: Tree) -> bytes:
-    name, version, data = subject.name, subject.version, tree
+    data = tree
+    name: Json = subject.name
+    version: Json = subject.version
     if set(tree) == {"type", "version", "data"}:
-        data = tree["data"]
-        name = tree["type"] if name is None else name
-        version = tree["version"] if version is None else version
+        data = _object(tree, "data")
+        name, version = name or tree["type"], tree["version"] if version is None else version
     if not isinstance(name, str) or not isinstance(version, int):
         raise WireError("the JSON says no type and version; give --record and --version")
     return metadata_log_frame.encode(from_json(class_named(record_name(name)), data, version), version)

@@ -37,7 +37,7 @@ class FleetOrder:
     racks: dict[int, str | None]
     actions: Sequence[Action]
     processes: int
-    told: dict[str, Any]
+    told: dict[str, object]
     for_s: float | None
     live: bool
 
