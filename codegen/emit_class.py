@@ -109,26 +109,19 @@ def literal(field: FieldSpec) -> str:
 
 def _methods(lines: Lines, spec: MessageSpec) -> None:
     name = spec.name
-    lines.add("")
-    lines.add("@staticmethod")
-    with lines.block(f"def read(data: bytes, version: int) -> {name}:"):
-        with lines.block("try:"):
-            lines.add("message, end = _READ[version](data, 0)")
-        with lines.block("except READ_FAULTS as error:"):
-            lines.add(f"raise unreadable({name}, version, error) from error")
-        with lines.block("if end != len(data):"):
-            lines.add(f"raise wrong_end({name}, version, end, len(data))")
-        lines.add("return message")
-    lines.add("")
-    lines.add("@staticmethod")
-    with lines.block(f"def read_from(data: bytes, version: int, offset: int) -> tuple[{name}, int]:"):
-        with lines.block("try:"):
-            lines.add("message, end = _READ[version](data, offset)")
-        with lines.block("except READ_FAULTS as error:"):
-            lines.add(f"raise unreadable({name}, version, error) from error")
-        with lines.block("if end > len(data):"):
-            lines.add(f"raise wrong_end({name}, version, end, len(data))")
-        lines.add("return message, end")
+    for signature, offset, comparison, result in (
+        (f"read(data: bytes, version: int) -> {name}", "0", "!=", "message"),
+        (f"read_from(data: bytes, version: int, offset: int) -> tuple[{name}, int]", "offset", ">", "message, end"),
+    ):
+        lines.add("", "@staticmethod")
+        with lines.block(f"def {signature}:"):
+            with lines.block("try:"):
+                lines.add(f"message, end = _READ[version](data, {offset})")
+            with lines.block("except READ_FAULTS as error:"):
+                lines.add(f"raise unreadable({name}, version, error) from error")
+            with lines.block(f"if end {comparison} len(data):"):
+                lines.add(f"raise wrong_end({name}, version, end, len(data))")
+            lines.add(f"return {result}")
     lines.add("")
     with lines.block("def write(self, version: int) -> bytes:"):
         with lines.block("try:"):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mockraft.codegen.emit_class import literal
-from mockraft.codegen.emit_function import FunctionEmitter
-from mockraft.codegen.needs import Needs
+from mockraft.codegen.needs import FunctionEmitter, Needs
 from mockraft.codegen.spec import FIXED, SIZES, FieldSpec, MessageSpec, StructSpec
 
 

@@ -48,7 +48,7 @@ RAFT_APIS = frozenset(
 )
 """APIs of the quorum: their epochs are quorum epochs."""
 
-SPEAK_OF_CONTROLLERS = RAFT_APIS | {api_keys.DESCRIBE_CLUSTER}
+WITH_CONTROLLER_ADDRESSES = RAFT_APIS | {api_keys.DESCRIBE_CLUSTER}
 """APIs whose responses carry controllers' addresses."""
 
 _CONTROLLERS = 2  # DescribeCluster's endpoint type

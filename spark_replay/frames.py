@@ -46,8 +46,7 @@ def read_frames(
         conn_events: receives events of connections, as batches of `schemas.CONN_EVENTS`.
         file_events: receives what is in no table, as rows of `schemas.FILE_EVENTS`.
 
-    Raises:
-        formats.CaptureError: with file and offset.
+    Raises formats.CaptureError, with file and offset.
     """
     files = [fspath(path) for path in ([paths] if isinstance(paths, str | PathLike) else paths)]
     if len(files) > 1:

@@ -217,8 +217,7 @@ class Recording(TrafficRecorder):
         bytes_max: recording ends before the file would be larger; None for no limit.
         kept: which APIs are recorded.
 
-    Raises:
-        OSError: one of the two cannot be opened or written to.
+    Raises OSError if one of the two cannot be opened or written to.
     """
 
     def __init__(self, path: Path, *, bytes_max: int | None = None, kept: Filter | None = None) -> None:

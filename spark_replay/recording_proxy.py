@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Self, cast
 
-from mockraft.spark_replay.endpoints import SPEAK_OF_CONTROLLERS, Endpoint, translate_message, translate_response
+from mockraft.spark_replay.endpoints import WITH_CONTROLLER_ADDRESSES, Endpoint, translate_message, translate_response
 from mockraft.spark_replay.recording import RecorderConnection, TrafficRecorder
 from mockraft.spark_replay.snapshot_positions import SnapshotPositions
 from mockraft.wire import api_keys
@@ -67,9 +67,7 @@ class RecordingProxy:
     async def start(self) -> None:
         """Listen for all `upstreams`. Raises OSError if a port is not available."""
         for index, upstream in enumerate(self.upstreams):
-            self._servers.append(
-                await self._serve(upstream, self._bind(self._port + index if self._port else 0, upstream))
-            )
+            await self._serve(upstream, self._bind(self._port + index if self._port else 0, upstream))
 
     async def __aenter__(self) -> Self:
         try:
@@ -118,7 +116,7 @@ class RecordingProxy:
                 return host, port
             listener = self.listeners[upstream]
             self.on_event(f"a response names {upstream}: brokers get {listener} instead")
-            task = asyncio.get_running_loop().create_task(self._serve_found(upstream, listening))
+            task = asyncio.get_running_loop().create_task(self._serve(upstream, listening))
             self._starting.add(task)
             task.add_done_callback(self._starting.discard)
             # A task cancelled before its first step has not taken over the socket.
@@ -127,17 +125,16 @@ class RecordingProxy:
 
     def _bind(self, port: int, upstream: Endpoint) -> socket.socket:
         # Bind and listen immediately: a broker that gets the address may connect before asyncio serves it.
-        listening = socket.create_server((self.host, port), family=_family(self.host), backlog=128)
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        listening = socket.create_server((self.host, port), family=family, backlog=128)
         self.listeners[upstream] = Endpoint(self.advertised_host, listening.getsockname()[1])
         return listening
 
-    async def _serve(self, upstream: Endpoint, listening: socket.socket) -> asyncio.Server:
+    async def _serve(self, upstream: Endpoint, listening: socket.socket) -> None:
         positions = SnapshotPositions(self.translate)
         loop = asyncio.get_running_loop()
-        return await loop.create_server(lambda: _FromClient(self, upstream, positions), sock=listening)
-
-    async def _serve_found(self, upstream: Endpoint, listening: socket.socket) -> None:
-        self._servers.append(await self._serve(upstream, listening))
+        server = await loop.create_server(lambda: _FromClient(self, upstream, positions), sock=listening)
+        self._servers.append(server)
 
 
 class _Side(asyncio.Protocol):
@@ -323,7 +320,7 @@ class _FromUpstream(_Side):
             client.recorded.raw(False, len(frame).to_bytes(4) + frame, time.time_ns())
             return None
         client.recorded.response(request.api_key, frame, time.time_ns())
-        if request.api_key not in SPEAK_OF_CONTROLLERS:
+        if request.api_key not in WITH_CONTROLLER_ADDRESSES:
             return None
         positions = client.snapshot_positions.pop(request.correlation_id, None)
         try:
@@ -347,7 +344,3 @@ class _FromUpstream(_Side):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self.client.end()
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET

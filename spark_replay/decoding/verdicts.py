@@ -1,7 +1,4 @@
-"""Judge one frame: decode header and body with the generated codec, write them again, compare byte for byte.
-
-This is the reference path, one frame at a time. `shapes` gives the same results for many frames at once.
-"""
+"""Judge one frame: decode header and body with the generated codec, write them again, compare byte for byte."""
 
 from __future__ import annotations
 
@@ -74,16 +71,10 @@ def judge_frame(data: bytes, api_key: int, api_version: int, is_response: bool, 
     if name is None:
         return Verdict("unknown_api")
     cls = overlay.by_name(name)
-    versions = range(cls.min_version, cls.max_version + 1)
-    falls_back = is_response and api_key == api_keys.API_VERSIONS and api_version != 0
-    if api_version not in versions:
-        if falls_back:
-            found = judge_as(data, overlay, cls, 0, is_response, with_json)
-            if found.decode_status == "ok":
-                return found
-        return Verdict("unknown_version", error=f"{name} has versions {cls.min_version} to {cls.max_version}")
-    found = judge_as(data, overlay, cls, api_version, is_response, with_json)
-    if falls_back and found.decode_status == "error":
+    found = Verdict("unknown_version", error=f"{name} has versions {cls.min_version} to {cls.max_version}")
+    if cls.min_version <= api_version <= cls.max_version:
+        found = judge_as(data, overlay, cls, api_version, is_response, with_json)
+    if found.decode_status != "ok" and is_response and api_key == api_keys.API_VERSIONS and api_version != 0:
         older = judge_as(data, overlay, cls, 0, is_response, with_json)
         return older if older.decode_status == "ok" else found
     return found

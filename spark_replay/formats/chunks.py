@@ -7,8 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from mockraft.spark_replay.formats.capture_files import CaptureFile
-from mockraft.spark_replay.formats.columns import PADDING_BYTES, Bytes, Longs, Mask
 
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Headers = npt.NDArray[np.void]
+# Zero bytes after a chunk, so that a header can be gathered at any of its offsets.
+PADDING_BYTES = 64
 CHUNK_BYTES = 8 << 20
 
 
@@ -85,3 +90,18 @@ class ChunkReader:
         buffer[self.size :] = 0
         is_short = count < size and not self.file.has_failed
         self.at_end = is_short or self.is_cut or (self.end is not None and self.offset + self.size >= self.end)
+
+
+def gather(buffer: Bytes, at: Longs, layout: np.dtype[np.void]) -> Headers:
+    """Return the headers of dtype `layout` that start at each of `at`, as a structured array.
+
+    Copying untyped items is fastest.
+    """
+    count = len(buffer) - layout.itemsize + 1
+    items = np.ndarray((max(count, 0),), np.dtype((np.void, layout.itemsize)), buffer, 0, (1,))
+    return items[at].view(layout)
+
+
+def gather_u16(buffer: Bytes, at: Longs) -> Longs:
+    """Return the big-endian 16-bit integers at each of `at`."""
+    return buffer[at].astype(np.int64) << 8 | buffer[at + 1]

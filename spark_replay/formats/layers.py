@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from mockraft.spark_replay.formats.chunks import PacketColumns
-from mockraft.spark_replay.formats.columns import Longs, Mask, gather, gather_u16
+from mockraft.spark_replay.formats.chunks import Longs, Mask, PacketColumns, gather, gather_u16
 from mockraft.spark_replay.formats.file_events import FileEvents
 
 NULL, ETHERNET, LOOP, LINUX_SLL, LINUX_SLL2 = 0, 1, 108, 113, 276

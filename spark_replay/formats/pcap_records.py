@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from mockraft.spark_replay.formats.capture_errors import SplitDesyncError
-from mockraft.spark_replay.formats.chunks import ChunkReader, PacketColumns
-from mockraft.spark_replay.formats.columns import Bytes, Headers, Longs, Mask, gather
+from mockraft.spark_replay.formats.chunks import Bytes, ChunkReader, Headers, Longs, Mask, PacketColumns, gather
 from mockraft.spark_replay.formats.file_events import FileEvents
 from mockraft.spark_replay.formats.file_headers import RECORD_HEADER_BYTES, PcapHeader
 from mockraft.spark_replay.formats.sync import RecordSync
@@ -121,9 +120,7 @@ class PcapRecords:
         return packets, self._resume(resumed_at)
 
     def _finish(self, left_at: int) -> bool:
-        """Handle the rest behind the last whole record, at the end of the file or split; return True if reading
-        continues.
-        """
+        """Handle the rest behind the last whole record of a file or split; return True if reading continues."""
         reader, offset = self.reader, self.reader.offset + left_at
         left = reader.size - left_at
         if not self.is_split_end:

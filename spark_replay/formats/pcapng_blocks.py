@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from mockraft.spark_replay.formats.capture_errors import CaptureError, SplitDesyncError
-from mockraft.spark_replay.formats.chunks import ChunkReader, PacketColumns
-from mockraft.spark_replay.formats.columns import Longs, Mask
+from mockraft.spark_replay.formats.chunks import ChunkReader, Longs, Mask, PacketColumns
 from mockraft.spark_replay.formats.file_events import FileEvents
 from mockraft.spark_replay.formats.file_headers import (
     CAPTURED_BYTES_MAX,
@@ -205,7 +204,12 @@ class PcapngBlocks:
         bad = sizes < 4 * head_words + 4
         safe = np.where(bad, 0, at)
         # Gathered offsets may lie outside a block of another type or size: they are clipped to the last word.
-        word = _Gather(words, safe)
+        last = len(words) - 1
+
+        def word(distance: int) -> Longs:
+            found: Longs = words[np.minimum(safe + distance, last)].astype(np.int64)
+            return found
+
         interface = word(2)
         interface = np.where(is_simple, 0, interface)
         old = kinds == OLD_PACKET
@@ -268,9 +272,7 @@ class PcapngBlocks:
         return True
 
     def _finish(self) -> bool:
-        """Handle the rest behind the last whole block, at the end of the file or split; return True if reading
-        continues.
-        """
+        """Handle the rest behind the last whole block of a file or split; return True if reading continues."""
         reader, offset = self.reader, self.reader.offset + self.at
         left = reader.size - self.at
         if not self.is_split_end:
@@ -288,14 +290,3 @@ class PcapngBlocks:
     def _truncated(self) -> None:
         left = self.reader.size - self.at
         self.events.add("truncated", self.reader.offset + self.at, left, "the file ends inside a block")
-
-
-class _Gather:
-    """Gather words at a distance from each of many blocks."""
-
-    def __init__(self, words: Words, at: Longs) -> None:
-        self.words, self.at, self.last = words, at, len(words) - 1
-
-    def __call__(self, distance: int) -> Longs:
-        found: Longs = self.words[np.minimum(self.at + distance, self.last)].astype(np.int64)
-        return found

@@ -1,9 +1,4 @@
-"""Plan where to cut a large capture file so that its parts, read separately, are exactly the whole.
-
-Neither format marks the start of a record. The first part starts at a true record; each next one starts at a place
-found by `sync`, and a reader raises SplitDesyncError unless it arrives there exactly: by induction every part starts at
-a true record, or there is an error. An exact plan walks the whole file instead, and numbers the packets.
-"""
+"""Plan where to cut a large capture file so that its parts, read separately, are exactly the whole."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 
 class CapturedAnswers:
-    """All responses of a capture; `translate` maps a captured controller's address to its current one.
+    """All responses of a capture, with the addresses of captured controllers replaced by `address`.
 
     `answered` counts the requests found by API, `unanswered` the others by (API, reason).
     """
@@ -70,11 +70,7 @@ class CapturedAnswers:
                 self._last_fetch[captured.api_version] = captured
 
     def answer(self, frame: bytes) -> Answer | None:
-        """Return the response to a request frame; None (and counted) if the capture has none.
-
-        Raises:
-            WireError: the request cannot be read.
-        """
+        """Return the response to a request frame; None (and counted) if the capture has none. Raises WireError."""
         header = parse_request(frame)
         name = api_keys.name(header.api_key)
         body = messages.request(header.api_key).read(frame[header.body_offset :], header.api_version)
@@ -83,7 +79,9 @@ class CapturedAnswers:
             if given is not None:
                 captured = given[0] if len(given) == 1 else given.popleft()
                 self.answered[name] += 1
-                wait_ms = body.max_wait_ms if isinstance(body, messages.FetchRequest) and not _brings(captured) else 0
+                wait_ms = (
+                    body.max_wait_ms if isinstance(body, messages.FetchRequest) and not _has_records(captured) else 0
+                )
                 return Answer(self._adapted(header, body, captured), captured.number, wait_ms)
         if isinstance(body, messages.FetchRequest) and header.api_version in self._last_fetch:
             self.unanswered[name, "fetches at the end of the captured log: answered without records"] += 1
@@ -149,7 +147,7 @@ class CapturedAnswers:
             self._renaming.learn(kind, *pair)
 
 
-def _brings(captured: Captured) -> bool:
+def _has_records(captured: Captured) -> bool:
     """Return True if a Fetch response has records or an error."""
     response = captured.read_response()
     assert isinstance(response, messages.FetchResponse)

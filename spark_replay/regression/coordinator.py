@@ -30,7 +30,7 @@ class CoordinatorClient(NamedTuple):
 
     def claim(self, session: str, attempt: int) -> None:
         """Claim a session before sending it. Raises AlreadySentError if it was granted before."""
-        if self._ask({"claim": session, "attempt": attempt}) != "granted":
+        if self._send({"claim": session, "attempt": attempt}) != "granted":
             raise AlreadySentError(
                 f"session {session} was already sent and is not sent again (task attempt {attempt}): "
                 "its controller would receive every request twice"
@@ -38,11 +38,11 @@ class CoordinatorClient(NamedTuple):
 
     def report(self, sent: int, different: int) -> None:
         """Report the number of exchanges done since the last call, and how many of them differ."""
-        self._ask({"sent": sent, "different": different})
+        self._send({"sent": sent, "different": different})
 
-    def _ask(self, what: dict[str, str | int]) -> str:
+    def _send(self, message: dict[str, str | int]) -> str:
         with socket.create_connection((self.host, self.port), TIMEOUT_S) as connection:
-            connection.sendall(json.dumps({"token": self.token, **what}).encode() + b"\n")
+            connection.sendall(json.dumps({"token": self.token, **message}).encode() + b"\n")
             return connection.makefile().readline().strip()
 
 

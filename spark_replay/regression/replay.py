@@ -1,8 +1,7 @@
 """Send a capture's requests to a live controller, and compare its responses with the captured ones.
 
-Each captured connection has a live one. See `send_order` for the order, `renaming` for ids and epochs, `log_readers`
-for offsets, `captured_log` for topics and random placements. In an Envelope request and its response, the forwarded
-message is translated and compared as well.
+Each captured connection has a live one. In an Envelope request and its response, the forwarded message is translated
+and compared as well.
 """
 
 from __future__ import annotations
@@ -113,8 +112,7 @@ async def replay(
 ) -> Replayed:
     """Replay a capture of one cluster to the controller at host and port; calls `on_outcome` for every exchange.
 
-    Raises:
-        DisconnectedError: nothing listens at host and port.
+    Raises DisconnectedError if nothing listens there.
     """
     captured = list(exchanges)
     outcomes: list[Outcome] = []
@@ -141,9 +139,7 @@ async def replay_steps(
 ) -> Renaming:
     """Replay a session of any length: every call of `source` iterates over it from the start.
 
-    Raises:
-        DisconnectedError: nothing listens at host and port.
-        ValueError: there is no such order.
+    Raises DisconnectedError if nothing listens at host and port, and ValueError for an unknown order.
     """
     if options.order not in ORDERS:
         raise ValueError(f"there is no order {options.order!r}; there are {', '.join(ORDERS)}")

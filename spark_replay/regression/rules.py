@@ -102,11 +102,7 @@ class Node(NamedTuple):
 
 
 class Rules:
-    """All rules of a run.
-
-    Raises:
-        RuleError: an override matches no field.
-    """
+    """All rules of a run. Raises RuleError if an override matches no field."""
 
     def __init__(self, overrides: Sequence[Override] = ()) -> None:
         self.overrides = tuple(overrides)

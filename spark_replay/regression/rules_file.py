@@ -27,9 +27,7 @@ _KEYS = {"api", "path", "class", "versions", "why"}
 def read_rules(path: str | PathLike[str]) -> Rules:
     """Return the generated rules with a file's overrides; if several match a field, the last one counts.
 
-    Raises:
-        RuleError: the file is not TOML, or has an invalid entry.
-        OSError: it cannot be read.
+    Raises RuleError for invalid TOML or an invalid entry, and OSError.
     """
     try:
         tree = tomllib.loads(Path(path).read_text(encoding="utf-8"))

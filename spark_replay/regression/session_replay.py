@@ -1,8 +1,4 @@
-"""Replay one cluster session: rows in, rows out, whatever its length.
-
-The session's exchanges and results are on disk; memory holds a batch of each, the unanswered steps, and the
-pairs learnt.
-"""
+"""Replay one cluster session of any length: exchanges and results are on disk, memory holds a batch of each."""
 
 from __future__ import annotations
 
@@ -68,9 +64,7 @@ def replay_session(
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
     """Yield batches of REPLAY_RESULTS, with their DIFFS, for a session's EXCHANGES in the order of sending.
 
-    Raises:
-        TargetError: the target cannot be started.
-        DisconnectedError: nothing listens there.
+    Raises TargetError if the target cannot be started, and DisconnectedError if nothing listens there.
     """
     for batch in replayed(exchanges, run, session):
         yield split(batch)

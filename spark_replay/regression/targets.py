@@ -121,11 +121,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def install(version: str, folder: Path | None = None) -> Path:
-    """Return the Python of an environment with mockraft `version`, created by pip if needed.
-
-    Raises:
-        TargetError: there is no such version, or pip failed; with the last line of pip's output.
-    """
+    """Return the Python of an environment with mockraft `version`, created by pip if needed. Raises TargetError."""
     if not _VERSION.fullmatch(version):
         raise TargetError(f"{version!r} is not a version; use mockraft==1.2")
     folder = folder or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mockraft" / "versions"

@@ -104,13 +104,11 @@ class Heartbeats:
         starts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
         for part in np.split(order, starts):
             at = part[0]
-            self._beat(int(brokers[at]), (int(connections[at]), int(incarnations[at])), times[part])
-
-    def _beat(self, broker: int, connection: tuple[int, int], times_ns: np.ndarray) -> None:
-        if broker in self.brokers or len(self.brokers) < BROKERS_MAX:
-            self.brokers.setdefault(broker, BrokerHeartbeats()).beat(connection, times_ns)
-        else:
-            self.others += len(times_ns)
+            broker, connection = int(brokers[at]), (int(connections[at]), int(incarnations[at]))
+            if broker in self.brokers or len(self.brokers) < BROKERS_MAX:
+                self.brokers.setdefault(broker, BrokerHeartbeats()).beat(connection, times[part])
+            else:
+                self.others += len(part)
 
 
 def broker_ids(batch: pa.RecordBatch) -> pa.Array:

@@ -11,7 +11,7 @@ from mockraft.spark_replay.report.columns import count_rows, cut_texts, integers
 from mockraft.spark_replay.report.sketches import LogHistogram, Tally
 from mockraft.spark_replay.report.traffic import known_api
 
-PASSED_OVER = "volatile_ok"
+EXCUSED = "volatile_ok"
 """The kind of a difference excused by a rule."""
 _EXAMPLES_MAX = 500
 _OUTCOME = ["api_key", "status", "equal", "raw_equal"]
@@ -84,7 +84,7 @@ class Replayed:
     @property
     def found(self) -> list[tuple[Place, int]]:
         """Return the places of differences that no rule excuses, the most frequent first."""
-        return [(place, count) for place, count in self.places.most_common(10_000) if place[2] != PASSED_OVER]
+        return [(place, count) for place, count in self.places.most_common(10_000) if place[2] != EXCUSED]
 
     def _examples(self, batch: pa.RecordBatch, paths: pa.Array) -> None:
         table = pa.Table.from_batches([batch.select(_EXAMPLE)]).append_column("place", paths)

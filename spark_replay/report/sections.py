@@ -21,7 +21,7 @@ _CLIENTS_MAX = 50
 _ERRORS_MAX = 100
 _COUNTS = ("requests", "responses", "decoded", "notDecoded", "same", "different", "notTried", "paired", "alone")
 
-WORDS_OF_KINDS = {
+TEXTS_OF_CONN_EVENTS = {
     "syn": "connections opened",
     "fin": "directions closed (FIN)",
     "rst": "resets",
@@ -37,7 +37,7 @@ WORDS_OF_KINDS = {
     "unfinished": "frames incomplete at the end of the capture",
     "oversized": "frames with an excessive length",
 }
-WORDS_OF_FILES = {
+TEXTS_OF_FILE_EVENTS = {
     "fragments": "IP fragments",
     "not_tcp": "packets that are not TCP",
     "unknown_link": "packets of an unknown link type",
@@ -197,7 +197,7 @@ def not_read(traffic: Traffic) -> dict[str, list[dict[str, object]]]:
     files: list[dict[str, object]] = [
         {
             "kind": kind,
-            "words": WORDS_OF_FILES.get(kind, ""),
+            "words": TEXTS_OF_FILE_EVENTS.get(kind, ""),
             "inBytes": kind in IN_BYTES,
             "count": total,
             "files": _first(file for file, _, _ in by_kind[kind]),
@@ -207,7 +207,7 @@ def not_read(traffic: Traffic) -> dict[str, list[dict[str, object]]]:
     ]
     sizes = traffic.events.bytes.counts
     connections: list[dict[str, object]] = [
-        {"kind": kind, "words": WORDS_OF_KINDS.get(kind, ""), "count": count, "bytes": sizes.get(kind, 0)}
+        {"kind": kind, "words": TEXTS_OF_CONN_EVENTS.get(kind, ""), "count": count, "bytes": sizes.get(kind, 0)}
         for kind, count in traffic.events.counts.most_common(100)
         if kind in sizes
     ]

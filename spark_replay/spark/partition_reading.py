@@ -1,8 +1,4 @@
-"""Read one partition of the sources: a split of a file as Arrow batches, without Spark.
-
-`splits_of` cuts a file into splits, `read_partition` reads one of them at a level; both depend on nothing but their
-arguments and the file.
-"""
+"""Read one partition of the sources: a split of a file as Arrow batches, without Spark."""
 
 from __future__ import annotations
 

@@ -73,13 +73,9 @@ def with_sessions(exchanges: DataFrame) -> DataFrame:
 
 
 def replay(exchanges: DataFrame, run: Run, coordinator: CoordinatorClient | None = None) -> DataFrame:
-    """Replay EXCHANGES; returns a row of `regression.rows.REPLAYED` for each. Write it once: computing it sends
-    requests.
+    """Return a row of `regression.rows.REPLAYED` for each of EXCHANGES. Write it once: computing it sends requests.
 
-    `coordinator` is the driver's (`ReplayCoordinator`); a target shared by all sessions needs one.
-
-    Raises:
-        ValueError: a shared target without a coordinator.
+    `coordinator` is the driver's (`ReplayCoordinator`); raises ValueError for a shared target without one.
     """
     if run.target.is_shared and coordinator is None:
         raise ValueError("sessions that share a controller need a ReplayCoordinator")

@@ -1,8 +1,4 @@
-"""Captured traffic as DataFrames: frames, messages, exchanges, events of connections and of files.
-
-Each has the columns of `schemas.py`. Nothing is collected in the driver: files are cut into splits, splits become runs
-of bytes, and one shuffle brings all runs of a connection together, in order.
-"""
+"""Captured traffic as DataFrames with the columns of `schemas`; nothing is collected in the driver."""
 
 from __future__ import annotations
 

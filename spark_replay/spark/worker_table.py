@@ -61,9 +61,7 @@ class WorkerTable(NamedTuple):
         file of its own, next to `out`; the files of the attempts that Spark counts are moved into place when all exist,
         so that `out` has all of the new table or what it had before. The driver collects a row for each partition.
 
-        Raises:
-            OutputError: the driver cannot see what workers wrote.
-            pyspark.errors.PythonException: `make` or writing raised.
+        Raises OutputError if the driver cannot see the workers' files, and PythonException for errors of workers.
         """
         attempts = out.absolute().with_name(f".{out.name}.being-written")
         shutil.rmtree(attempts, ignore_errors=True)

@@ -1,7 +1,7 @@
 """State of a connection and its two directions between runs, and reassembly in TCP order.
 
-A run that does not continue the stream is held, in pieces, until the missing bytes arrive. For bytes captured twice the
-first copy counts. A piece more than 1 GiB away from the stream's position belongs to another connection: it is dropped.
+A run that does not continue the stream is held, in pieces, until the missing bytes arrive. A piece more than 1 GiB away
+from the stream's position belongs to another connection: it is dropped.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Bytes of one direction to frames: four bytes of length followed by that many bytes, repeatedly.
 
-After a loss (a gap, an impossible length, a start midway) nothing is guessed: reading resumes at the next segment that
-starts with a plausible frame. A response is plausible if it carries the id of an earlier request, so the server's bytes
-after a loss wait until all requests of the same chunk have been read; so the result does not depend on the chunks.
+After a loss (a gap, an impossible length, a start midway) a response is plausible if it carries the id of an earlier
+request, so the server's bytes wait until all requests of the same chunk have been read.
 """
 
 from __future__ import annotations
@@ -183,7 +182,7 @@ class FrameReader:
         name_bytes = headers.REQUEST_START.unpack_from(head)[4]
         if headers.REQUEST_START.size + name_bytes > len(head) and name_bytes <= headers.CLIENT_ID_BYTES_MAX:
             return None
-        return headers.is_believable_request(head[: 4 + length], self.frame_bytes_max)
+        return headers.is_plausible_request(head[: 4 + length], self.frame_bytes_max)
 
     def _keep(self, connection: Connection, direction: Direction, rest: Rest, at: int, end: int) -> None:
         """Keep the start of a frame."""
@@ -293,7 +292,7 @@ class FrameReader:
                     or headers.RESPONSE_BYTES_MIN <= headers.LENGTH.unpack(following)[0] <= self.frame_bytes_max
                 )
             else:
-                is_one = headers.is_believable_request(data, self.frame_bytes_max)
+                is_one = headers.is_plausible_request(data, self.frame_bytes_max)
             if is_one:
                 return start
         return end
@@ -309,7 +308,7 @@ class FrameReader:
             following = np.append(holes, end)[np.searchsorted(holes, start)]
             stop = np.minimum(stop, following)
         data = np.frombuffer(rest.view, np.uint8)
-        found = headers.believable_starts(data, start - rest.base, stop - rest.base, self.frame_bytes_max, is_response)
+        found = headers.plausible_starts(data, start - rest.base, stop - rest.base, self.frame_bytes_max, is_response)
         times = rest.pieces.ts_ns[first:][found]
         return list(zip(start[found].tolist(), stop[found].tolist(), times.tolist(), strict=True))
 
@@ -323,7 +322,7 @@ class FrameReader:
                 rest = whole(stretch, 0)
                 for start, stop, ts_ns in self._candidates(False, rest, 0, len(stretch.data)):
                     data = rest.view[start:stop]
-                    if headers.REQUEST_START.unpack_from(data)[4] > 0 and headers.is_believable_request(
+                    if headers.REQUEST_START.unpack_from(data)[4] > 0 and headers.is_plausible_request(
                         data, self.frame_bytes_max
                     ):
                         found = (ts_ns, start, direction)

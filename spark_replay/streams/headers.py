@@ -61,7 +61,7 @@ def is_tls(data: bytes | memoryview) -> bool:
     return bytes(data[:2]) in _TLS_RECORDS
 
 
-def is_believable_request(data: bytes | memoryview, frame_bytes_max: int) -> bool:
+def is_plausible_request(data: bytes | memoryview, frame_bytes_max: int) -> bool:
     """Return True if a segment that starts with `data` starts with a request, judging by the segment alone."""
     if len(data) < REQUEST_START.size:
         return False
@@ -86,7 +86,7 @@ def is_possible_request(data: bytes | memoryview, frame_bytes_max: int) -> bool:
     )
 
 
-def believable_starts(data: Array, at: Array, end: Array, frame_bytes_max: int, is_response: bool) -> Array:
+def plausible_starts(data: Array, at: Array, end: Array, frame_bytes_max: int, is_response: bool) -> Array:
     """Return which of the segments [at, end) may start with a frame, by length and API."""
     fits = np.flatnonzero(end - at >= (8 if is_response else REQUEST_START.size))
     at = at[fits]

@@ -1,8 +1,7 @@
 """Join runs of many connections to streams and cut them into paired Kafka frames, in bounded memory.
 
 Runs of one connection come in the order of their chunks; connections may be mixed (one machine, file order) or come one
-after the other (a sorted partition): the frames are the same, and the same for any size of chunks and batches. Gaps,
-conflicts and bytes that are not Kafka are rows of `schemas.CONN_EVENTS`, never exceptions and never frames.
+after the other (a sorted partition): the frames are the same.
 """
 
 from __future__ import annotations
