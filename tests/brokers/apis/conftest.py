@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -26,9 +27,13 @@ def topic_id(name: str) -> bytes:
 
 
 class Cluster:
-    """Broker 1's view, and its answers to clients on its listener PLAINTEXT."""
+    """Broker 1's view, and its answers to clients on its listener PLAINTEXT.
+
+    A request that is parked is retried after `meanwhile`, and then at its deadline.
+    """
 
     def __init__(self) -> None:
+        self.meanwhile: Callable[[], object] = lambda: None
         self.image = ClusterImage()
         self.broker = SimpleNamespace(
             config=draw_config(1, "a-cluster", (("127.0.0.1", 9),), random.Random(1)),
@@ -36,6 +41,7 @@ class Cluster:
             observer=SimpleNamespace(applied_offset=41, voters={3000: {}}),
             forwarding=SimpleNamespace(api_versions=None),
             chance=random.Random(1),
+            wall_clock_ms=lambda: 1_000,
             replicas=SimpleNamespace(disk_delay_ms=lambda keys: 0),
         )
         self.apply(FeatureLevelRecord(name="metadata.version", feature_level=30))
@@ -79,7 +85,8 @@ class Cluster:
         )
         data: Any = requests.answer(read, ctx)
         if isinstance(data, Parked):
-            data = data.retry(1_000, False)
+            self.meanwhile()
+            data = data.retry(1_000, False) or data.retry(data.deadline_ms, True)
         assert isinstance(data, bytes)
         offset = 8 + messages.response_header_version(api.api_key, version)
         return read_response_body(data, offset, api.api_key, version)
