@@ -312,7 +312,11 @@ def test_a_failed_directory_is_a_storage_error_until_another_leads(pair: Pair, a
 
 
 def test_a_fetch_waits_until_there_is_something(pair: Pair, ask: Ask) -> None:
-    pair.clusters[1].meanwhile = lambda: pair.leader.append(BATCH, 1, 0, 1_000) and pair.follow()
+    def produce() -> None:
+        pair.leader.append(BATCH, 1, 0, 1_000)
+        pair.follow()
+
+    pair.clusters[1].meanwhile = produce
     pair.ask(produced(ORDERS, acks=1))
     pair.follow()
     found = answered(ask(fetch(ORDERS, 2, max_wait_ms=6_000)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import struct
 import time
@@ -107,13 +108,11 @@ async def topics(pair: Any) -> Topics:
     made = Topics(pair, names, ids)
     for which in (REAL, SIMULATED):
         # The metadata comes to each broker in its own time.
-        for _ in range(200):
-            asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
-            listing = ListOffsetsRequest(
-                replica_id=-1, topics=[ListOffsetsTopic(name=names[which], partitions=[asked])]
-            )
-            if (await pair.ask(which, listing)).topics[0].partitions[0].error_code == 0:
-                break
+        asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
+        listing = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=names[which], partitions=[asked])])
+        async with asyncio.timeout(40):
+            while (await pair.ask(which, listing)).topics[0].partitions[0].error_code:
+                await asyncio.sleep(0.01)
     return made
 
 
