@@ -12,6 +12,7 @@ import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 from contenders import (
@@ -41,16 +42,18 @@ Runs = dict[str, dict[str, list[Measured]]]
 """Load → controller → its runs."""
 
 
-class Sizes:
-    """Amounts: seconds per load, rounds, registrations per round, single operations, topics of 1,000 partitions."""
+class Sizes(NamedTuple):
+    """Seconds per load and of warm-up, rounds, registrations a round, single operations, topics of 1,000 partitions."""
 
-    def __init__(self, quick: bool) -> None:
-        self.seconds = 0.3 if quick else 1.0
-        self.warm_up_s = 0.5 if quick else 3.0
-        self.turns = 1 if quick else 3
-        self.registrations = 500 if quick else 3000
-        self.operations = 20 if quick else 150
-        self.topics = 5 if quick else 100
+    seconds: float = 1.0
+    warm_up_s: float = 3.0
+    turns: int = 3
+    registrations: int = 3000
+    operations: int = 150
+    topics: int = 100
+
+
+QUICK = Sizes(0.3, 0.5, 1, 500, 20, 5)
 
 
 def throughput(both: dict[str, Contender], sizes: Sizes) -> Runs:
@@ -267,11 +270,6 @@ def measure(sizes: Sizes) -> Result:
     )
 
 
-def main() -> None:
-    """Measure and print."""
-    options = argument_parser(__doc__, "a tenth of everything, to check that it runs").parse_args()
-    show(measure(Sizes(options.quick)), options)
-
-
 if __name__ == "__main__":
-    main()
+    options = argument_parser(__doc__, "a tenth of everything, to check that it runs").parse_args()
+    show(measure(QUICK if options.quick else Sizes()), options)

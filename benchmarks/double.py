@@ -95,21 +95,6 @@ def stub(api: str, **match: object) -> Stub:
     return {"match": {"api": api, **match}, "actions": [{"injectError": "NOT_CONTROLLER"}]}
 
 
-def on_another_api(number: int) -> Stub:
-    """Return a stub that cannot match heartbeats."""
-    return stub("AlterPartition", brokerId=number)
-
-
-def on_another_broker(number: int) -> Stub:
-    """Return a stub that matches heartbeats of another broker."""
-    return stub("BrokerHeartbeat", brokerId=1000 + number)
-
-
-def on_another_offset(number: int) -> Stub:
-    """Return a stub whose condition must be evaluated for each heartbeat."""
-    return stub("BrokerHeartbeat", where={"currentMetadataOffset": {"gt": 1_000_000 + number}})
-
-
 def api_versions() -> Load:
     frame = write_request(ApiVersionsRequest(), 2, 1, "benchmark")
     return Load("ApiVersions v2", repeated([frame], CONNECTIONS))
@@ -161,17 +146,21 @@ class Script(NamedTuple):
 def scripts(folder: Path) -> dict[str, Script]:
     """Return the script of each row of the table."""
 
-    def stubbed(name: str, count: int, make: Callable[[int], Stub]) -> Script:
-        path = folder / f"{name}-{count}.json"
-        path.write_text(json.dumps({"stubs": list(map(make, range(count)))}))
+    def scripted(name: str, stubs: list[Stub]) -> Script:
+        path = folder / f"{name}-{len(stubs)}.json"
+        path.write_text(json.dumps({"stubs": stubs}))
         return Script(str(path))
 
+    other_api = [stub("AlterPartition", brokerId=number) for number in range(1000)]
+    other_brokers = [stub("BrokerHeartbeat", brokerId=1000 + number) for number in range(1000)]
+    offsets = [{"currentMetadataOffset": {"gt": 1_000_000 + number}} for number in range(10)]
+    conditions = [stub("BrokerHeartbeat", where=each) for each in offsets]
     return {
         NO_STUB: Script(),
-        "10 stubs on another API": stubbed("api", 10, on_another_api),
-        OTHER_API: stubbed("api", 1000, on_another_api),
-        OTHER_BROKERS: stubbed("brokers", 1000, on_another_broker),
-        "10 stubs with conditions on fields": stubbed("fields", 10, on_another_offset),
+        "10 stubs on another API": scripted("api", other_api[:10]),
+        OTHER_API: scripted("api", other_api),
+        OTHER_BROKERS: scripted("brokers", other_brokers),
+        "10 stubs with conditions on fields": scripted("fields", conditions),
         JOURNAL_OFF: Script(journal=False),
     }
 
@@ -267,11 +256,6 @@ def measure(quick: bool) -> Result:
     )
 
 
-def main() -> None:
-    """Measure and print."""
+if __name__ == "__main__":
     options = argument_parser(__doc__, "a few seconds in all").parse_args()
     show(measure(options.quick), options)
-
-
-if __name__ == "__main__":
-    main()

@@ -112,13 +112,6 @@ def measure(rounds: int) -> Result:
     )
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="quorums of each kind (default 3)")
-    options = parser.parse_args()
-    show(measure(options.rounds), options)
-
-
 if __name__ == "__main__":
-    main()
+    options = argument_parser(__doc__, rounds=(3, "quorums of each kind")).parse_args()
+    show(measure(options.rounds), options)

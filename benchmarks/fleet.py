@@ -131,11 +131,6 @@ def measure(size: Size) -> Result:
     )
 
 
-def main() -> None:
-    """Measure and print."""
+if __name__ == "__main__":
     options = argument_parser(__doc__, "1,000 brokers").parse_args()
     show(measure(Size(1_000, 3, 12) if options.quick else Size(10_000, 20, 60)), options)
-
-
-if __name__ == "__main__":
-    main()

@@ -214,11 +214,6 @@ def measure_growth(sizes: Sequence[int]) -> Result:
     )
 
 
-def main() -> None:
-    """Measure and print."""
+if __name__ == "__main__":
     options = argument_parser(__doc__, "only up to 10,000").parse_args()
     show(measure_growth(SIZES[:3] if options.quick else SIZES), options)
-
-
-if __name__ == "__main__":
-    main()

@@ -113,13 +113,6 @@ def measure(rounds: int) -> Result:
     )
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=100, help="two runs with the package, two without (default 100)")
-    options = parser.parse_args()
-    show(measure(options.rounds), options)
-
-
 if __name__ == "__main__":
-    main()
+    options = argument_parser(__doc__, rounds=(100, "two runs with the package, two without")).parse_args()
+    show(measure(options.rounds), options)

@@ -105,11 +105,16 @@ class Result:
         return "\n".join(lines)
 
 
-def argument_parser(description: str | None, quick: str = "") -> argparse.ArgumentParser:
-    """Return a parser with --json and, if `quick` explains it, --quick."""
+def argument_parser(
+    description: str | None, quick: str = "", rounds: tuple[int, str] | None = None
+) -> argparse.ArgumentParser:
+    """Return a parser with --json and, if they are explained, --quick and --rounds."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     if quick:
         parser.add_argument("--quick", action="store_true", help=quick)
+    if rounds is not None:
+        default, text = rounds
+        parser.add_argument("--rounds", type=int, default=default, help=f"{text} (default {default})")
     parser.add_argument("--json", action="store_true", help="print the result as JSON, for run.py")
     return parser
 

@@ -106,14 +106,7 @@ def compiled() -> Iterator[None]:
             os.environ.update(before)
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="clusters of each kind (default 3)")
-    options = parser.parse_args()
+if __name__ == "__main__":
+    options = argument_parser(__doc__, rounds=(3, "clusters of each kind")).parse_args()
     with compiled():
         show(measure(options.rounds), options)
-
-
-if __name__ == "__main__":
-    main()
