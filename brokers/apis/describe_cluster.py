@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
+from mockraft.serving.api import error_with_message
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
@@ -46,14 +47,9 @@ def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClus
     return response
 
 
-def error(_request: DescribeClusterRequest, error_code: int, message: str | None) -> DescribeClusterResponse:
-    """Return a top-level error with its message."""
-    return DescribeClusterResponse(error_code=error_code, error_message=message)
-
-
 def _refusal(ctx: RequestContext, error_code: int, message: str) -> ApiError:
     # Version 0 has no endpoint type.
     return ApiError(error_codes.INVALID_REQUEST if ctx.api_version == 0 else error_code, message)
 
 
-API = Api(DescribeClusterRequest, DescribeClusterResponse, handle, error)
+API = Api(DescribeClusterRequest, DescribeClusterResponse, handle, error_with_message(DescribeClusterResponse))

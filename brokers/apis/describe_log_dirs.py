@@ -8,6 +8,7 @@ from __future__ import annotations
 from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.brokers.log_dirs.log_loading import HeldLog
 from mockraft.brokers.log_dirs.logs import Logs
+from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from mockraft.wire.messages.describe_log_dirs_response import (
@@ -32,11 +33,6 @@ def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogD
     ]
     described = [_describe(ctx, log_dir.directory_id, held) for log_dir in broker.config.log_dirs]
     return DescribeLogDirsResponse(results=[*described, *map(_offline, broker.config.offline_log_dirs)])
-
-
-def error(_request: DescribeLogDirsRequest, error_code: int, _message: str | None) -> DescribeLogDirsResponse:
-    """Return the top-level error."""
-    return DescribeLogDirsResponse(error_code=error_code)
 
 
 def offset_lag(logs: Logs, held: HeldLog, is_future: bool) -> int:
@@ -87,4 +83,4 @@ def _offline(path: str) -> DescribeLogDirsResult:
     return DescribeLogDirsResult(error_code=error_codes.KAFKA_STORAGE_ERROR, log_dir=path)
 
 
-API = Api(DescribeLogDirsRequest, DescribeLogDirsResponse, handle, error)
+API = Api(DescribeLogDirsRequest, DescribeLogDirsResponse, handle, error_code_only(DescribeLogDirsResponse))

@@ -21,6 +21,7 @@ from mockraft.brokers.apis.leaders import (
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, Read
+from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.fetch_response import (
@@ -80,11 +81,6 @@ def handle(request: FetchRequest, ctx: RequestContext) -> FetchResponse | Parked
         return fetch.answer(found) if expired or fetch.is_enough(found) else None
 
     return Parked(ctx.now_ms + request.max_wait_ms, retry)
-
-
-def error(request: FetchRequest, error_code: int, _message: str | None) -> FetchResponse:
-    """Return the error for the whole request."""
-    return FetchResponse(error_code=error_code)
 
 
 class _Fetch:
@@ -204,4 +200,4 @@ def _requested(request: FetchRequest, ctx: RequestContext) -> Iterator[_Requeste
                 yield _Requested(topic, partition, (known.topic_id, partition.partition), error_codes.NONE)
 
 
-API = Api(FetchRequest, FetchResponse, handle, error, replicas=_replicas)
+API = Api(FetchRequest, FetchResponse, handle, error_code_only(FetchResponse), replicas=_replicas)

@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from mockraft.brokers.apis.api import AnyApi, Api, Parked, RequestContext
+from mockraft.brokers.apis.api import AnyApi, Api, Parked, RequestContext, ResponseT
 from mockraft.serving import error_responses
+from mockraft.serving.api import error_with_message
 from mockraft.wire import error_codes, messages
 from mockraft.wire.message import Message
+from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse
+from mockraft.wire.messages.describe_quorum_response import DescribeQuorumResponse
+from mockraft.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from mockraft.wire.messages.unregister_broker_response import UnregisterBrokerResponse
+from mockraft.wire.messages.update_features_response import UpdateFeaturesResponse
 
 
 def _forwarded(name: str, error: Callable[[Any, int, str | None], Message]) -> AnyApi:
@@ -25,16 +31,9 @@ def _forwarded(name: str, error: Callable[[Any, int, str | None], Message]) -> A
     return api
 
 
-def _whole(name: str, *, default_message: bool = False) -> AnyApi:
-    """Return an API whose error response has a code and a message, the given one or the code's default."""
-    response: type[Any] = messages.by_name(f"{name}Response")
-
-    def error(_request: Message, code: int, message: str | None) -> Message:
-        error_message = error_codes.message(code) if default_message else message
-        answer: Message = response(error_code=code, error_message=error_message)
-        return answer
-
-    return _forwarded(name, error)
+def _with_default_message(response: Callable[..., ResponseT]) -> Callable[[Message, int, str | None], ResponseT]:
+    """Return the error form of an API whose message is the default of the code."""
+    return lambda _request, code, _message: response(error_code=code, error_message=error_codes.message(code))
 
 
 APIS: Final[tuple[AnyApi, ...]] = (
@@ -48,9 +47,9 @@ APIS: Final[tuple[AnyApi, ...]] = (
     _forwarded("ListPartitionReassignments", error_responses.list_partition_reassignments),
     _forwarded("AlterClientQuotas", error_responses.alter_client_quotas),
     _forwarded("AlterUserScramCredentials", error_responses.alter_user_scram_credentials),
-    _whole("DescribeQuorum", default_message=True),
-    _whole("UpdateFeatures"),
-    _whole("UnregisterBroker"),
-    _whole("AddRaftVoter", default_message=True),
-    _whole("RemoveRaftVoter", default_message=True),
+    _forwarded("DescribeQuorum", _with_default_message(DescribeQuorumResponse)),
+    _forwarded("UpdateFeatures", error_with_message(UpdateFeaturesResponse)),
+    _forwarded("UnregisterBroker", error_with_message(UnregisterBrokerResponse)),
+    _forwarded("AddRaftVoter", _with_default_message(AddRaftVoterResponse)),
+    _forwarded("RemoveRaftVoter", _with_default_message(RemoveRaftVoterResponse)),
 )

@@ -7,6 +7,7 @@ exist.
 from __future__ import annotations
 
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
+from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.list_config_resources_request import ListConfigResourcesRequest
 from mockraft.wire.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
@@ -31,11 +32,6 @@ def handle(request: ListConfigResourcesRequest, ctx: RequestContext) -> ListConf
     )
 
 
-def error(_request: ListConfigResourcesRequest, error_code: int, _message: str | None) -> ListConfigResourcesResponse:
-    """Return the error code alone."""
-    return ListConfigResourcesResponse(error_code=error_code)
-
-
 def _names(kind: int, ctx: RequestContext) -> list[str]:
     image = ctx.image
     if kind == TOPIC:
@@ -45,4 +41,4 @@ def _names(kind: int, ctx: RequestContext) -> list[str]:
     return [name for of, name in image.configs if of == kind]
 
 
-API = Api(ListConfigResourcesRequest, ListConfigResourcesResponse, handle, error)
+API = Api(ListConfigResourcesRequest, ListConfigResourcesResponse, handle, error_code_only(ListConfigResourcesResponse))

@@ -7,9 +7,11 @@ there are no ACLs to describe.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from mockraft.brokers.apis.api import AnyApi, Api, RequestContext, RequestT, ResponseT
+from mockraft.serving.api import error_code_only, error_with_message
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from mockraft.wire.messages.create_delegation_token_response import CreateDelegationTokenResponse
@@ -43,6 +45,11 @@ def _refused(
     return Api(request, response, lambda body, _ctx: error(body, code, message), error, forwarded=forwarded)
 
 
+_no_token = error_code_only(
+    partial(CreateDelegationTokenResponse, issue_timestamp_ms=-1, expiry_timestamp_ms=-1, max_timestamp_ms=-1)
+)
+
+
 def _create_token(request: CreateDelegationTokenRequest, ctx: RequestContext) -> CreateDelegationTokenResponse:
     response = _no_token(request, _NO_TOKENS, None)
     kind, _, name = ctx.principal.partition(":")
@@ -55,31 +62,25 @@ def _create_token(request: CreateDelegationTokenRequest, ctx: RequestContext) ->
     return response
 
 
-def _no_token(_request: CreateDelegationTokenRequest, code: int, _message: str | None) -> CreateDelegationTokenResponse:
-    return CreateDelegationTokenResponse(
-        error_code=code, issue_timestamp_ms=-1, expiry_timestamp_ms=-1, max_timestamp_ms=-1
-    )
-
-
 APIS: Final[tuple[AnyApi, ...]] = (
     _refused(
         SaslHandshakeRequest,
         SaslHandshakeResponse,
         error_codes.ILLEGAL_SASL_STATE,
-        lambda _request, code, _message: SaslHandshakeResponse(error_code=code),
+        error_code_only(SaslHandshakeResponse),
     ),
     _refused(
         SaslAuthenticateRequest,
         SaslAuthenticateResponse,
         error_codes.ILLEGAL_SASL_STATE,
-        lambda _request, code, message: SaslAuthenticateResponse(error_code=code, error_message=message),
+        error_with_message(SaslAuthenticateResponse),
         _LOG_IN_TOO_LATE,
     ),
     _refused(
         DescribeAclsRequest,
         DescribeAclsResponse,
         error_codes.SECURITY_DISABLED,
-        lambda _request, code, message: DescribeAclsResponse(error_code=code, error_message=message),
+        error_with_message(DescribeAclsResponse),
         _NO_AUTHORIZER,
     ),
     Api(CreateDelegationTokenRequest, CreateDelegationTokenResponse, _create_token, _no_token, forwarded=True),
@@ -87,20 +88,20 @@ APIS: Final[tuple[AnyApi, ...]] = (
         RenewDelegationTokenRequest,
         RenewDelegationTokenResponse,
         _NO_TOKENS,
-        lambda _request, code, _message: RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1),
+        error_code_only(partial(RenewDelegationTokenResponse, expiry_timestamp_ms=-1)),
         forwarded=True,
     ),
     _refused(
         ExpireDelegationTokenRequest,
         ExpireDelegationTokenResponse,
         _NO_TOKENS,
-        lambda _request, code, _message: ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1),
+        error_code_only(partial(ExpireDelegationTokenResponse, expiry_timestamp_ms=-1)),
         forwarded=True,
     ),
     _refused(
         DescribeDelegationTokenRequest,
         DescribeDelegationTokenResponse,
         _NO_TOKENS,
-        lambda _request, code, _message: DescribeDelegationTokenResponse(error_code=code),
+        error_code_only(DescribeDelegationTokenResponse),
     ),
 )
