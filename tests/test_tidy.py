@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +33,7 @@ FUNCTION_LINES_MAX = 70
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
 RUN_ELSEWHERE = re.compile(r"^pytestmark = .*pytest\.mark\.real_kafka\b", re.MULTILINE)
 MARKED = {"real-kafka": "real_kafka", "doors": "browser|containers|languages|spark"}
+SLEEPING = {"settle": "gives a socket the time to deliver what must not come"}
 GENERATED = re.compile(r"generated.*do not edit", re.IGNORECASE | re.DOTALL)
 
 
@@ -100,6 +102,31 @@ def test_functions_stay_short() -> None:
 
 def test_no_file_has_a_meaningless_name() -> None:
     assert [name for name in names(PYTHON) if BANNED_NAMES & set(Path(name).with_suffix("").parts)] == []
+
+
+def bare_sleeps(path: Path) -> Iterator[str]:
+    """Sleeps outside a loop that polls a condition, by their function and line; `sleep(0)` only yields."""
+    for function in functions(path):
+        polling = {
+            id(node)
+            for loop in ast.walk(function)
+            if isinstance(loop, ast.While | ast.For)
+            and (
+                isinstance(loop, ast.While) or any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(loop))
+            )
+            for node in ast.walk(loop)
+        }
+        for node in ast.walk(function):
+            if not isinstance(node, ast.Call) or id(node) in polling or not node.args:
+                continue
+            is_zero = isinstance(node.args[0], ast.Constant) and not node.args[0].value
+            if ast.unparse(node.func) in {"asyncio.sleep", "time.sleep", "sleep"} and not is_zero:
+                yield f"{path.relative_to(ROOT)}:{node.lineno} {function.name}"
+
+
+def test_tests_wait_for_conditions_instead_of_sleeping() -> None:
+    found = [each for path in BY_HAND if path.is_relative_to(ROOT / "tests") for each in bare_sleeps(path)]
+    assert [each for each in found if each.rpartition(" ")[2] not in SLEEPING] == []
 
 
 def test_every_test_can_fail() -> None:

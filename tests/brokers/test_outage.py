@@ -52,7 +52,7 @@ async def test_slow_or_faulty_controller_is_no_outage(error: Exception) -> None:
 
     async def wait() -> str:
         under_way.set()
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return "late"
 
     async def connect() -> str:

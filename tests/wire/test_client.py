@@ -259,7 +259,7 @@ async def test_send_soon_passes_errors_to_the_callback(trouble: str, error: type
         if request.api_key == api_keys.API_VERSIONS:
             return versions_reply(request)
         if trouble == "silence":
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         return None if trouble == "hanging up" else heartbeat_reply(request, correlation_id=77)
 
     async with connected(badly) as (connection, _):
@@ -278,7 +278,7 @@ async def test_an_aborted_connection_fails_pending_requests() -> None:
     async def silent(request: Request) -> bytes | None:
         if request.api_key == api_keys.API_VERSIONS:
             return versions_reply(request)
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return None
 
     async with connected(silent) as (connection, _):

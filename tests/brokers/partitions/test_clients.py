@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from ...waiting import until
 from .conftest import consume, produce
 
 TEXTS = [f"record {number}" for number in range(100)]
@@ -61,10 +62,10 @@ async def test_records_need_not_be_waited_for(brokers: Any, acks: str) -> None:
 
 async def test_an_idempotent_producer_writes_each_record_once(brokers: Any) -> None:
     await brokers.start(1, 2, 3)
-    await brokers.create_topic("orders", assigned=[1, 2, 3], min_insync_replicas=2)
+    key = await brokers.create_topic("orders", assigned=[1, 2, 3], min_insync_replicas=2)
 
     async def leader_dies() -> None:
-        await asyncio.sleep(0.2)
+        await until(lambda: brokers.running[1].logs.log(key).end_offset > 100)
         await brokers.kill(1)
 
     texts = [f"record {number}" for number in range(3000)]

@@ -1,6 +1,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import httpx
@@ -8,6 +9,8 @@ import pytest
 from mockraft import Controller, Quorum
 from mockraft.server.admin.requests import stream_requests
 from mockraft.server.journal import Exchange
+
+from ...waiting import until
 
 Ask = Callable[..., Awaitable[None]]
 
@@ -128,6 +131,10 @@ async def test_a_list_that_another_run_gave_is_not_taken_for_this_one(
     assert (await http.get("/v1/requests", headers={"if-none-match": tag})).status_code == 200
 
 
+def _is_long(found: list[int], length: int) -> bool:
+    return len(found) >= length
+
+
 async def test_stream_checks_unwanted_exchanges_once(controller: Controller, ask: Ask) -> None:
     looked: list[int] = []
 
@@ -140,8 +147,9 @@ async def test_stream_checks_unwanted_exchanges_once(controller: Controller, ask
     pieces = aiter(stream.body_iterator)
     await anext(pieces)
     reading = asyncio.ensure_future(anext(pieces))
-    await ask()
-    await asyncio.sleep(0.35)
+    for times in (1, 2, 3):
+        await ask()
+        await until(partial(_is_long, looked, times))
     stopping.set()
     with pytest.raises(StopAsyncIteration):
         await reading
