@@ -21,7 +21,7 @@ from mockraft.server.connection_state import Connection, Deadlines, ParkedReques
 from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading, Send, SendToNode
 from mockraft.server.journal import BrokenTick, Journal
-from mockraft.server.raft.requests import QuorumRequests
+from mockraft.server.quorum_requests import QuorumRequests
 from mockraft.server.responses import Responses
 from mockraft.server.stubs.script import Script
 from mockraft.serving.parked import Parked

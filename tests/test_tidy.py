@@ -228,3 +228,25 @@ def test_vendored_specs_are_byte_for_byte_json_of_their_release() -> None:
     for path in specs:
         text = "\n".join(line for line in path.read_text().splitlines() if not line.strip().startswith("//"))
         assert {"name", "type", "validVersions"} <= json.loads(text).keys()
+
+
+def test_randomness_is_an_argument_wherever_the_same_inputs_give_the_same_bytes() -> None:
+    pure = (
+        "wire",
+        "serving",
+        "server/apis",
+        "server/authentication",
+        "server/controller",
+        "server/raft",
+        "brokers/apis",
+    )
+    drawing = []
+    for path in BY_HAND:
+        if str(path.relative_to(ROOT)).startswith(pure):
+            tree = ast.parse(path.read_text())
+            drawing += [
+                path
+                for node in tree.body
+                if isinstance(node, ast.Import | ast.ImportFrom) and "random" in ast.unparse(node).split()
+            ]
+    assert names(drawing) == []

@@ -16,7 +16,7 @@ from mockraft.server.controller.image import BrokerRegistration
 from mockraft.server.double import Double
 from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController
-from mockraft.server.state.views import BrokerView
+from mockraft.server.views import BrokerView
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE

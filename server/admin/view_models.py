@@ -8,7 +8,7 @@ from types import GenericAlias
 from typing import Any, get_args, get_type_hints
 
 from mockraft.server.admin.json_bodies import Model
-from mockraft.server.state.views import (
+from mockraft.server.views import (
     BrokerView,
     ConfigView,
     LogRecord,

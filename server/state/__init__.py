@@ -1,6 +1,6 @@
 """The state of a controller as typed views, and commands that change it by records in the metadata log.
 
-`State` reads a controller or the active one of a quorum. Reading returns views (`mockraft.server.state.views`):
+`State` reads a controller or the active one of a quorum. Reading returns views (`mockraft.server.views`):
 frozen values of one moment with Kafka's names, each with its JSON. A command (fence a broker, elect a leader, append
 records) makes the records that Kafka's QuorumController would make for the same change, appends them to the log and
 answers the requests that wait for them.

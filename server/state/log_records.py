@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller.controller import Controller
-from mockraft.server.state.views import LogRecord, RecordLike
+from mockraft.server.views import LogRecord, RecordLike
 from mockraft.wire import metadata_log_frame, record_batch, records
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message

@@ -10,7 +10,7 @@ from mockraft.server.controller.image import BrokerRegistration, Partition, Topi
 from mockraft.server.controller.quorum.election_state import ReplicaKey
 from mockraft.server.raft.leading import ReplicaState
 from mockraft.server.security_options import SECURITY_PROTOCOLS
-from mockraft.server.state.views import (
+from mockraft.server.views import (
     BrokerView,
     ConfigView,
     ListenerView,

@@ -24,7 +24,7 @@ from mockraft.server.raft.raft import Raft
 from mockraft.server.running import NothingRunsError, RunningController
 from mockraft.server.state import reading
 from mockraft.server.state.log_records import check_applies, read_log, records_at
-from mockraft.server.state.views import (
+from mockraft.server.views import (
     BrokerView,
     ConfigView,
     LogRecord,

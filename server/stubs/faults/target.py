@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from mockraft.server.state.views import BrokerView, QuorumView, RecordLike
     from mockraft.server.stubs.stub_list import StubList
+    from mockraft.server.views import BrokerView, QuorumView, RecordLike
 
 
 class _Script(Protocol):

@@ -12,7 +12,7 @@ import pytest
 from mockraft import Controller, Quorum
 from mockraft.kafka.processes import KafkaBroker, wait_until
 from mockraft.server.journal import Exchange, merged
-from mockraft.server.state.views import BrokerView
+from mockraft.server.views import BrokerView
 from mockraft.wire import api_keys
 from mockraft.wire.client import connect
 from mockraft.wire.messages.metadata_request import MetadataRequest

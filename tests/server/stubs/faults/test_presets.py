@@ -10,8 +10,8 @@ import pytest
 from mockraft import Controller, Quorum
 from mockraft.server.clock import VirtualClock
 from mockraft.server.controller.quorum.election_state import TOPIC_ID
-from mockraft.server.state.views import LogDirView
 from mockraft.server.stubs.faults.presets import PRESET_KINDS
+from mockraft.server.views import LogDirView
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.client import KafkaConnection, RequestTimedOutError, connect
 from mockraft.wire.json_form import Json
