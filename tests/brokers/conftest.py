@@ -119,6 +119,10 @@ PATHS = ("/simulated/d0", "/simulated/d1", "/simulated/d2")
 HURRIED = {"heartbeat_interval_ms": 50}
 
 
+def ids(broker: SimulatedBroker) -> list[bytes]:
+    return [log_dir.directory_id for log_dir in broker.config.log_dirs]
+
+
 class Cluster:
     """A controller, and brokers with directories `paths` whose disks outlive them."""
 

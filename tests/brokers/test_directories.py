@@ -18,13 +18,9 @@ from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, De
 
 from ..topics import ask
 from ..waiting import until
+from .conftest import PATHS, ids
 
 Cluster = Any
-PATHS = ("/simulated/d0", "/simulated/d1", "/simulated/d2")
-
-
-def ids(broker: SimulatedBroker) -> list[bytes]:
-    return [log_dir.directory_id for log_dir in broker.config.log_dirs]
 
 
 def assignment(broker: SimulatedBroker, topic_id: bytes, directory_id: bytes) -> AssignReplicasToDirsRequest:

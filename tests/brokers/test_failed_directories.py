@@ -15,13 +15,9 @@ from mockraft.serving.directory_ids import UNASSIGNED
 from mockraft.wire import api_keys
 
 from ..waiting import until
+from .conftest import PATHS, ids
 
 Cluster = Any
-PATHS = ("/simulated/d0", "/simulated/d1", "/simulated/d2")
-
-
-def ids(broker: SimulatedBroker) -> list[bytes]:
-    return [log_dir.directory_id for log_dir in broker.config.log_dirs]
 
 
 async def test_simultaneous_failures_are_reported_together_and_in_later_heartbeats(cluster: Cluster) -> None:

@@ -14,7 +14,7 @@ from mockraft.server.controller.settings.releases import api_ranges, feature_ran
 from mockraft.wire import client
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
-from .clients import consume, create_topic, produce
+from ..clients import consume, create_topic, produce
 
 pytestmark = pytest.mark.real_kafka
 

@@ -13,7 +13,7 @@ from mockraft.cli import application
 from mockraft.kafka.processes import KafkaBroker, KafkaController
 from typer.testing import CliRunner
 
-from .clients import create_topic
+from ..clients import create_topic
 
 pytestmark = pytest.mark.real_kafka
 

@@ -9,7 +9,7 @@ from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.log_dirs.log_dir import CLEAN_SHUTDOWN
 from mockraft.kafka.processes import KafkaBroker
 
-from .clients import consume, create_topic, produce
+from ..clients import consume, create_topic, produce
 
 pytestmark = pytest.mark.real_kafka
 

@@ -10,7 +10,7 @@ from mockraft import Controller, SyncController
 from mockraft.kafka.processes import KafkaBroker, wait_until
 from mockraft.server.stubs.faults.fault import Fault
 
-from .clients import consume, create_topic, produce
+from ..clients import consume, create_topic, produce
 
 pytestmark = pytest.mark.real_kafka
 

@@ -20,7 +20,7 @@ from mockraft.spark_replay.regression.summary import report
 from mockraft.wire import api_keys
 from mockraft.wire.connection import parse_request
 
-from .clients import create_topic
+from ..clients import create_topic
 
 pytestmark = pytest.mark.real_kafka
 

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
 
-from .clients import consume, create_topic, produce
+from ..clients import consume, create_topic, produce
 
 pytestmark = pytest.mark.real_kafka
 

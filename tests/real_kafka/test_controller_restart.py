@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaController, KafkaTool, wait_until
 
-from .clients import consume, create_topic, keep_producing, produce
+from ..clients import consume, create_topic, keep_producing, produce
 
 pytestmark = pytest.mark.real_kafka
 

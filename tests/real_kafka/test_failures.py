@@ -13,7 +13,7 @@ import pytest
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
 
-from .clients import consume, create_topic, keep_producing, partitions_of
+from ..clients import consume, create_topic, keep_producing, partitions_of
 
 pytestmark = pytest.mark.real_kafka
 

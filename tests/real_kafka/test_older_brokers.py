@@ -11,7 +11,7 @@ from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaTool, wait_until
 
 from ..budgets import soak
-from .clients import consume, create_topic, produce
+from ..clients import consume, create_topic, produce
 
 pytestmark = pytest.mark.real_kafka
 

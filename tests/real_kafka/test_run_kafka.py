@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from mockraft.kafka.processes import ChildProcess
 
-from .clients import create_topic, produce
+from ..clients import create_topic, produce
 
 pytestmark = pytest.mark.real_kafka
 

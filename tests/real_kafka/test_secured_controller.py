@@ -14,7 +14,7 @@ from mockraft.kafka.processes import KafkaBroker, KafkaProcessError, KafkaTool, 
 from mockraft.kafka.security import ListenerSecurity
 from mockraft.wire import api_keys
 
-from .clients import consume, create_topic, produce
+from ..clients import consume, create_topic, produce
 
 pytestmark = pytest.mark.real_kafka
 

@@ -11,7 +11,7 @@ from mockraft import Controller
 from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
 from mockraft.wire.json_form import Json
 
-from .clients import create_topic
+from ..clients import create_topic
 
 pytestmark = pytest.mark.real_kafka
 

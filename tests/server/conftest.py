@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 import uvloop
 from mockraft.server.apis import api_versions
-from mockraft.server.apis.api import AnyApi
+from mockraft.server.apis.api import AnyApi, Api
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Close, Effect, Send
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
 from mockraft.wire.connection import FrameReader, read_response, write_request
+from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 
 START_MS = 1_700_000_000_000
 
@@ -36,6 +38,19 @@ ON_BOTH_LOOPS = {
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     on_asyncio: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
     return on_asyncio | ({"uvloop": uvloop.new_event_loop} if item.path.name in ON_BOTH_LOOPS else {})
+
+
+def allocation_api(handle: Callable[[Any, Any, Any], Any]) -> AnyApi:
+    """AllocateProducerIds with this handler: a small message that may be forwarded and parked."""
+    return Api(
+        AllocateProducerIdsRequest,
+        AllocateProducerIdsResponse,
+        handle,
+        lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
+        0,
+        0,
+        forwardable=True,
+    )
 
 
 @dataclass

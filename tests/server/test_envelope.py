@@ -2,7 +2,6 @@ from typing import Any
 
 import pytest
 from mockraft.server.apis import envelope
-from mockraft.server.apis.api import AnyApi, Api
 from mockraft.server.apis.registry import APIS
 from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes, messages
@@ -15,6 +14,8 @@ from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
+
+from .conftest import allocation_api
 
 ANONYMOUS = b"\0\0\x05User\x0aANONYMOUS\0\0"
 LOOPBACK = b"\x7f\0\0\1"
@@ -36,18 +37,6 @@ def unwrapped(response: Any, api_key: int, version: int) -> Any:
     header_version = messages.response_header_version(api_key, version)
     assert data[4 : 4 + header_version] == b"\0" * header_version
     return messages.response(api_key).read(data[4 + header_version :], version)
-
-
-def forwarded_api(handle: Any) -> AnyApi:
-    return Api(
-        AllocateProducerIdsRequest,
-        AllocateProducerIdsResponse,
-        handle,
-        lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
-        0,
-        0,
-        forwardable=True,
-    )
 
 
 @pytest.fixture
@@ -76,7 +65,7 @@ def test_handler_receives_the_forwarded_principal(make_rig: Any) -> None:
         seen.append(ctx)
         return AllocateProducerIdsResponse(producer_id_len=5)
 
-    rig = make_rig(envelope.API, forwarded_api(handle))
+    rig = make_rig(envelope.API, allocation_api(handle))
     principal = b"\0\0\x05User\x06alice\1\0"
     ipv6 = bytes(15) + b"\1"
     rig.ask(rig.connect(), wrapped(carried(AllocateProducerIdsRequest(), 0), principal, ipv6), 0)
@@ -122,7 +111,7 @@ def test_refusal_is_inside_the_envelope(make_rig: Any) -> None:
     def refuse(request: Any, ctx: Any, controller: Any) -> Any:
         raise ApiError(error_codes.STALE_BROKER_EPOCH)
 
-    rig = make_rig(envelope.API, forwarded_api(refuse))
+    rig = make_rig(envelope.API, allocation_api(refuse))
     response = rig.ask(rig.connect(), wrapped(carried(AllocateProducerIdsRequest(), 0)), 0)
     assert unwrapped(response, 67, 0).error_code == error_codes.STALE_BROKER_EPOCH
 
@@ -131,7 +120,7 @@ def test_lifts_not_controller(make_rig: Any) -> None:
     def refuse(request: Any, ctx: Any, controller: Any) -> Any:
         raise ApiError(error_codes.NOT_CONTROLLER)
 
-    rig = make_rig(envelope.API, forwarded_api(refuse))
+    rig = make_rig(envelope.API, allocation_api(refuse))
     response = rig.ask(rig.connect(), wrapped(carried(AllocateProducerIdsRequest(), 0)), 0)
     assert response == EnvelopeResponse(error_code=error_codes.NOT_CONTROLLER)
 
@@ -140,7 +129,7 @@ def test_a_carried_handler_that_breaks_is_journalled(make_rig: Any) -> None:
     def break_down(request: Any, ctx: Any, controller: Any) -> Any:
         raise LookupError("our bug")
 
-    rig = make_rig(envelope.API, forwarded_api(break_down))
+    rig = make_rig(envelope.API, allocation_api(break_down))
     response = rig.ask(rig.connect(), wrapped(carried(AllocateProducerIdsRequest(), 0)), 0)
     assert unwrapped(response, 67, 0).error_code == error_codes.UNKNOWN_SERVER_ERROR
     assert "our bug" in rig.node.journal.exchanges()[0].failure

@@ -18,6 +18,8 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
+from .conftest import allocation_api
+
 Handle = Callable[[Any, Any, Any], Any]
 
 
@@ -29,18 +31,6 @@ def heartbeat_api(handle: Handle) -> AnyApi:
         lambda request, code, message: BrokerHeartbeatResponse(error_code=code),
         0,
         2,
-    )
-
-
-def parking_api(handle: Handle) -> AnyApi:
-    """AllocateProducerIds in the role of Fetch: a small message that may be parked."""
-    return Api(
-        AllocateProducerIdsRequest,
-        AllocateProducerIdsResponse,
-        handle,
-        lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
-        0,
-        0,
     )
 
 
@@ -61,7 +51,7 @@ def until_log_grows(request: Any, ctx: Any, controller: Any) -> Parked[AllocateP
 
 @pytest.fixture
 def rig(make_rig: Any) -> Any:
-    return make_rig(heartbeat_api(fenced), parking_api(until_log_grows))
+    return make_rig(heartbeat_api(fenced), allocation_api(until_log_grows))
 
 
 def test_answers_with_the_requests_correlation_id(rig: Any) -> None:
@@ -166,7 +156,7 @@ def test_parked_requests_of_closed_connections_do_not_accumulate(make_rig: Any) 
         waiting.add(retry)
         return Parked(ctx.now_ms + 2_000_000_000, retry)
 
-    rig = make_rig(parking_api(for_weeks))
+    rig = make_rig(allocation_api(for_weeks))
     for _ in range(2 * DEADLINES_KEPT):
         connection = rig.connect()
         rig.send(connection, rig.frame(AllocateProducerIdsRequest(), 0))
@@ -214,7 +204,7 @@ def test_a_parked_request_that_breaks_is_answered_as_our_bug(make_rig: Any, outc
             raise ZeroDivisionError
         return None
 
-    rig = make_rig(parking_api(lambda request, ctx, controller: Parked(ctx.now_ms + 5, retry)))
+    rig = make_rig(allocation_api(lambda request, ctx, controller: Parked(ctx.now_ms + 5, retry)))
     rig.send(rig.connect(), rig.frame(AllocateProducerIdsRequest(), 0))
     rig.tick(rig.now_ms + 5)
     (exchange,) = rig.node.journal.exchanges()
@@ -343,7 +333,7 @@ def test_a_flood_is_answered_in_bursts_that_wait_for_the_socket(rig: Any) -> Non
 
 def test_large_answers_are_held_back_sooner(make_rig: Any) -> None:
     large = AllocateProducerIdsResponse(unknown_tagged_fields=[(7, bytes(600_000))])
-    rig = make_rig(parking_api(lambda request, ctx, controller: large))
+    rig = make_rig(allocation_api(lambda request, ctx, controller: large))
     connection = rig.connect()
     rig.send(connection, rig.frame(AllocateProducerIdsRequest(), 0) * 50)
     assert len(rig.sends()) == 2
@@ -370,7 +360,7 @@ def test_the_shell_can_have_a_connection_closed(rig: Any) -> None:
 
 def test_the_same_inputs_give_the_same_effects(make_rig: Any) -> None:
     def run() -> list[Effect]:
-        rig = make_rig(heartbeat_api(fenced), parking_api(until_log_grows))
+        rig = make_rig(heartbeat_api(fenced), allocation_api(until_log_grows))
         first, second = rig.connect(), rig.connect()
         effects: list[Effect] = []
         effects += rig.send(first, rig.frame(AllocateProducerIdsRequest(), 0))

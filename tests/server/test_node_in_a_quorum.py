@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from mockraft.server.apis import describe_quorum, envelope
-from mockraft.server.apis.api import AnyApi, Api
+from mockraft.server.apis.api import Api
 from mockraft.server.effects import SendToNode
 from mockraft.server.journal import BrokenTick
 from mockraft.server.raft.outgoing import Outgoing
@@ -18,6 +18,8 @@ from mockraft.wire.messages.describe_quorum_response import DescribeQuorumRespon
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from mockraft.wire.messages.vote_request import VoteRequest
+
+from .conftest import allocation_api
 
 ANONYMOUS = b"\0\0\x05User\x0aANONYMOUS\0\0"
 
@@ -32,18 +34,6 @@ def write_a_record(request: Any, ctx: Any, controller: Any) -> Any:
     return AllocateProducerIdsResponse(producer_id_start=1000)
 
 
-def allocation_api(handle: Any = allocate) -> AnyApi:
-    return Api(
-        AllocateProducerIdsRequest,
-        AllocateProducerIdsResponse,
-        handle,
-        lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
-        0,
-        0,
-        forwardable=True,
-    )
-
-
 def not_the_leader(request: Any, ctx: Any, controller: Any) -> Any:
     refused = PartitionData(error_code=error_codes.NOT_LEADER_OR_FOLLOWER)
     return DescribeQuorumResponse(topics=[TopicData(partitions=[refused])])
@@ -55,14 +45,14 @@ def forwarded(message: Any, version: int) -> EnvelopeRequest:
 
 
 def test_standby_refuses_active_only_requests_with_not_controller(make_rig: Any) -> None:
-    rig = make_rig(allocation_api())
+    rig = make_rig(allocation_api(allocate))
     rig.controller.epoch = -1
     response = rig.ask(rig.connect(), AllocateProducerIdsRequest(), 0)
     assert response.error_code == error_codes.NOT_CONTROLLER
 
 
 def test_standby_answers_requests_of_every_node(make_rig: Any) -> None:
-    rig = make_rig(replace(allocation_api(), active_only=False))
+    rig = make_rig(replace(allocation_api(allocate), active_only=False))
     rig.controller.epoch = -1
     assert rig.ask(rig.connect(), AllocateProducerIdsRequest(), 0).producer_id_start == 1000
 
@@ -79,7 +69,7 @@ def test_a_response_waits_until_its_records_are_committed(make_rig: Any) -> None
 
 
 def test_response_without_records_waits_for_the_records_it_read(make_rig: Any) -> None:
-    rig = make_rig(allocation_api())
+    rig = make_rig(allocation_api(allocate))
     rig.controller.log.end_offset = rig.controller.pending_offset = 12
     connection = rig.connect()
     assert rig.send(connection, rig.frame(AllocateProducerIdsRequest(), 0)) == []

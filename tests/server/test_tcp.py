@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mockraft import Controller
 from mockraft.server.apis import api_versions
-from mockraft.server.apis.api import AnyApi, Api
+from mockraft.server.apis.api import AnyApi
 from mockraft.server.clock import RealClock, VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.node import Node
@@ -22,6 +22,7 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 from ..waiting import until
+from .conftest import allocation_api
 
 DEADLINE_S = 20.0
 
@@ -29,14 +30,7 @@ DEADLINE_S = 20.0
 def filler(size: int) -> AnyApi:
     """An API that answers with so many bytes; it stands for a Fetch of a long log."""
     response = AllocateProducerIdsResponse(unknown_tagged_fields=[(9, bytes(size))])
-    return Api(
-        AllocateProducerIdsRequest,
-        AllocateProducerIdsResponse,
-        lambda request, ctx, controller: response,
-        lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
-        0,
-        0,
-    )
+    return allocation_api(lambda request, ctx, controller: response)
 
 
 @contextlib.asynccontextmanager
@@ -116,14 +110,7 @@ async def test_a_parked_fetch_is_answered_by_the_clock() -> None:
 
 
 async def test_one_connections_parked_request_delays_no_other(still_controller: Any) -> None:
-    never = Api(
-        AllocateProducerIdsRequest,
-        AllocateProducerIdsResponse,
-        lambda request, ctx, controller: Parked(ctx.now_ms + 3_600_000, lambda now_ms, expired: None),
-        lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
-        0,
-        0,
-    )
+    never = allocation_api(lambda _, ctx, controller: Parked(ctx.now_ms + 3_600_000, lambda now_ms, expired: None))
     async with listening(still_controller, never) as (listener, port):
         stuck = await connected(port)
         await asyncio.get_running_loop().sock_sendall(stuck, write_request(AllocateProducerIdsRequest(), 0, 1, "a"))

@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.partitions.hosted import HostedPartition
 
+from ... import clients
 from ...topics import create_topics, topic
 from ...waiting import until
 
@@ -133,28 +134,8 @@ async def brokers(controller: Controller) -> AsyncIterator[Brokers]:
 
 async def produce(brokers: Brokers, topic: str, texts: list[str], *, strict: bool = True, **config: Any) -> list[str]:
     """Produce texts with confluent-kafka and return those that were acknowledged; raise an error only if `strict`."""
-    return await asyncio.to_thread(_produce, brokers.bootstrap, topic, texts, strict, config)
-
-
-def _produce(bootstrap: str, topic: str, texts: list[str], strict: bool, config: dict[str, Any]) -> list[str]:
-    acknowledged: list[str] = []
-    errors: list[KafkaError] = []
-
-    def delivered(error: KafkaError | None, message: Any) -> None:
-        if error is None:
-            acknowledged.append(message.value().decode())
-        else:
-            errors.append(error)
-
-    usual = {"acks": "all", "linger.ms": 1, "message.timeout.ms": 20_000, "retry.backoff.ms": 50}
-    given = {key.replace("_", "."): value for key, value in config.items()}
-    producer = Producer({"bootstrap.servers": bootstrap, **usual, **given})
-    for text in texts:
-        producer.produce(topic, text.encode(), on_delivery=delivered)
-        producer.poll(0)
-    left = producer.flush(25)
-    assert not strict or (not errors and left == 0), f"{errors[:3]}, {left} not delivered"
-    return acknowledged
+    usual = {"message_timeout_ms": 20_000, "retry_backoff_ms": 50}
+    return await asyncio.to_thread(clients.produce, brokers.bootstrap, topic, texts, strict=strict, **usual | config)
 
 
 async def consume(brokers: Brokers, topic: str, count: int, partitions: int = 1) -> list[str]:

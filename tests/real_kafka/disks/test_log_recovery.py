@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from mockraft.double.process import MockraftController
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaProcessError, KafkaTool, random_uuid, wait_until
 
-from ..clients import create_topic
+from ...clients import create_topic
 
 pytestmark = pytest.mark.real_kafka
 

@@ -17,7 +17,7 @@ from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaBroker, KafkaTool
 from mockraft.wire import record_batch
 
-from ..clients import consume, create_topic, produce
+from ...clients import consume, create_topic, produce
 
 pytestmark = pytest.mark.real_kafka
 

@@ -8,7 +8,7 @@ import pytest
 from mockraft.kafka.processes import wait_until
 from mockraft.wire import error_codes
 
-from ..clients import create_topic
+from ...clients import create_topic
 from .conftest import FETCH, HEARTBEAT, REGISTRATION, Bench
 
 pytestmark = pytest.mark.real_kafka

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from mockraft.kafka.processes import KafkaBroker, wait_until
 
-from ..clients import create_topic
+from ...clients import create_topic
 from .conftest import HEARTBEAT, Bench
 
 pytestmark = pytest.mark.real_kafka

@@ -57,8 +57,8 @@ from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequ
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
+from ...clients import create_topic
 from ...configs import change_configs
-from ..clients import create_topic
 
 pytestmark = pytest.mark.real_kafka
 

@@ -13,7 +13,7 @@ from mockraft import Quorum
 from mockraft.double.quorum import SyncQuorum
 from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
 
-from ..clients import consume, create_topic, keep_producing
+from ...clients import consume, create_topic, keep_producing
 
 pytestmark = pytest.mark.real_kafka
 

@@ -16,7 +16,7 @@ from mockraft.kafka.processes import KafkaBroker, random_uuid, wait_until
 from mockraft.wire import client
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 
-from ..clients import create_topic
+from ...clients import create_topic
 
 pytestmark = pytest.mark.real_kafka
 

@@ -15,8 +15,8 @@ from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.kafka.processes import KafkaBroker, KafkaController, random_uuid
 from mockraft.kafka.tools import KafkaTool
 
+from ...clients import consume, produce
 from ...waiting import until
-from ..clients import consume, produce
 
 pytestmark = pytest.mark.real_kafka
 

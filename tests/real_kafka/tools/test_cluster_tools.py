@@ -10,7 +10,7 @@ import pytest
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaProcessError, KafkaTool, wait_until
 
-from ..clients import create_topic, produce
+from ...clients import create_topic, produce
 
 pytestmark = pytest.mark.real_kafka
 

@@ -11,7 +11,7 @@ import pytest
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaController, KafkaProcessError, KafkaTool, wait_until
 
-from ..clients import create_topic
+from ...clients import create_topic
 
 pytestmark = pytest.mark.real_kafka
 

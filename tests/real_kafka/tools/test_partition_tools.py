@@ -11,7 +11,7 @@ import pytest
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaBroker, KafkaProcessError, KafkaTool, wait_until
 
-from ..clients import consume, partitions_of, produce
+from ...clients import consume, partitions_of, produce
 
 pytestmark = pytest.mark.real_kafka
 

@@ -13,7 +13,7 @@ from mockraft.conformance import CannotConnectError
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaProcessError, KafkaTool, wait_until
 
-from ..clients import create_topic
+from ...clients import create_topic
 
 pytestmark = pytest.mark.real_kafka
 

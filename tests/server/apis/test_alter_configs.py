@@ -1,6 +1,5 @@
 from collections.abc import Mapping
 
-import pytest
 from mockraft.server.apis import alter_configs
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_configs_request import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
@@ -29,13 +28,6 @@ def request(*resources: tuple[int, str, Mapping[str, str | None]], validate_only
 
 def said(response: AlterConfigsResponse) -> list[tuple[int, str, int]]:
     return [(each.resource_type, each.resource_name, each.error_code) for each in response.responses]
-
-
-@pytest.fixture
-def topic(cluster: Cluster) -> Cluster:
-    cluster.start(1, 2)
-    cluster.create_topic("t", [1, 2])
-    return cluster
 
 
 def test_unmentioned_keys_are_deleted_after_the_changes(topic: Cluster) -> None:

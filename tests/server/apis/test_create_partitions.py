@@ -26,12 +26,6 @@ def said(response: CreatePartitionsResponse) -> list[tuple[str, int, str | None]
     return [(each.name, each.error_code, each.error_message) for each in response.results]
 
 
-@pytest.fixture
-def three(cluster: Cluster) -> Cluster:
-    cluster.start(1, 2, 3)
-    return cluster
-
-
 def test_writes_only_the_new_partitions(three: Cluster) -> None:
     topic_id = three.create_topic("t", [1, 2])
     assert said(three.ask(request(more("t", 3, [2, 3], [3, 1])))) == [("t", 0, None)]

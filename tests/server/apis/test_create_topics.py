@@ -22,12 +22,6 @@ def said(response: CreateTopicsResponse) -> list[tuple[str, int, str | None]]:
     return [(each.name, each.error_code, each.error_message) for each in response.topics]
 
 
-@pytest.fixture
-def three(cluster: Cluster) -> Cluster:
-    cluster.start(1, 2, 3)
-    return cluster
-
-
 def test_writes_topic_configs_and_partitions_in_one_batch(three: Cluster) -> None:
     wanted = topic("t", manual=[(1, [3, 1]), (0, [1, 2])], retention_ms="5", min_insync_replicas="2")
     (made,) = three.ask(request(wanted)).topics

@@ -21,12 +21,6 @@ def said(response: ElectLeadersResponse) -> dict[str, list[tuple[int, int, str |
     }
 
 
-@pytest.fixture
-def three(cluster: Cluster) -> Cluster:
-    cluster.start(1, 2, 3)
-    return cluster
-
-
 def test_the_first_replica_leads_again(three: Cluster) -> None:
     topic_id = three.create_topic("t", [1, 2], leader=2)
     assert said(three.ask(request({"t": [0]}))) == {"t": [(0, 0, None)]}

@@ -12,13 +12,6 @@ def said(response: IncrementalAlterConfigsResponse) -> list[tuple[int, str, int]
     return [(each.resource_type, each.resource_name, each.error_code) for each in response.responses]
 
 
-@pytest.fixture
-def topic(cluster: Cluster) -> Cluster:
-    cluster.start(1, 2)
-    cluster.create_topic("t", [1, 2])
-    return cluster
-
-
 def test_good_resources_are_changed_together_and_a_bad_key_spoils_only_its_own(topic: Cluster) -> None:
     response = topic.ask(
         change_configs(

@@ -1,4 +1,4 @@
-"""Real clients: librdkafka creates topics, produces and consumes."""
+"""Clients of any brokers: librdkafka creates topics, produces and consumes."""
 
 from __future__ import annotations
 
