@@ -46,10 +46,3 @@ class Requests(Model):
     requests: list[RequestDetail | RequestSummary]
     next: int = Field(description="The `since` for the requests after these.")
     dropped: int = Field(description="Number of dropped entries since the start, because the journal is bounded.")
-
-
-class RequestsNow(Model):
-    """The data of a `requests` event of the stream."""
-
-    requests: list[RequestSummary]
-    dropped: int

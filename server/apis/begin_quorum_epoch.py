@@ -15,10 +15,8 @@ from mockraft.server.apis.raft_requests import (
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.election_state import TOPIC_NAME
 from mockraft.server.controller.security.acl_types import AclOperation
-from mockraft.server.raft.raft import Raft
 from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
-from mockraft.wire.messages import begin_quorum_epoch_request
 from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from mockraft.wire.messages.begin_quorum_epoch_response import (
     BeginQuorumEpochResponse,
@@ -34,22 +32,14 @@ def handle(request: BeginQuorumEpochRequest, ctx: RequestContext, controller: Co
     """Follow the reported leader, and return the known leader."""
     partition = only_partition(request, controller)
     raft = controller.raft
-    refused = _begin(raft, request, partition, ctx.now_ms)
-    data = leader_and_epoch(PartitionData, raft)
-    data.error_code = refused
+    refused = apply_reported_leader(raft, request, partition, ctx.now_ms)
+    if not refused and not is_recipient(raft, request.voter_id, partition.voter_directory_id):
+        refused = error_codes.INVALID_VOTER_KEY
+    data = leader_and_epoch(PartitionData, raft, error_code=refused)
     response = BeginQuorumEpochResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[data])])
     if ctx.api_version >= _NODE_ENDPOINTS_VERSION:
         response.node_endpoints = node_endpoints(NodeEndpoint, raft)
     return response
-
-
-def _begin(
-    raft: Raft, request: BeginQuorumEpochRequest, partition: begin_quorum_epoch_request.PartitionData, now_ms: int
-) -> int:
-    refused = apply_reported_leader(raft, request, partition, now_ms)
-    if not refused and not is_recipient(raft, request.voter_id, partition.voter_directory_id):
-        return error_codes.INVALID_VOTER_KEY
-    return refused
 
 
 API = Api(

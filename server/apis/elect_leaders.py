@@ -17,8 +17,6 @@ from mockraft.wire.messages.elect_leaders_response import (
     ReplicaElectionResult,
 )
 
-_VERSION_WITH_ERROR_CODE = 1
-
 
 def handle(request: ElectLeadersRequest, ctx: RequestContext, controller: Controller) -> ElectLeadersResponse:
     """Elect a leader for each partition, or return its error; for all (null), omit those that need none."""

@@ -29,8 +29,7 @@ def handle(request: EndQuorumEpochRequest, ctx: RequestContext, controller: Cont
     refused = apply_reported_leader(raft, request, partition, ctx.now_ms)
     if not refused:
         raft.epoch_ends(partition.leader_id, _successors(partition), ctx.now_ms)
-    data = leader_and_epoch(PartitionData, raft)
-    data.error_code = refused
+    data = leader_and_epoch(PartitionData, raft, error_code=refused)
     response = EndQuorumEpochResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[data])])
     if ctx.api_version >= _NODE_ENDPOINTS_VERSION:
         response.node_endpoints = node_endpoints(NodeEndpoint, raft)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar, overload
+from typing import Protocol, TypeVar
 
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PARTITION, TOPIC_NAME, ReplicaKey
@@ -16,12 +16,11 @@ from mockraft.server.raft.voter_changes import VoterChange, check_leads
 from mockraft.serving.api import ResponseT
 from mockraft.serving.parked import Parked
 from mockraft.wire import error_codes
-from mockraft.wire.messages import begin_quorum_epoch_request, end_quorum_epoch_request, vote_request
+from mockraft.wire.messages import begin_quorum_epoch_request, end_quorum_epoch_request
 from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from mockraft.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from mockraft.wire.messages.vote_request import VoteRequest
 
 EndpointT = TypeVar("EndpointT")
 LeaderT = TypeVar("LeaderT")
@@ -33,19 +32,29 @@ class _Listener(Protocol):
     port: int
 
 
-@overload
-def only_partition(request: VoteRequest, controller: Controller) -> vote_request.PartitionData: ...
-@overload
-def only_partition(
-    request: BeginQuorumEpochRequest, controller: Controller
-) -> begin_quorum_epoch_request.PartitionData: ...
-@overload
-def only_partition(
-    request: EndQuorumEpochRequest, controller: Controller
-) -> end_quorum_epoch_request.PartitionData: ...
-def only_partition(
-    request: VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest, controller: Controller
-) -> vote_request.PartitionData | begin_quorum_epoch_request.PartitionData | end_quorum_epoch_request.PartitionData:
+class _Partition(Protocol):
+    partition_index: int
+
+
+PartitionT = TypeVar("PartitionT", bound=_Partition)
+PartitionT_co = TypeVar("PartitionT_co", bound=_Partition, covariant=True)
+
+
+class _Topic(Protocol[PartitionT_co]):
+    topic_name: str
+
+    @property
+    def partitions(self) -> Sequence[PartitionT_co]: ...
+
+
+class _Request(Protocol[PartitionT_co]):
+    cluster_id: str | None
+
+    @property
+    def topics(self) -> Sequence[_Topic[PartitionT_co]]: ...
+
+
+def only_partition(request: _Request[PartitionT], controller: Controller) -> PartitionT:
     """Return the metadata log's partition in a Vote, BeginQuorumEpoch or EndQuorumEpoch request.
 
     ApiError INCONSISTENT_CLUSTER_ID, or INVALID_REQUEST if the request is not about that partition alone.
@@ -109,9 +118,10 @@ def node_endpoints(node_endpoint: Callable[..., EndpointT], raft: Raft) -> list[
     return [node_endpoint(node_id=leader.id, host=leader.host, port=leader.port)] if leader is not None else []
 
 
-def leader_and_epoch(leader_id_and_epoch: Callable[..., LeaderT], raft: Raft) -> LeaderT:
-    """Return the leader of a partition in the response's class."""
-    return leader_id_and_epoch(leader_id=-1 if raft.leader_id is None else raft.leader_id, leader_epoch=raft.epoch)
+def leader_and_epoch(leader_id_and_epoch: Callable[..., LeaderT], raft: Raft, **more: object) -> LeaderT:
+    """Return the leader of a partition in the response's class, which may have more fields."""
+    leader_id = -1 if raft.leader_id is None else raft.leader_id
+    return leader_id_and_epoch(leader_id=leader_id, leader_epoch=raft.epoch, **more)
 
 
 def endpoints_of(listeners: Sequence[_Listener]) -> tuple[Endpoint, ...]:

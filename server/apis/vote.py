@@ -29,8 +29,7 @@ def handle(request: VoteRequest, ctx: RequestContext, controller: Controller) ->
     partition = only_partition(request, controller)
     raft = controller.raft
     refused, granted = _vote(raft, request, partition, ctx.now_ms)
-    data = leader_and_epoch(PartitionData, raft)
-    data.error_code, data.vote_granted = refused, granted
+    data = leader_and_epoch(PartitionData, raft, error_code=refused, vote_granted=granted)
     response = VoteResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[data])])
     if ctx.api_version >= _NODE_ENDPOINTS_VERSION:
         response.node_endpoints = node_endpoints(NodeEndpoint, raft)
