@@ -71,9 +71,10 @@ def judge_frame(data: bytes, api_key: int, api_version: int, is_response: bool, 
     if name is None:
         return Verdict("unknown_api")
     cls = overlay.by_name(name)
-    found = Verdict("unknown_version", error=f"{name} has versions {cls.min_version} to {cls.max_version}")
     if cls.min_version <= api_version <= cls.max_version:
         found = judge_as(data, overlay, cls, api_version, is_response, with_json)
+    else:
+        found = Verdict("unknown_version", error=f"{name} has versions {cls.min_version} to {cls.max_version}")
     if found.decode_status != "ok" and is_response and api_key == api_keys.API_VERSIONS and api_version != 0:
         older = judge_as(data, overlay, cls, 0, is_response, with_json)
         return older if older.decode_status == "ok" else found
