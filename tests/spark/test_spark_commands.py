@@ -64,6 +64,7 @@ def test_reports_impossible_output_folder_before_reading(
     told = run(command, "--captures", controller_capture, "--out", tmp_path / "file" / "tables")
     assert told.exit_code == 2
     assert "cannot create the folder" in told.stderr
+    assert "Not a directory" in told.stderr
 
 
 def test_invalid_capture_is_reported_in_one_line(run: Callable[..., Result], tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_invalid_capture_is_reported_in_one_line(run: Callable[..., Result], tmp
     told = run("roundtrip", "--captures", tmp_path / "run.pcap")
     assert told.exit_code == 1
     step, line = told.stderr.splitlines()
-    assert step == "mockraft spark: reading and writing each message"
+    assert step == "mockraft spark: decoding and encoding messages"
     assert line.startswith("mockraft spark: ")
     assert "run.pcap" in line
 
