@@ -155,7 +155,7 @@ async def test_of_two_brokers_with_one_id_the_controller_lets_one_in() -> None:
         await first.wait_until(BrokerState.RUNNING)
         second = joining(controller, 1)
         second.start()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not second.refusals["DUPLICATE_BROKER_REGISTRATION"]:
                 second.changed.clear()
                 await second.changed.wait()

@@ -17,7 +17,7 @@ from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 @contextmanager

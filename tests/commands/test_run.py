@@ -22,7 +22,7 @@ from mockraft.commands.run.picture import BrokerRow, Line, Picture
 from mockraft.commands.run.screen import Screen, age_text, clock_text
 from rich.console import Console
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 Launch = Callable[..., subprocess.Popen[str]]
 
 

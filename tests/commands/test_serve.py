@@ -20,7 +20,7 @@ from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 READY = re.compile(
     r"mockraft ready bootstrap=(?P<host>\S+):(?P<port>\d+) cluster_id=(?P<cluster_id>\S+) "
     r"node_id=(?P<node_id>\d+) admin=off\n"

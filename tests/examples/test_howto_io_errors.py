@@ -15,7 +15,7 @@ TWO_DISKS = ("/data/d0", "/data/d1")
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.01)
 

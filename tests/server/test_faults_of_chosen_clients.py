@@ -85,7 +85,7 @@ async def test_fault_planned_before_the_start_begins_with_it() -> None:
 
 async def test_answers_keep_their_order_when_a_late_one_and_the_next_question_are_due_at_once() -> None:
     clock = VirtualClock()
-    async with Controller(clock=clock) as controller, asyncio.timeout(20):
+    async with Controller(clock=clock) as controller, asyncio.timeout(60):
         slow = controller.double.script.stubs.add(stub("ApiVersions").once().delay_on(1))
         reader, writer = await asyncio.open_connection(controller.host, controller.port)
         writer.write(QUESTION)

@@ -30,7 +30,7 @@ class Asker:
         self.connections.send(Outgoing(number, None, *address, message, 0, message.max_version, timeout_ms))
 
     async def answer(self) -> tuple[int, Any]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await self.answers.get()
 
 

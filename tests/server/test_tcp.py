@@ -24,7 +24,7 @@ from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, F
 from ..waiting import until
 from .conftest import allocation_api
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 def filler(size: int) -> AnyApi:

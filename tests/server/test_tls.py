@@ -22,7 +22,7 @@ from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, F
 
 from ..waiting import until
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 VERSIONS = write_request(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, 1, "test")
 
 

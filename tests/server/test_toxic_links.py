@@ -22,7 +22,7 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 
 from ..waiting import until
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 ASK = ApiVersionsRequest(client_software_name="a", client_software_version="1")
 
 

@@ -306,7 +306,7 @@ async def test_half_closed_client_still_gets_pending_responses(tmp_path: Path) -
 
     server = await asyncio.start_server(answer_after_the_end, "127.0.0.1", 0)
     upstream = Endpoint(*server.sockets[0].getsockname())
-    async with server, asyncio.timeout(10), proxied(path, upstream) as proxy:
+    async with server, asyncio.timeout(60), proxied(path, upstream) as proxy:
         reader, writer = await asyncio.open_connection(*proxy.listeners[upstream])
         writer.write(asked_frame)
         writer.write_eof()
@@ -327,7 +327,7 @@ async def test_records_controller_that_sends_first(tmp_path: Path) -> None:
 
     server = await asyncio.start_server(speak, "127.0.0.1", 0)
     upstream = Endpoint(*server.sockets[0].getsockname())
-    async with server, asyncio.timeout(10), proxied(path, upstream) as proxy:
+    async with server, asyncio.timeout(60), proxied(path, upstream) as proxy:
         reader, writer = await asyncio.open_connection(*proxy.listeners[upstream])
         assert await reader.read() == said
         writer.close()

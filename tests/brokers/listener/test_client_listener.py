@@ -22,7 +22,7 @@ from mockraft.wire.messages.metadata_request import MetadataRequest
 Serving = Callable[..., Any]
 
 
-async def until(condition: Callable[[], Any], timeout_s: float = 10) -> Any:
+async def until(condition: Callable[[], Any], timeout_s: float = 40) -> Any:
     async with asyncio.timeout(timeout_s):
         while not (found := condition()):
             await asyncio.sleep(0.005)
@@ -62,7 +62,7 @@ async def answered(broker: SimulatedBroker, data: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(*address(broker))
     try:
         writer.write(data)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await reader.read()
     finally:
         writer.close()

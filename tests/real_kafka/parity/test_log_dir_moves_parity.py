@@ -265,14 +265,14 @@ async def test_cordoned_and_offline_directories_are_described_as_in_kafka(subjec
     await create(subjects, "t-b")
     for subject in subjects:
         set_config(subject.controller, subject.broker_id, "cordoned.log.dirs", str(subject.folder / "d1"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (await subject.describe())["d1"]["isCordoned"]:
                 subject.answers.pop()
                 await asyncio.sleep(0.1)
         await subject.alter(("d1", "t-a", OWN), ("d1", "unknown", 0), ("d1", "t-b", OTHERS))
         await subject.alter(("d0", "t-a", OWN))
         set_config(subject.controller, subject.broker_id, "cordoned.log.dirs", None)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await subject.describe())["d1"]["isCordoned"]:
                 subject.answers.pop()
                 await asyncio.sleep(0.1)

@@ -54,7 +54,7 @@ async def create_topic(bootstrap: str, name: str, brokers: list[int], partitions
 
 async def cluster_id_of(host: str, port: int) -> str:
     """Kafka's controller refuses DescribeCluster (UNSUPPORTED_VERSION) until it has applied its metadata.version."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 return await fetch_cluster_id((host, port))

@@ -12,7 +12,7 @@ from mockraft.wire.messages.describe_cluster_request import DescribeClusterReque
 
 from ...waiting import until
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 @pytest.mark.parametrize("by", ["clientId", "connection"])
