@@ -53,7 +53,7 @@ class _Call:
 
     __slots__ = ("answered", "called", "timer")
 
-    def __init__(self, answered: Callable[[Any], None]) -> None:
+    def __init__(self, answered: Callable[[object], None]) -> None:
         self.answered = answered
         self.called = False
         self.timer: asyncio.TimerHandle | None = None
@@ -61,7 +61,7 @@ class _Call:
     def done(self) -> bool:
         return self.called
 
-    def set_result(self, outcome: Any) -> None:
+    def set_result(self, outcome: object) -> None:
         self.called = True
         if self.timer is not None:
             self.timer.cancel()
