@@ -1,4 +1,4 @@
-"""A controller without sockets, asked as the node asks it, with a clock that only moves when told."""
+"""A controller without sockets, called as the node calls it, with a virtual clock."""
 
 import random
 from typing import Any

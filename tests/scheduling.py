@@ -1,4 +1,4 @@
-"""Distribution of tests over workers: one worker makes what is expensive for all, and long groups start first.
+"""Distribution of tests over workers: one worker makes an expensive fixture for all, and long groups start first.
 
 xdist's own `--dist loadgroup` reads `Item._nodeid`, which pytest 9.2 no longer has: every test is on its own there.
 """

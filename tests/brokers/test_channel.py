@@ -1,4 +1,4 @@
-"""The channel to the controller: found anew after NOT_CONTROLLER and disconnects, given up when the time is over."""
+"""The channel to the controller: reopened after NOT_CONTROLLER and disconnects, given up at the deadline."""
 
 from __future__ import annotations
 

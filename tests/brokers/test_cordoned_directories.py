@@ -1,4 +1,4 @@
-"""Directories that take no new replicas, as the broker's own file or the cluster's configuration says (KIP-1066)."""
+"""Directories that take no new replicas, by the broker's own file or the cluster's configuration (KIP-1066)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directories that fail, and what the controller hears of it (KIP-858)."""
+"""Directories that fail, and the broker's reports to the controller (KIP-858)."""
 
 from __future__ import annotations
 

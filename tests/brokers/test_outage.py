@@ -1,4 +1,4 @@
-"""Many who look for a controller that is gone, and find it together when it is back."""
+"""Many brokers look for a missing controller, and reconnect together when it is back."""
 
 from __future__ import annotations
 

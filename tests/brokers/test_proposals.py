@@ -1,4 +1,4 @@
-"""A simulated broker of a proposal: what it does all day, in the proposal's words, on a controller that speaks them."""
+"""A simulated broker of a proposal on a controller that serves it."""
 
 from typing import Any
 

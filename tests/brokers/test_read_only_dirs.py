@@ -1,4 +1,4 @@
-"""Directories that this user may not list or write to: told with their paths, and nothing is left half done."""
+"""Directories that this user may not list or write to: reported with their paths, and left unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real directories whose file system says no: one broker loses them, the others in the process go on."""
+"""Real directories with file system errors: one broker loses them, the others in the process continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mockraft conformance` and `mockraft differences` as commands: what they print, write and exit with."""
+"""`mockraft conformance` and `mockraft differences` as commands: their output, files and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several controllers as processes: what they print, and that they find each other."""
+"""Several controllers as processes: their output, and the quorum they form."""
 
 import asyncio
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Options of `mockraft serve` and `mockraft broker` that say who may come in."""
+"""Options of `mockraft serve` and `mockraft broker` for authentication and authorization."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Without numpy, pyarrow and construct: recording goes on, and what reads a capture says which extra it needs."""
+"""Without numpy, pyarrow and construct: recording works, and commands that read a capture name the missing extra."""
 
 import json
 import subprocess

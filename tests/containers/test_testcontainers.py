@@ -1,4 +1,4 @@
-"""`MockraftContainer`: brokers on the host and in other containers find the controller where it says that it is."""
+"""`MockraftContainer`: brokers on the host and in other containers reach the controller at its advertised address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a real controller is ready, by what it logs."""
+"""Readiness of a real controller, by its log."""
 
 import sys
 from pathlib import Path

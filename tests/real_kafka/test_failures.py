@@ -1,4 +1,4 @@
-"""Disks and brokers fail, leave and come back; what was acknowledged stays."""
+"""Disks and brokers fail, leave and come back; acknowledged records stay."""
 
 from __future__ import annotations
 

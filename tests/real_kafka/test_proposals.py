@@ -1,4 +1,4 @@
-"""Unmodified brokers get along with a proposal that only adds to what they know."""
+"""Unmodified brokers work with a proposal that only adds to the protocol."""
 
 from pathlib import Path
 

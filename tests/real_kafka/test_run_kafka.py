@@ -1,4 +1,4 @@
-"""`mockraft run-kafka` from outside: what it prints, what it runs, what it leaves."""
+"""`mockraft run-kafka` from outside: its output, processes and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States that are saved and loaded: Kafka's tools read the file, and real brokers run on what it says."""
+"""States that are saved and loaded: Kafka's tools read the file, and real brokers run on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real brokers and controllers that do not do what they should."""
+"""Real brokers on controllers with stubbed misbehaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that nobody should send, straight into a node with a real controller behind it."""
+"""Hostile bytes straight into a node with a real controller behind it."""
 
 import contextlib
 import random

@@ -1,4 +1,4 @@
-"""Spark's own standalone cluster on loopback: a master and workers as processes, and what is submitted to them."""
+"""Spark's own standalone cluster on loopback: a master and workers as processes, and submitted jobs."""
 
 import os
 import py_compile

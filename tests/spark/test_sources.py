@@ -1,4 +1,4 @@
-"""The sources kafka_pcap and kafka_frames and the tables made of them, against what one machine reads."""
+"""The sources kafka_pcap and kafka_frames and their tables, compared with reading on one machine."""
 
 from collections import Counter
 from pathlib import Path

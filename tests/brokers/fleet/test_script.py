@@ -1,4 +1,4 @@
-"""Scripts as files: what they may say, and what is said when they say something else."""
+"""Scripts as files: their fields, and the errors for invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's small text files: what is read, what is written, and what is refused with its line."""
+"""Kafka's small text files: reading, writing, and errors with their line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 while a log is written: what was acknowledged is there at the next start, and nothing between is missing."""
+"""kill -9 while a log is written: acknowledged records are there at the next start, without gaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replicas are placed in the order of Java's hash maps; what is expected here was printed by Java."""
+"""Replicas are placed in the order of Java's hash maps; Java printed the expected values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log beside a list of what it should hold, under random appends, cuts, restarts and kills at any byte."""
+"""A log beside a list of its expected records, under random appends, truncations, restarts and kills at any byte."""
 
 from __future__ import annotations
 

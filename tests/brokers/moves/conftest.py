@@ -1,4 +1,4 @@
-"""A broker with three directories and no controller: what it would tell one is kept, and acknowledged on demand."""
+"""A broker with three directories and no controller: its assignments are kept, and acknowledged on demand."""
 
 from __future__ import annotations
 

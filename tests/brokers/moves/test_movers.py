@@ -1,4 +1,4 @@
-"""A broker moves replicas between its directories: the good case, throttles, turns and what is told meanwhile."""
+"""A broker moves replicas between its directories: success, throttles, order and concurrent changes."""
 
 from __future__ import annotations
 

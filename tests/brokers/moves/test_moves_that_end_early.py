@@ -1,4 +1,4 @@
-"""Moves that do not end as they were meant to: cancelled, replaced, or what they were of or went to is lost."""
+"""Moves that end early: cancelled, replaced, or with a lost source or target."""
 
 from __future__ import annotations
 

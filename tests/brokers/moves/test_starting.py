@@ -1,4 +1,4 @@
-"""A broker that starts on what a killed one left of its moves; with real kills in test_killed_while_moving.py."""
+"""A broker that starts with unfinished moves of a killed one; test_killed_while_moving.py has real kills."""
 
 from __future__ import annotations
 

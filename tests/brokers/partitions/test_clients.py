@@ -1,4 +1,4 @@
-"""kafka-python and confluent-kafka against simulated brokers, and what producers are told when something is wrong."""
+"""kafka-python and confluent-kafka against simulated brokers, and the errors of producers."""
 
 from __future__ import annotations
 

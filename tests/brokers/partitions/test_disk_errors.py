@@ -1,4 +1,4 @@
-"""I/O errors below replicas that clients and followers use: what is lost, and what goes on (KIP-18, KIP-858)."""
+"""I/O errors below replicas in use by clients and followers: losses and survivors (KIP-18, KIP-858)."""
 
 from __future__ import annotations
 

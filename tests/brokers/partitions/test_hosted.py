@@ -1,4 +1,4 @@
-"""A replica and its log: what it knows of the batches that were there before it."""
+"""A replica and its log: the producer state of batches already in the log."""
 
 from __future__ import annotations
 

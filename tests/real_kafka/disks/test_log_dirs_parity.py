@@ -1,4 +1,4 @@
-"""A real broker and a simulated one, each with two directories of which one fails: what the controller hears of both.
+"""A real broker and a simulated one, each with two directories of which one fails: equal requests to the controller.
 
 Both live the same life on one mockraft controller; its journal must tell the same story of them.
 """

@@ -1,4 +1,4 @@
-"""Log directories go from a real broker to ours and back: each reads, and goes on from, what the other wrote."""
+"""Log directories go from a real broker to mockraft and back: each reads, and continues, the other's logs."""
 
 from __future__ import annotations
 

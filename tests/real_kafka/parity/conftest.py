@@ -1,4 +1,4 @@
-"""One connection to Kafka's controller and one to ours: what they answer to the same, and what they write.
+"""One connection to Kafka's controller and one to mockraft's: responses to the same requests, and the records written.
 
 `on_both(run)` runs the same function against both and gives both results; differences that time and chance make (topic
 ids, broker epochs, which of several brokers was chosen) are masked.

@@ -1,4 +1,4 @@
-"""Directories from registration to placement, told to Kafka's controller and to ours: every answer and every record."""
+"""Directories from registration to placement, on Kafka's controller and on mockraft's: equal responses and records."""
 
 import json
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""The same broken directories, put to Kafka's own classes and to ours: formatted, started on or refused alike."""
+"""The same broken directories for Kafka's classes and for mockraft: equal formatting, starts and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients over their controller mutation quota: refused, or told to wait, by Kafka's controller as by ours.
+"""Clients over their controller mutation quota: refused or throttled by both controllers alike.
 
 Rates are so low that no bucket fills up meanwhile; times to wait are told to ten seconds.
 """

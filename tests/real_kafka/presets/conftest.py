@@ -1,4 +1,4 @@
-"""Real brokers on a controller that misbehaves by name, and what they ask of it meanwhile."""
+"""Real brokers on a controller that misbehaves by preset, and their requests to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controllers as processes that are killed with SIGKILL: what was acknowledged is there afterwards."""
+"""Controllers as processes that are killed with SIGKILL: acknowledged records survive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real broker and a simulated one tell configs and look at changes of them: what they say must be the same."""
+"""A real broker and a simulated one describe and validate configs: equal responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real broker and a simulated one are asked the same in every version: what they say must be the same."""
+"""A real broker and a simulated one receive the same requests in every version: equal responses."""
 
 from __future__ import annotations
 

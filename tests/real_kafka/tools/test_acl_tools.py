@@ -1,4 +1,4 @@
-"""kafka-acls on a real broker and directly at the controller: what it says is what clients may do."""
+"""kafka-acls on a real broker and directly at the controller, and its effect on clients."""
 
 from __future__ import annotations
 

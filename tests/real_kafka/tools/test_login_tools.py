@@ -1,4 +1,4 @@
-"""SCRAM users and delegation tokens made with Kafka's tools on a real broker: who has one logs in, until it is gone."""
+"""SCRAM users and delegation tokens made with Kafka's tools on a real broker: valid until deleted."""
 
 from __future__ import annotations
 

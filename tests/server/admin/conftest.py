@@ -1,4 +1,4 @@
-"""A controller that nobody else asks anything, and its admin API without sockets."""
+"""A controller of this test's own, and its admin API without sockets."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The OpenAPI document is true: requests made from it are answered as it says, and never by a broken server."""
+"""The OpenAPI document is true: generated requests get the documented responses, and never a server error."""
 
 import contextlib
 import re

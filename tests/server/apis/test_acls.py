@@ -1,4 +1,4 @@
-"""CreateAcls, DescribeAcls and DeleteAcls: what is refused, in Kafka's order, and the records that are written."""
+"""CreateAcls, DescribeAcls and DeleteAcls: refusals in Kafka's order, and records."""
 
 from typing import Any
 

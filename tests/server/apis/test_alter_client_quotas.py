@@ -1,4 +1,4 @@
-"""AlterClientQuotas: every rule, and what is written."""
+"""AlterClientQuotas: every rule, and the records."""
 
 import math
 from collections.abc import Callable, Mapping

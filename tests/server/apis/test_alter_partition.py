@@ -1,4 +1,4 @@
-"""AlterPartition: the rules in their order, and the state that a leader is told."""
+"""AlterPartition: the rules in their order, and the state returned to the leader."""
 
 from typing import Any
 

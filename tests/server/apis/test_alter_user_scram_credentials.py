@@ -1,4 +1,4 @@
-"""SCRAM credentials: the rules in the order in which Kafka tries them, and the keys that RFC 7677 tells."""
+"""SCRAM credentials: the rules in Kafka's order, and the keys of RFC 7677."""
 
 import base64
 import hashlib

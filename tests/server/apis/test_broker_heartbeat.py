@@ -1,4 +1,4 @@
-"""BrokerHeartbeat: what a broker's heartbeat changes, in which order, and what it is told."""
+"""BrokerHeartbeat: its changes, in their order, and its responses."""
 
 import pytest
 from mockraft.wire import error_codes, records

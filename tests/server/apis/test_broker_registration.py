@@ -1,4 +1,4 @@
-"""BrokerRegistration: every rule in its order, and what is written."""
+"""BrokerRegistration: every rule in its order, and the records."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs on a controller: which resources it tells, and where each value comes from."""
+"""DescribeConfigs on a controller: the resources it describes, and the source of each value."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Fetch, FetchSnapshot and DescribeQuorum in a quorum of two: who leads, and what is committed."""
+"""Fetch, FetchSnapshot and DescribeQuorum in a quorum of two: leadership and committed offsets."""
 
 import random
 from typing import Any

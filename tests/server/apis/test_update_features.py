@@ -1,4 +1,4 @@
-"""UpdateFeatures: every rule in its order, and what is written."""
+"""UpdateFeatures: every rule in its order, and the records."""
 
 from collections.abc import Callable, Iterable
 

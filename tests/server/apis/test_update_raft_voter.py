@@ -1,4 +1,4 @@
-"""AddRaftVoter and UpdateRaftVoter: the refusals in Kafka's order; what they do is raft's (test_voter_changes)."""
+"""AddRaftVoter and UpdateRaftVoter: refusals in Kafka's order; test_voter_changes tests their effect."""
 
 from typing import Any
 

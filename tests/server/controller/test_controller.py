@@ -1,4 +1,4 @@
-"""Commit and replay: what is written is what is known, and the other way round."""
+"""Commit and replay: the image equals the written records."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Three nodes without sockets: what one asks is brought to the other as bytes, in a time that only moves when told."""
+"""Three nodes without sockets: requests travel between them as bytes, on a virtual clock."""
 
 import random
 from collections.abc import Callable

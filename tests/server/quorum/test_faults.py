@@ -1,4 +1,4 @@
-"""Whatever happens to three nodes: what was acknowledged stays, one history, one leader an epoch."""
+"""Random faults of three nodes: acknowledged records stay, with one history and one leader per epoch."""
 
 import random
 from collections.abc import Callable

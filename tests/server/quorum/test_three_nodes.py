@@ -1,4 +1,4 @@
-"""Three controllers with one history: who answers, what is kept, and what vanishes."""
+"""Three controllers with one history: the active one, kept records and lost ones."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""One raft node among others that only exist in what the test says for them."""
+"""One raft node whose peers are scripted by the test."""
 
 import random
 from typing import Any

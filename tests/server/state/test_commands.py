@@ -1,4 +1,4 @@
-"""Commands leave the records that Kafka's controller would write, and refuse what it could not do."""
+"""Commands write the records of Kafka's controller, and refuse what it would refuse."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whole states saved and loaded: what Kafka's checkpoint says, on another controller."""
+"""Whole states saved and loaded on another controller, as Kafka checkpoints."""
 
 import json
 from collections.abc import Callable

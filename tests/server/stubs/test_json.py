@@ -1,4 +1,4 @@
-"""Stubs as JSON and back, and what is said of JSON that is no stub."""
+"""Stubs as JSON and back, and errors for invalid JSON."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""The tables of docs/stubs.md are what the code says."""
+"""The tables of docs/stubs.md equal the code."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Stub files: what they say, and what is said of those that say it wrongly."""
+"""Stub files: their contents, and errors for invalid ones."""
 
 import builtins
 import json

@@ -1,4 +1,4 @@
-"""Failed and cordoned directories, as heartbeats tell them."""
+"""Failed and cordoned directories in heartbeats."""
 
 import pytest
 from mockraft.wire import records

@@ -1,4 +1,4 @@
-"""Registrations as operations: how large they may be, and what a controller says of itself."""
+"""Registrations as operations: their size limits, and the controller's own registration."""
 
 from mockraft.server.controller.controller import Controller
 from mockraft.wire import error_codes, records

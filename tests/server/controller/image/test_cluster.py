@@ -1,4 +1,4 @@
-"""Registrations in the image: what a change record changes, and the quirks of it."""
+"""Registrations in the image: the effects of change records, and their quirks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The image: what each record does to it, and that it can say itself in records again."""
+"""The image: the effect of each record, and its form as records again."""
 
 from typing import Any
 

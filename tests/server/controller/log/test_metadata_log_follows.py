@@ -1,4 +1,4 @@
-"""A log on the disk that follows another: what it cut off or began anew is so after a restart too."""
+"""A log on the disk that follows another: truncations and new starts survive a restart."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""A log with a data dir: what is there after a restart, a crash at any byte, a full disk, and what is refused."""
+"""A log with a data dir: its contents after a restart, a crash at any byte, a full disk, and its refusals."""
 
 import dataclasses
 import errno

@@ -1,4 +1,4 @@
-"""Timed plans, by a time that is said."""
+"""Timed plans on a virtual clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults by name: what they may be told, what is said of them, and what switches them."""
+"""Faults by name: their options, JSON form and switches."""
 
 from __future__ import annotations
 
