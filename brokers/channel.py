@@ -6,132 +6,140 @@ sent again after a disconnect or NOT_CONTROLLER, and is given up after `retry_ti
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mockraft.brokers.effects import BreakOff, Link, Versions
+from mockraft.brokers.kernel import Kernel, OnFailure, R
 from mockraft.brokers.metadata.observer import Endpoint
-from mockraft.brokers.outage import Outage
-from mockraft.wire import client, error_codes, messages
-from mockraft.wire.client_security import ClientSecurity
-from mockraft.wire.errors import WireError
+from mockraft.wire import error_codes
+from mockraft.wire.errors import DisconnectedError, WireError
+
+if TYPE_CHECKING:
+    from mockraft.wire.message import RequestMessage
 
 RECONNECT_BACKOFF_MS = 50
 POLL_MS = 100
-
-Request = TypeVar("Request")
 
 
 class NotSentError(Exception):
     """The retry timeout expired: no controller was known, or none answered."""
 
 
+class _Waiting(NamedTuple):
+    make: Callable[[Versions], Any]
+    on_answer: Callable[[Any], None]
+    on_failure: OnFailure
+    deadline_ms: float
+
+
 class ControllerChannel:
-    """One channel of one broker (Kafka has "heartbeat", "directory-assignments", "forwarding", …).
+    """One channel of one broker: `purpose` is Kafka's "heartbeat", "directory-assignments", "forwarding", …
 
     `find_controller` returns the active controller's endpoint, None while there is none; `client_id` is the broker id
-    as text, as on a real broker. Channels that share an `outage` take turns connecting to an unreachable controller.
+    as text, as on a real broker. Requests wait for the one before.
     """
 
     def __init__(
         self,
+        kernel: Kernel,
+        purpose: str,
         client_id: str,
         find_controller: Callable[[], Endpoint | None],
         retry_timeout_ms: int,
-        security: ClientSecurity | None = None,
-        messages: Any = messages,
-        outage: Outage | None = None,
     ) -> None:
-        self.client_id = client_id
         self.retry_timeout_ms = retry_timeout_ms
+        self._kernel = kernel
+        self._purpose = purpose
+        self._client_id = client_id
         self._find_controller = find_controller
-        self._security = security
-        self._messages = messages
-        self._outage = outage
-        self._connection: client.KafkaConnection | None = None
-        self._moved = asyncio.Event()
+        self._link: Link | None = None
+        self._queue: deque[_Waiting] = deque()
+        self._looks_for_controller = False
+        self._again = f"{purpose}: again"
+        self._deadline = f"{purpose}: deadline"
 
     @property
-    def api_versions(self) -> dict[int, tuple[int, int]] | None:
+    def api_versions(self) -> Versions | None:
         """The API versions of the controller, (min, max) by API key; None without a connection."""
-        connection = self._connection
-        return connection.api_versions if connection is not None and connection.is_open else None
+        return None if self._link is None else self._kernel.versions(self._link)
 
     def controller_moved(self) -> None:
         """Wake a request that waits for a controller."""
-        self._moved.set()
+        if self._looks_for_controller:
+            self._try()
 
-    async def send(self, make: Callable[[client.KafkaConnection], Any]) -> Any:
-        """Send the request that `make` builds for the connection (it may depend on versions) and return the response.
+    def send(
+        self, make: Callable[[Versions], RequestMessage[R]], on_answer: Callable[[R], None], on_failure: OnFailure
+    ) -> None:
+        """Send the request that `make` builds for the versions of the controller; it is built anew for each try.
 
-        Raises NotSentError, UnsupportedVersionError and WireError; NOT_CONTROLLER and disconnects are retried here.
+        `on_failure` gets NotSentError, UnsupportedVersionError and WireError; NOT_CONTROLLER and disconnects are
+        retried here.
         """
-        try:
-            async with asyncio.timeout(self.retry_timeout_ms / 1000):
-                while True:
-                    response = await self._try(make)
-                    if response is not None and response.error_code != error_codes.NOT_CONTROLLER:
-                        return response
-                    await self.close()
-                    await asyncio.sleep(RECONNECT_BACKOFF_MS / 1000)
-        except TimeoutError:
-            await self.close()
-            raise NotSentError(f"no response from a controller within {self.retry_timeout_ms} ms") from None
-
-    def send_soon(self, request: Any, answered: Callable[[Any], None]) -> bool:
-        """Send over the existing connection without a task; return False when there is none, or it is a TLS or SASL
-        one.
-
-        `answered` gets the response, or an error after which :meth:`send` should be tried while time is left:
-        RequestTimedOutError means that no time is left.
-        """
-        connection = self._connection
-        return connection is not None and connection.send_soon(request, answered, self.retry_timeout_ms)
+        self._queue.append(_Waiting(make, on_answer, on_failure, self._kernel.now_ms + self.retry_timeout_ms))
+        if len(self._queue) == 1:
+            self._begin()
 
     def break_off(self) -> None:
         """Cut the connection, as a network failure does."""
-        if self._connection is not None:
-            self._connection.break_off()
+        if self._link is not None:
+            self._kernel.emit(BreakOff(self._link))
 
-    async def close(self) -> None:
-        """Drop the connection; the next send opens a new one."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()
+    def close(self) -> None:
+        """Drop the connection; the next request opens a new one."""
+        link, self._link = self._link, None
+        if link is not None:
+            self._kernel.disconnect(link)
 
-    async def _try(self, make: Callable[[client.KafkaConnection], Any]) -> Any | None:
-        try:
-            connection = await self._connected()
-            return await connection.send(make(connection))
-        except client.DisconnectedError:
-            return None
-        except WireError:
-            await self.close()
-            raise
+    def _begin(self) -> None:
+        waiting = self._queue[0]
+        self._kernel.after(self._deadline, waiting.deadline_ms - self._kernel.now_ms, self._give_up)
+        self._try()
 
-    async def _connected(self) -> client.KafkaConnection:
-        if self._connection is None or not self._connection.is_open:
-            host, port = await self._controller()
+    def _try(self) -> None:
+        self._looks_for_controller = False
+        kernel = self._kernel
+        if self._link is None or kernel.versions(self._link) is None:
+            endpoint = self._find_controller()
+            if endpoint is None:
+                self._looks_for_controller = True
+                kernel.after(self._again, POLL_MS, self._try)
+                return
+            kernel.cancel(self._again)
+            self._link = Link(self._purpose, self._client_id, *endpoint, self.retry_timeout_ms)
+        kernel.request(self._link, self._queue[0].make, self._answered, self._failed)
 
-            def connect() -> Awaitable[client.KafkaConnection]:
-                return client.connect(
-                    host,
-                    port,
-                    client_id=self.client_id,
-                    request_timeout_ms=self.retry_timeout_ms,
-                    security=self._security,
-                    messages=self._messages,
-                )
+    def _answered(self, response: Any) -> None:
+        if response.error_code == error_codes.NOT_CONTROLLER:
+            self._try_again()
+        else:
+            self._take().on_answer(response)
 
-            self._connection = await (connect() if self._outage is None else self._outage.connect(connect))
-        return self._connection
+    def _failed(self, error: Exception) -> None:
+        if isinstance(error, DisconnectedError):
+            self._try_again()
+            return
+        if isinstance(error, WireError):
+            self.close()
+        self._take().on_failure(error)
 
-    async def _controller(self) -> Endpoint:
-        while (endpoint := self._find_controller()) is None:
-            self._moved.clear()
-            try:
-                async with asyncio.timeout(POLL_MS / 1000):
-                    await self._moved.wait()
-            except TimeoutError:
-                continue
-        return endpoint
+    def _try_again(self) -> None:
+        self.close()
+        self._kernel.after(self._again, RECONNECT_BACKOFF_MS, self._try)
+
+    def _give_up(self) -> None:
+        self.close()
+        self._kernel.cancel(self._again)
+        self._looks_for_controller = False
+        late = NotSentError(f"no response from a controller within {self.retry_timeout_ms} ms")
+        self._take().on_failure(late)
+
+    def _take(self) -> _Waiting:
+        """Remove the request that has an outcome, and begin with the next."""
+        done = self._queue.popleft()
+        self._kernel.cancel(self._deadline)
+        if self._queue:
+            self._begin()
+        return done

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import functools
 import random
-import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from mockraft.brokers.apis.api import BrokerView
 from mockraft.brokers.consumer_groups import Groups
+from mockraft.brokers.core import Core
+from mockraft.brokers.forwarding import Forwarding
+from mockraft.brokers.moves.movers import Movers
 from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.partitions.producer_ids import ProducerIds
+from mockraft.brokers.partitions.replicas import Replicas
 from mockraft.brokers.topic_creation import TopicCreation
 
-if TYPE_CHECKING:
-    from mockraft.brokers.broker import SimulatedBroker
 
-
-def view_of(broker: SimulatedBroker) -> BrokerView:
+def view_of(
+    core: Core, replicas: Replicas, movers: Movers, forwarding: Forwarding, changed: Callable[[], None]
+) -> BrokerView:
     """Return the view of a broker that is about to accept clients; its groups are empty."""
-    config, image, replicas, forwarding = broker.config, broker.image, broker.replicas, broker.forwarding
+    config, image = core.config, core.image
     assert image is not None
-    assert replicas is not None
-    assert forwarding is not None
     return BrokerView(
         config=config,
         image=image,
-        observer=broker.observer,
-        logs=broker.logs,
-        directories=broker.directories,
+        observer=core.observer,
+        logs=core.logs,
+        directories=movers.directories,
         replicas=replicas,
-        groups=Groups(config.properties, broker.clients_changed),
+        groups=Groups(config.properties, changed),
         producer_ids=ProducerIds(forwarding.send, config.broker_id, replicas.broker_epoch),
         forwarding=forwarding,
         create_topics=TopicCreation(forwarding, config.properties).create,
-        start_move=functools.partial(start_move, broker.movers),
+        start_move=functools.partial(start_move, movers),
         chance=random.Random(config.incarnation_id),
-        wall_clock_ms=lambda: time.time_ns() // 1_000_000,
+        wall_clock_ms=lambda: int(core.kernel.now_ms),
     )

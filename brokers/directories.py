@@ -2,40 +2,60 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import functools
+import itertools
 import logging
 import os
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from mockraft.brokers import lifecycle
+from mockraft.brokers import lifecycle, time_slice
 from mockraft.brokers.assignments import Assignments, ReplicaKey
-from mockraft.brokers.channel import ControllerChannel, NotSentError
+from mockraft.brokers.core import Core
+from mockraft.brokers.directory_reports import DirectoryReports
 from mockraft.brokers.disks.io_errors import Scope, classify
 from mockraft.brokers.lifecycle import BrokerState, End
 from mockraft.brokers.log_dirs.cordoning import CordoningError, cordoned_paths
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
 from mockraft.brokers.log_dirs.placement import DirectoryAt, candidates
 from mockraft.brokers.log_dirs.placement_order import NewReplica, in_kafkas_order
-from mockraft.brokers.moves.starting import settle
-from mockraft.brokers.partition_restarts import Restarts
-from mockraft.brokers.time_slice import TimeSlice
+from mockraft.brokers.partitions.restarts import restartable
 from mockraft.serving.directory_ids import LOST, UNASSIGNED
-from mockraft.wire import client, error_codes
 from mockraft.wire.uuids import text_of
 
 if TYPE_CHECKING:
-    from mockraft.brokers.broker import SimulatedBroker
     from mockraft.brokers.log_dirs.log_dir import LogDir
     from mockraft.brokers.metadata.metadata_view import Replica
 
-RETRY_TIMEOUT_MS = 60_000
 SHUTDOWN_TIMEOUT_MS = 300_000
 DIRECTORIES_FROM = 17
 
 _log = logging.getLogger(__name__)
+
+
+class Moves(Protocol):
+    """The moves between directories, as far as failures concern them."""
+
+    def directory_offline(self, directory_id: bytes) -> None:
+        """End the moves from and to a directory that went offline."""
+
+    def replica_lost(self, key: ReplicaKey, why: str) -> None:
+        """End the move of a replica that failed although its directory works (KIP-18)."""
+
+
+class Hosting(Protocol):
+    """The hosted replicas of a broker that serves clients."""
+
+    def directory_offline(self, directory_id: bytes) -> None:
+        """Stop fetching the replicas of a failed directory."""
+
+    def apply(self, key: ReplicaKey) -> None:
+        """Bring a replica in line with its directory."""
+
+    def metadata_advanced(self) -> None:
+        """Apply changes of replicas that have been placed since."""
 
 
 class Directories:
@@ -47,52 +67,59 @@ class Directories:
     directory. `is_published` is True once the metadata is known up to the leader's high watermark, before the broker is
     registered: until then no replica is placed or served. `waiting` are the replicas to be placed or removed, in their
     order. `offline` maps each directory that failed since the start to the reason; `cordoned` are those cordoned now.
+
+    `on_first_published` settles the moves of the last run, `on_progress` is called when replicas have been placed or
+    assigned.
     """
 
-    def __init__(self, broker: SimulatedBroker) -> None:
-        config = broker.config
+    def __init__(self, core: Core) -> None:
+        config = core.config
         self.placed: dict[ReplicaKey, bytes] = {}
         self.lost: set[ReplicaKey] = set()
         self.preferred: dict[tuple[str, int], bytes] = {}
         self.moving: dict[ReplicaKey, bytes] = {}
         self.assignments = Assignments()
         self.offline: dict[bytes, str] = {}
-        self._broker = broker
-        self._restarts = Restarts(broker)
+        self.moves: Moves
+        self.hosting: Hosting | None = None
+        self.on_first_published: Callable[[], None] = _nothing
+        self.on_progress: Callable[[], None] = _nothing
+        self._core = core
         self.waiting: dict[ReplicaKey, None] = {}
         self._counts: Counter[bytes] | None = None
         self.is_published = False
-        self._channel = ControllerChannel(
-            str(config.broker_id), broker.controller, RETRY_TIMEOUT_MS, config.security, config.messages
-        )
+        self._reports = DirectoryReports(core, self.assignments, self._progressed)
         if config.log_dir_failure_timeout_ms < 1:
             raise ValueError(f"log.dir.failure.timeout.ms is {config.log_dir_failure_timeout_ms}: want 1 or more")
         self._cordoned_value = config.cordoned_log_dirs
         self.cordoned = self._cordoned_by(config.cordoned_log_dirs)
         if self.cordoned:
-            broker.happen(lifecycle.LogDirsCordoned(self.cordoned))
-        broker.logs.on_error = self.io_error
+            core.happen(lifecycle.LogDirsCordoned(self.cordoned))
+        core.logs.on_error = self.io_error
 
     def start(self) -> None:
         """Take over the replicas found in the directories; report directories that failed as they were opened."""
-        self.placed = {held.key: held.log_dir.directory_id for held in self._broker.logs.held()}
+        self.placed = {held.key: held.log_dir.directory_id for held in self._core.logs.held()}
         for directory_id in self.offline:
             self._report(directory_id)
 
     def metadata_advanced(self) -> None:
         """Place new replicas, drop removed ones, and read which directories are cordoned."""
-        self._channel.controller_moved()
-        broker = self._broker
+        self._reports.controller_moved()
+        core = self._core
         if not self.is_published:
-            observer = broker.observer
+            observer = core.observer
             known = 0 < observer.leader_high_watermark <= observer.applied_offset + 1
-            if not known and broker.state in (BrokerState.NOT_RUNNING, BrokerState.STARTING):
+            if not known and core.life.state in (BrokerState.NOT_RUNNING, BrokerState.STARTING):
                 return  # The metadata may be outdated, and replicas found here may be missing in it.
             self.is_published = True
             self._first_published()
-        self.waiting.update(dict.fromkeys(self._turns(broker.view.take_changed())))
+        self.waiting.update(dict.fromkeys(self._turns(core.view.take_changed())))
         self._place_some()
-        self._restarts.metadata_advanced()
+        if core.config.restart_partitions_elsewhere and (self.lost or self.offline):
+            for key in [key for key in self.placed if not self.is_here(key)]:
+                if restartable(core.view.replicas.get(key), core.config.broker_id):
+                    self.restart(key)
         self._read_cordoned()
 
     def state_changed(self, state: BrokerState) -> None:
@@ -100,9 +127,9 @@ class Directories:
         if state is BrokerState.RECOVERY:
             self.metadata_advanced()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close the connection for assignments."""
-        await self._channel.close()
+        self._reports.close()
 
     def _first_published(self) -> None:
         """Reconcile the logs found at the start with the metadata, which is known up to the high watermark.
@@ -110,22 +137,25 @@ class Directories:
         Called before any replica is placed. A log that the metadata does not place here is renamed to -stray, as in
         Kafka.
         """
-        broker = self._broker
+        core = self._core
         self.placed.clear()
-        settle(broker, broker.storage.found.duplicates if broker.storage.found else [])
-        broker.logs.mark_strays(broker.view.replicas)
-        self.placed |= {held.key: held.log_dir.directory_id for held in broker.logs.held()}
+        self.on_first_published()
+        core.logs.mark_strays(core.view.replicas)
+        self.placed |= {held.key: held.log_dir.directory_id for held in core.logs.held()}
+
+    def _progressed(self) -> None:
+        self.on_progress()
 
     # Queries and reports.
 
     @property
     def has_offline(self) -> bool:
         """True if some directory of log.dirs is unusable, since the start or from before it."""
-        return bool(self.offline or self._broker.config.offline_log_dirs)
+        return bool(self.offline or self._core.config.offline_log_dirs)
 
     def live(self) -> list[DirectoryAt]:
         """The usable directories, in the order of log.dirs."""
-        return [log_dir for log_dir in self._broker.config.log_dirs if log_dir.directory_id not in self.offline]
+        return [log_dir for log_dir in self._core.config.log_dirs if log_dir.directory_id not in self.offline]
 
     def is_live(self, directory_id: bytes) -> bool:
         """Return True if this is a usable directory of this broker."""
@@ -144,24 +174,19 @@ class Directories:
         ones.
         """
         path_or_id = os.fspath(path_or_id)
-        for log_dir in self._broker.config.log_dirs:
+        for log_dir in self._core.config.log_dirs:
             if path_or_id in (log_dir.path, log_dir.directory_id, text_of(log_dir.directory_id)):
                 return log_dir
-        known = ", ".join(
-            f"{log_dir.path} ({text_of(log_dir.directory_id)})" for log_dir in self._broker.config.log_dirs
-        )
+        known = ", ".join(f"{log_dir.path} ({text_of(log_dir.directory_id)})" for log_dir in self._core.config.log_dirs)
         wanted = text_of(path_or_id) if isinstance(path_or_id, bytes) else path_or_id
-        raise LookupError(f"broker {self._broker.config.broker_id} has no log dir {wanted}; it has {known}")
+        raise LookupError(f"broker {self._core.config.broker_id} has no log dir {wanted}; it has {known}")
 
     def assign(
         self, key: ReplicaKey, directory_id: bytes, reason: str, on_accepted: Callable[[], None] | None = None
     ) -> None:
         """Report to the controller that a replica is in this directory; `on_accepted` is called on confirmation."""
-        if self._broker.view.metadata_version < DIRECTORIES_FROM:
-            return
-        _log.debug("broker %d: assigns %s-%d: %s", self._broker.config.broker_id, key[0].hex(), key[1], reason)
-        self.assignments.add(key, directory_id, _now_ms(), on_accepted)
-        self._schedule_assignments()
+        if self._core.view.metadata_version >= DIRECTORIES_FROM:
+            self._reports.assign(key, directory_id, reason, on_accepted)
 
     def fail(self, directory_id: bytes, reason: str) -> None:
         """Take a directory offline (Kafka's `ReplicaManager.handleLogDirFailure`).
@@ -171,58 +196,58 @@ class Directories:
         """
         if directory_id in self.offline:
             return
-        broker = self._broker
+        core = self._core
         self.offline[directory_id] = reason
         path = self.find(directory_id).path
-        _log.warning("broker %d: log dir %s is offline: %s", broker.config.broker_id, path, reason)
-        broker.logs.take_offline(directory_id, reason)
-        broker.movers.directory_offline(directory_id)
-        if broker.replicas is not None:
-            broker.replicas.directory_offline(directory_id)
+        _log.warning("broker %d: log dir %s is offline: %s", core.config.broker_id, path, reason)
+        core.logs.take_offline(directory_id, reason)
+        self.moves.directory_offline(directory_id)
+        if self.hosting is not None:
+            self.hosting.directory_offline(directory_id)
         if not self.live():
-            broker.happen(lifecycle.Stopped(End.ALL_LOG_DIRS_FAILED))
-        elif directory_id == broker.config.metadata_directory_id:
-            broker.happen(lifecycle.Stopped(End.METADATA_LOG_DIR_FAILED))
-        elif broker.state is not BrokerState.NOT_RUNNING:
+            core.happen(lifecycle.Stopped(End.ALL_LOG_DIRS_FAILED))
+        elif directory_id == core.config.metadata_directory_id:
+            core.happen(lifecycle.Stopped(End.METADATA_LOG_DIR_FAILED))
+        elif core.life.state is not BrokerState.NOT_RUNNING:
             self._report(directory_id)
 
     def lose(self, key: ReplicaKey, reason: str) -> None:
         """Mark one replica as failed although its directory works (KIP-18): LOST is reported to the controller."""
-        broker = self._broker
+        core = self._core
         if key in self.lost or key not in self.placed:
             return
         self.lost.add(key)
-        _log.warning("broker %d: %s-%d is lost: %s", broker.config.broker_id, key[0].hex(), key[1], reason)
-        broker.logs.forget(key)
-        broker.movers.replica_lost(key, reason)
-        if broker.replicas is not None:
-            broker.replicas.apply(key)
+        _log.warning("broker %d: %s-%d is lost: %s", core.config.broker_id, key[0].hex(), key[1], reason)
+        core.logs.forget(key)
+        self.moves.replica_lost(key, reason)
+        if self.hosting is not None:
+            self.hosting.apply(key)
         self.assign(key, LOST, reason)
 
     def io_error(self, log_dir: LogDir, error: OSError, key: ReplicaKey | None) -> None:
         """Handle an I/O error: take the directory offline, or with io_errors "kip-18" only the affected replica."""
         scope, why = Scope.DISK, str(error)
-        if self._broker.config.io_errors == "kip-18":
+        if self._core.config.io_errors == "kip-18":
             scope, why = classify(error, self._file_of(log_dir, error, key), log_dir.disk)
         if scope is Scope.DISK or key is None:
             self.fail(log_dir.directory_id, why)
-        elif log_dir.directory_id == self._broker.logs.directory_of(key):
+        elif log_dir.directory_id == self._core.logs.directory_of(key):
             self.lose(key, why)
         # Otherwise a future replica failed: its move ends, and the replica stays where it is.
 
     def restart(self, key: ReplicaKey) -> bool:
         """Recreate a replica, empty, in another directory; return False if there is none. Its old files stay."""
-        broker = self._broker
-        replica = broker.view.replicas[key]
+        core = self._core
+        replica = core.view.replicas[key]
         left = self.placed.pop(key)
         self._counts = None
         excluded = {**self.offline, left: ""}
-        for each in candidates(broker.config.log_dirs, self._load(), excluded, self.cordoned):
+        for each in candidates(core.config.log_dirs, self._load(), excluded, self.cordoned):
             if self._create_in(key, replica, each.directory_id):
                 self.lost.discard(key)
                 self.assign(key, each.directory_id, "Restarting a lost replica")
-                if broker.replicas is not None:
-                    broker.replicas.apply(key)
+                if self.hosting is not None:
+                    self.hosting.apply(key)
                 return True
         self.placed[key] = left
         return False
@@ -233,34 +258,35 @@ class Directories:
         """Return the file of an error, relative to the directory; without a name any file of the replica."""
         name = error.filename if isinstance(error.filename, str) else ""
         name = name.removeprefix(log_dir.path).lstrip("/")
-        return name if name or key is None else f"{self._broker.view.topics.get(key[0], 'a')}-{key[1]}"
+        return name if name or key is None else f"{self._core.view.topics.get(key[0], 'a')}-{key[1]}"
 
     def _report(self, directory_id: bytes) -> None:
         """Start the failure timer: a single one as in Kafka, so a later failure gives the earlier ones more time."""
-        broker = self._broker
-        if broker.stopped.is_set():
+        core = self._core
+        if core.end is not None:
             return
-        broker.happen(lifecycle.LogDirFailed(directory_id))
-        broker.set_timer("log-dir-failure", broker.config.log_dir_failure_timeout_ms, self._not_reported, directory_id)
+        core.happen(lifecycle.LogDirFailed(directory_id))
+        not_reported = functools.partial(self._not_reported, directory_id)
+        core.kernel.after("log-dir-failure", core.config.log_dir_failure_timeout_ms, not_reported)
 
     def _not_reported(self, directory_id: bytes) -> None:
-        broker = self._broker
-        broker.happen(lifecycle.LogDirFailureTimedOut(directory_id))
-        if broker.life.leaving_for is End.LOG_DIR_NOT_REPORTED:
+        core = self._core
+        core.happen(lifecycle.LogDirFailureTimedOut(directory_id))
+        if core.life.leaving_for is End.LOG_DIR_NOT_REPORTED:
             over = lifecycle.Stopped(End.LOG_DIR_NOT_REPORTED)
-            broker.set_timer("shutdown", SHUTDOWN_TIMEOUT_MS, broker.happen, over)
+            core.kernel.after("shutdown", SHUTDOWN_TIMEOUT_MS, functools.partial(core.happen, over))
 
     def _cordoned_by(self, value: str) -> frozenset[bytes]:
         """Return the live directories that a value of cordoned.log.dirs selects. Raises CordoningError."""
-        config = self._broker.config
+        config = self._core.config
         known = [*(log_dir.path for log_dir in config.log_dirs), *config.offline_log_dirs]
         paths = cordoned_paths(value, known)
         return frozenset(log_dir.directory_id for log_dir in self.live() if log_dir.path in paths)
 
     def _read_cordoned(self) -> None:
-        broker = self._broker
-        dynamic = broker.view.cordoned_log_dirs
-        value = broker.config.cordoned_log_dirs if dynamic is None else dynamic
+        core = self._core
+        dynamic = core.view.cordoned_log_dirs
+        value = core.config.cordoned_log_dirs if dynamic is None else dynamic
         if value == self._cordoned_value:
             return
         self._cordoned_value = value
@@ -268,15 +294,15 @@ class Directories:
             self.cordoned = self._cordoned_by(value)
         except CordoningError as error:
             # Kafka keeps the previous configs and logs the error.
-            _log.error("broker %d: configs could not be applied: %s", broker.config.broker_id, error)
+            _log.error("broker %d: configs could not be applied: %s", core.config.broker_id, error)
             return
-        broker.happen(lifecycle.LogDirsCordoned(self.cordoned))
+        core.happen(lifecycle.LogDirsCordoned(self.cordoned))
 
     # Placement.
 
     def _turns(self, changed: set[ReplicaKey]) -> list[ReplicaKey]:
         """Return removed replicas first, then leaders, then followers, each in Kafka's order."""
-        view = self._broker.view
+        view = self._core.view
         ordered = sorted(changed - view.replicas.keys())
         here = [NewReplica(key[0], view.topics.get(key[0], ""), key[1]) for key in changed & view.replicas.keys()]
         leading = {each for each in here if view.replicas[each.topic_id, each.partition].leader == view.broker_id}
@@ -287,29 +313,27 @@ class Directories:
     def _place_some(self) -> None:
         """Place waiting replicas for one time slice: disk operations take time, and heartbeats must continue."""
         self._counts = None
-        time_slice = TimeSlice(self._broker)
-        while self.waiting and time_slice.has_time():
-            key = next(iter(self.waiting))
+        for key in list(itertools.islice(self.waiting, time_slice.PIECES)):
             del self.waiting[key]
             self._place(key)
         if self.waiting:
-            time_slice.continue_later("placement", self._place_more)
+            self._core.kernel.after("placement", 0, self._place_more)
+        self.on_progress()
 
     def _place_more(self) -> None:
         self._place_some()
-        if self._broker.replicas is not None:
-            self._broker.replicas.metadata_advanced()
-        self._broker.changed.set()
+        if self.hosting is not None:
+            self.hosting.metadata_advanced()
 
     def _place(self, key: ReplicaKey) -> None:
         """Place a replica, and report its directory when the metadata has another one or none."""
-        replica = self._broker.view.replicas.get(key)
+        replica = self._core.view.replicas.get(key)
         if replica is None:
             self.placed.pop(key, None)
             self.moving.pop(key, None)
             self.lost.discard(key)
             with contextlib.suppress(StorageError):
-                self._broker.logs.remove(key)
+                self._core.logs.remove(key)
             return
         if key not in self.placed:
             self._create(key, replica)
@@ -320,16 +344,16 @@ class Directories:
         """Choose a directory as Kafka's `Partition.createLogInAssignedDirectoryId` and
         `LogManager.getOrCreateLog` do.
         """
-        broker = self._broker
+        core = self._core
         if replica.directory != UNASSIGNED and not self.is_live(replica.directory) and self.has_offline:
             # It may be in an offline directory, so that a second one elsewhere would be wrong.
             return
-        name = (broker.view.topics.get(key[0], ""), key[1])
+        name = (core.view.topics.get(key[0], ""), key[1])
         wanted = self.preferred.get(name, replica.directory)
         if self.is_live(wanted):
             choices = [wanted]
         else:
-            found = candidates(broker.config.log_dirs, self._load(), self.offline, self.cordoned)
+            found = candidates(core.config.log_dirs, self._load(), self.offline, self.cordoned)
             choices = [each.directory_id for each in found]
         if any(self._create_in(key, replica, directory_id) for directory_id in choices):
             self.preferred.pop(name, None)
@@ -342,44 +366,19 @@ class Directories:
 
     def _create_in(self, key: ReplicaKey, replica: Replica, directory_id: bytes) -> bool:
         """Create the log of a replica; return True on success. The directory may be offline afterwards."""
-        broker = self._broker
+        core = self._core
         if directory_id in self.offline:
             return False
         try:
-            broker.logs.create(key, broker.view.topics.get(key[0], ""), directory_id)
+            core.logs.create(key, core.view.topics.get(key[0], ""), directory_id)
         except LogError as error:
-            _log.warning("broker %d: no log for partition %d: %s", broker.config.broker_id, replica.partition, error)
+            _log.warning("broker %d: no log for partition %d: %s", core.config.broker_id, replica.partition, error)
             return False
         self.placed[key] = directory_id
         if self._counts is not None:
             self._counts[directory_id] += 1
         return True
 
-    # Reports to the controller.
 
-    def _schedule_assignments(self) -> None:
-        due_ms = self.assignments.due_ms
-        if due_ms is not None and not self._broker.stopped.is_set():
-            self._broker.set_timer("assignments", due_ms - _now_ms(), self._broker.start_task, self._assign)
-
-    async def _assign(self) -> None:
-        broker = self._broker
-        registration = broker.view.registration
-        epoch = registration.broker_epoch if registration else -1
-        request = self.assignments.take(broker.config.broker_id, epoch, broker.view.replicas)
-        if request is not None:
-            _log.info("broker %d: QueuedReplicaToDirAssignments=%d", broker.config.broker_id, self.assignments.queued)
-            try:
-                response = await self._channel.send(lambda _: request)
-                self.assignments.answered(response, _now_ms())
-                if response.error_code != error_codes.NONE:
-                    broker.refusals[error_codes.name(response.error_code)] += 1
-            except (NotSentError, client.UnsupportedVersionError) as error:
-                broker.refusals[type(error).__name__] += 1
-                self.assignments.failed(_now_ms())
-        self._schedule_assignments()
-        broker.changed.set()
-
-
-def _now_ms() -> float:
-    return asyncio.get_running_loop().time() * 1000
+def _nothing() -> None:
+    """Do nothing."""

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mockraft.wire.uuids import text_of
 
 if TYPE_CHECKING:
-    from mockraft.brokers.config import BrokerConfig
-    from mockraft.brokers.directories import Directories
-    from mockraft.brokers.log_dirs.logs import Logs
+    from mockraft.brokers.node import BrokerNode
 
 
 class LogDirView(NamedTuple):
@@ -30,14 +28,12 @@ class LogDirView(NamedTuple):
 class DirectoryViews:
     """Read access to a broker's log directories."""
 
-    config: BrokerConfig
-    directories: Directories
-    logs: Logs
+    node: BrokerNode
 
     @property
     def log_dirs(self) -> dict[str, LogDirView]:
         """Every configured log directory by path, those that are offline too."""
-        directories = self.directories
+        directories = self.node.directories
         views = {
             path: LogDirView(
                 path,
@@ -47,14 +43,15 @@ class DirectoryViews:
                 self._replicas(directory_id, future=False),
                 self._replicas(directory_id, future=True),
             )
-            for path, directory_id in self.config.log_dirs
+            for path, directory_id in self.node.config.log_dirs
         }
         return views | {
-            path: LogDirView(path, "", reason, False, (), ()) for path, reason in self.config.offline_log_dirs.items()
+            path: LogDirView(path, "", reason, False, (), ())
+            for path, reason in self.node.config.offline_log_dirs.items()
         }
 
     def _replicas(self, directory_id: bytes, *, future: bool) -> tuple[str, ...]:
-        held = self.logs.held(future=future)
+        held = self.node.logs.held(future=future)
         return tuple(
             sorted(
                 f"{each.topic_partition[0]}-{each.topic_partition[1]}"

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from mockraft.brokers.disks.failing_disk import FailingDisk
 
 if TYPE_CHECKING:
-    from mockraft.brokers.directories import Directories
     from mockraft.brokers.log_dirs.log_dir import LogDir
-    from mockraft.brokers.log_dirs.logs import Logs
+    from mockraft.brokers.node import BrokerNode
 
 AnyLogDir: TypeAlias = str | bytes | os.PathLike[str]
 
@@ -23,15 +22,14 @@ class DiskFaults:
     went offline stays so until the broker is started again, healed or not, as in Kafka.
     """
 
-    directories: Directories
-    logs: Logs
+    node: BrokerNode
 
     def fail_log_dir(self, log_dir: AnyLogDir, error: int = errno.EIO) -> None:
         """Break a directory: all I/O there fails with this errno, and the broker notices at once."""
         broken = self._disk(log_dir)
         broken.fail(error)
-        self.directories.fail(
-            self.directories.find(log_dir).directory_id, f"it fails on purpose ({errno.errorcode[error]})"
+        self.node.directories.fail(
+            self.node.directories.find(log_dir).directory_id, f"it fails on purpose ({errno.errorcode[error]})"
         )
 
     def fill_log_dir(self, log_dir: AnyLogDir) -> None:
@@ -69,18 +67,18 @@ class DiskFaults:
     @property
     def queued_replica_to_dir_assignments(self) -> int:
         """Kafka's metric QueuedReplicaToDirAssignments: replicas whose directory the controller does not know yet."""
-        return self.directories.assignments.queued
+        return self.node.directories.assignments.queued
 
     def _file(self, path: str | os.PathLike[str]) -> tuple[LogDir, str]:
         path = os.fspath(path)
-        for log_dir in self.logs.log_dirs:
+        for log_dir in self.node.logs.log_dirs:
             if path.startswith(f"{log_dir.path}/"):
                 return log_dir, path.removeprefix(f"{log_dir.path}/")
-        known = ", ".join(log_dir.path for log_dir in self.logs.log_dirs)
+        known = ", ".join(log_dir.path for log_dir in self.node.logs.log_dirs)
         raise LookupError(f"{path} is in none of the log dirs {known}")
 
     def _disk(self, log_dir: AnyLogDir) -> FailingDisk:
-        return _failing(self.logs.log_dir(self.directories.find(log_dir).directory_id))
+        return _failing(self.node.logs.log_dir(self.node.directories.find(log_dir).directory_id))
 
 
 def _failing(log_dir: LogDir) -> FailingDisk:

@@ -7,22 +7,20 @@ until `retry_timeout_ms` is over, and then the client receives REQUEST_TIMED_OUT
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import TYPE_CHECKING
 
 from mockraft.brokers.apis.api import AnyApi, ApiError, ConnectionClosedError, Parked, RequestContext, ResponseT
 from mockraft.brokers.channel import ControllerChannel, NotSentError
-from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.core import Core
 from mockraft.brokers.lifecycle import BrokerState
-from mockraft.brokers.metadata.observer import Endpoint
 from mockraft.serving.parked import NEVER_MS
-from mockraft.wire import client, error_codes, messages
+from mockraft.wire import error_codes, messages
 from mockraft.wire.connection import write_request
-from mockraft.wire.errors import WireError
+from mockraft.wire.errors import UnsupportedVersionError, WireError
 from mockraft.wire.message import Message
 from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
@@ -42,24 +40,15 @@ _log = logging.getLogger(__name__)
 class Forwarding:
     """The component with the channel that Kafka calls "forwarding".
 
-    `find_controller` is that of the channel, `start_task` runs a task of the broker; `changed` is called after each
-    answer, so that parked requests are retried.
+    `changed` is called after each answer, so that parked requests are retried.
     """
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        find_controller: Callable[[], Endpoint | None],
-        start_task: Callable[[Callable[[], Awaitable[None]]], None],
-        changed: Callable[[], None],
-    ) -> None:
+    def __init__(self, core: Core, changed: Callable[[], None]) -> None:
+        self._broker_id = core.config.broker_id
         self.channel = ControllerChannel(
-            str(config.broker_id), find_controller, RETRY_TIMEOUT_MS, config.security, config.messages
+            core.kernel, "forwarding", str(self._broker_id), core.controller, RETRY_TIMEOUT_MS
         )
-        self._broker_id = config.broker_id
-        self._start_task = start_task
         self._changed = changed
-        self._one_at_a_time = asyncio.Lock()
 
     @property
     def api_versions(self) -> Mapping[int, tuple[int, int]] | None:
@@ -76,9 +65,9 @@ class Forwarding:
     def state_changed(self, state: BrokerState) -> None:
         """Nothing to do: forwarding does not depend on the broker's state."""
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close the channel."""
-        await self.channel.close()
+        self.channel.close()
 
     def forward(self, api: AnyApi, ctx: RequestContext, frame: bytes | None = None) -> Parked[bytes]:
         """Send a client's request to the controller; the result is the body of the response, in the request's version.
@@ -99,22 +88,19 @@ class Forwarding:
     def send(self, request: RequestMessage[ResponseT], answered: Callable[[ResponseT | ApiError], None]) -> None:
         """Send a request over the channel, after the waiting ones; call back with its response or an ApiError."""
 
-        async def work() -> None:
-            answered(await self._send(request))
+        def came(answer: ResponseT | ApiError) -> None:
+            answered(answer)
             self._changed()
 
-        self._start_task(work)
+        self.channel.send(lambda _: request, came, lambda error: came(self._refusal(error)))
 
-    async def _send(self, request: RequestMessage[ResponseT]) -> ResponseT | ApiError:
-        try:
-            async with asyncio.timeout(self.channel.retry_timeout_ms / 1000), self._one_at_a_time:
-                response: ResponseT = await self.channel.send(lambda _: request)
-                return response
-        except (NotSentError, TimeoutError):
+    def _refusal(self, error: Exception) -> ApiError:
+        if isinstance(error, NotSentError):
             return ApiError(error_codes.REQUEST_TIMED_OUT)
-        except (client.UnsupportedVersionError, WireError) as error:
-            _log.warning("broker %d: forwarding failed: %s", self._broker_id, error)
-            return _unknown_error()
+        if not isinstance(error, UnsupportedVersionError | WireError):
+            raise error
+        _log.warning("broker %d: forwarding failed: %s", self._broker_id, error)
+        return _unknown_error()
 
     def _opened(self, response: EnvelopeResponse | ApiError, api: AnyApi, ctx: RequestContext) -> bytes:
         """Return the body in an envelope's response. Raises as `forward` says."""

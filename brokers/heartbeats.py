@@ -1,77 +1,114 @@
-"""The heartbeats of one broker: no task is needed in the normal case, because ten thousand brokers share a process."""
+"""Registration and heartbeats of one broker: the requests of its lifecycle, over the channel "heartbeat"."""
 
 from __future__ import annotations
 
-import asyncio
-import time
+import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from mockraft.brokers import lifecycle
-from mockraft.brokers.channel import RECONNECT_BACKOFF_MS, ControllerChannel
-from mockraft.wire import client, error_codes
+from mockraft.brokers.channel import ControllerChannel, NotSentError
+from mockraft.brokers.config import registration_of
+from mockraft.brokers.core import Core
+from mockraft.brokers.effects import Versions
+from mockraft.brokers.lifecycle import Send
+from mockraft.serving.directory_ids import in_java_order
+from mockraft.wire import error_codes
+from mockraft.wire.connection import version_for
+from mockraft.wire.errors import UnsupportedVersionError
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
+from mockraft.wire.messages.broker_registration_response import BrokerRegistrationResponse
 
-if TYPE_CHECKING:
-    from mockraft.brokers.broker import SimulatedBroker
+CORDONED_FROM = 30
+
+_log = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """Sends one heartbeat at a time over the channel and reports the result to the lifecycle.
+    """Sends what the lifecycle orders, one request at a time, and reports the result to it.
 
-    `answered` counts successful heartbeats. `took`, if set, is called with the latency of each in seconds, measured
-    from the first attempt.
+    `answered` counts heartbeats that were answered with error 0. `took`, if set, is called with the latency of each in
+    seconds, measured from the first attempt. A frozen broker sends nothing.
     """
 
-    __slots__ = ("_broker", "_channel", "_sent_s", "answered", "took")
+    __slots__ = ("_core", "_held_back", "_is_frozen", "_sent_ms", "answered", "channel", "took")
 
-    def __init__(self, broker: SimulatedBroker, channel: ControllerChannel) -> None:
-        self._broker = broker
-        self._channel = channel
-        self._sent_s = 0.0
+    def __init__(self, core: Core) -> None:
+        # Half a session, so that there is time to switch from a stuck controller to another (KAFKA-14392).
+        timeout_ms = core.config.session_timeout_ms // 2
+        client_id = str(core.config.broker_id)
+        self.channel = ControllerChannel(core.kernel, "heartbeat", client_id, core.controller, timeout_ms)
         self.answered = 0
         self.took: Callable[[float], None] | None = None
+        self._core = core
+        self._sent_ms = 0.0
+        self._is_frozen = False
+        self._held_back: Send | None = None
 
-    def send(self) -> None:
-        """Send the heartbeat for the broker's current state."""
-        self._sent_s = time.perf_counter()
-        try:
-            sent = self._channel.send_soon(self._broker.heartbeat(), self._came)
-        except client.UnsupportedVersionError as error:
-            self._broker.not_answered(error)
-            return
-        if not sent:
-            self._broker.start_task(self._send)
-
-    def _came(self, outcome: Any) -> None:
-        broker = self._broker
-        if broker.stopped.is_set():
-            return
-        if isinstance(outcome, client.RequestTimedOutError):
-            broker.not_answered(outcome)
-        elif isinstance(outcome, client.DisconnectedError):
-            broker.start_task(self._send_again)
-        elif isinstance(outcome, Exception):
-            broker.failed(outcome)
-        elif outcome.error_code == error_codes.NOT_CONTROLLER:
-            broker.start_task(self._send_again)
+    def send(self, what: Send) -> None:
+        """Send a registration or a heartbeat for the broker's current state."""
+        if self._is_frozen:
+            self._held_back = what
+        elif what is Send.REGISTRATION:
+            self.channel.send(self._registration, self._registered, self._not_answered)
         else:
-            self._take(broker.accepted(outcome))
+            self._sent_ms = self._core.kernel.now_ms
+            self.channel.send(self._heartbeat, self._came, self._not_answered)
 
-    async def _send_again(self) -> None:
-        await self._channel.close()
-        await asyncio.sleep(RECONNECT_BACKOFF_MS / 1000)
-        await self._send()
+    def freeze(self) -> None:
+        """Send nothing until :meth:`thaw`."""
+        self._is_frozen = True
 
-    async def _send(self) -> None:
-        request = self._broker.heartbeat()
-        self._take(await self._broker.send_lifecycle(self._channel, lambda _: request))
+    def thaw(self) -> None:
+        """Resume, and send what was due meanwhile."""
+        self._is_frozen = False
+        held, self._held_back = self._held_back, None
+        if held is not None:
+            self.send(held)
 
-    def _take(self, response: Any | None) -> None:
-        if response is None:
+    def _registration(self, versions: Versions) -> BrokerRegistrationRequest:
+        core = self._core
+        return registration_of(core.config, version_for(BrokerRegistrationRequest, versions), core.life.cordoned_dirs)
+
+    def _heartbeat(self, _: Versions) -> BrokerHeartbeatRequest:
+        core, life = self._core, self._core.life
+        tells_cordoned = life.caught_up and core.view.metadata_version >= CORDONED_FROM
+        return BrokerHeartbeatRequest(
+            broker_id=core.config.broker_id,
+            broker_epoch=life.broker_epoch,
+            current_metadata_offset=core.observer.applied_offset,
+            want_fence=life.want_fence,
+            want_shut_down=life.want_shut_down,
+            offline_log_dirs=list(life.offline_dirs),
+            cordoned_log_dirs=in_java_order(life.cordoned_dirs) if tells_cordoned else None,
+        )
+
+    def _registered(self, response: BrokerRegistrationResponse) -> None:
+        if self._is_accepted(response):
+            self._core.happen(lifecycle.Registered(response.broker_epoch))
+
+    def _came(self, response: BrokerHeartbeatResponse) -> None:
+        if not self._is_accepted(response):
             return
         self.answered += 1
         if self.took is not None:
-            self.took(time.perf_counter() - self._sent_s)
-        self._broker.happen(
+            self.took((self._core.kernel.now_ms - self._sent_ms) / 1000)
+        self._core.happen(
             lifecycle.HeartbeatAnswered(response.is_caught_up, response.is_fenced, response.should_shut_down)
         )
+
+    def _is_accepted(self, response: BrokerRegistrationResponse | BrokerHeartbeatResponse) -> bool:
+        if response.error_code == error_codes.NONE:
+            return True
+        name = error_codes.name(response.error_code)
+        self._core.refusals[name] += 1
+        _log.warning("broker %d: %s: %s", self._core.config.broker_id, type(response).__name__, name)
+        self._core.happen(lifecycle.Refused(response.error_code))
+        return False
+
+    def _not_answered(self, error: Exception) -> None:
+        if not isinstance(error, NotSentError | UnsupportedVersionError):
+            raise error
+        self._core.refusals[type(error).__name__] += 1
+        self._core.happen(lifecycle.NotAnswered(str(error)))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
+import functools
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.core import Core
 from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.lifecycle import BrokerState, End
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.logs import Found, Logs
 from mockraft.brokers.partitions.settings import whole_number
-
-if TYPE_CHECKING:
-    from mockraft.brokers.broker import SimulatedBroker
 
 HIGH_WATERMARKS = "replica.high.watermark.checkpoint.interval.ms"
 RECOVERY_POINTS = "log.flush.offset.checkpoint.interval.ms"
@@ -31,33 +28,33 @@ def logs_of(config: BrokerConfig) -> Logs:
 
 
 class Storage:
-    """Locks and loads `SimulatedBroker.logs`; `found` is the result, None before the start.
+    """Locks and loads `Core.logs`; `found` is the result, None before the start.
 
     A directory that another broker has locked makes the start raise BlockingIOError; one that cannot be read goes
     offline. The constructor raises ValueError for an interval in the config that is no number.
     """
 
-    def __init__(self, broker: SimulatedBroker) -> None:
-        self._broker = broker
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._armed = False
-        properties = broker.config.properties
+        properties = core.config.properties
         configured = {name: whole_number(name, properties[name]) for name in _INTERVALS_MS if name in properties}
         self._intervals_ms = {**_INTERVALS_MS, **configured} if configured else _INTERVALS_MS
         self.found: Found | None = None
 
     def start(self) -> None:
         """Lock the directories and open their logs."""
-        broker = self._broker
-        broker.logs.lock()
-        self.found = broker.logs.load()
+        core = self._core
+        core.logs.lock()
+        self.found = core.logs.load()
         # Kafka reads it only when every directory of log.dirs is available.
-        epoch = -1 if broker.config.offline_log_dirs else broker.logs.previous_broker_epoch
-        if broker.config.previous_broker_epoch == -1 and epoch != -1:
-            broker.config = replace(broker.config, previous_broker_epoch=epoch)
+        epoch = -1 if core.config.offline_log_dirs else core.logs.previous_broker_epoch
+        if core.config.previous_broker_epoch == -1 and epoch != -1:
+            core.config = replace(core.config, previous_broker_epoch=epoch)
 
     def metadata_advanced(self) -> None:
         """Start the periodic checkpoints once there is a log."""
-        if not self._armed and self._broker.logs.held():
+        if not self._armed and self._core.logs.held():
             self._armed = True
             for name in _INTERVALS_MS:
                 self._arm(name)
@@ -65,23 +62,22 @@ class Storage:
     def state_changed(self, state: BrokerState) -> None:
         """Nothing to do."""
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close the logs cleanly after an orderly end; a killed broker leaves them as they are."""
-        broker = self._broker
-        if self.found is not None and broker.end in _CLEAN:
-            broker.logs.shut_down(broker.life.broker_epoch)
+        core = self._core
+        if self.found is not None and core.end in _CLEAN:
+            core.logs.shut_down(core.life.broker_epoch)
         else:
-            broker.logs.close()
+            core.logs.close()
 
     def _arm(self, name: str) -> None:
-        self._broker.set_timer(name, max(1, self._intervals_ms[name]), self._due, name)
+        self._core.kernel.after(name, max(1, self._intervals_ms[name]), functools.partial(self._due, name))
 
     def _due(self, name: str) -> None:
         if name == HIGH_WATERMARKS:
-            self._broker.logs.checkpoint_high_watermarks()
+            self._core.logs.checkpoint_high_watermarks()
         elif name == RECOVERY_POINTS:
-            self._broker.logs.checkpoint()
+            self._core.logs.checkpoint()
         else:
-            self._broker.logs.retain(time.time_ns() // 1_000_000)
-        if not self._broker.stopped.is_set():
-            self._arm(name)
+            self._core.logs.retain(int(self._core.kernel.now_ms))
+        self._arm(name)

@@ -1,6 +1,7 @@
 """Clocks for a controller: the machine's time, or virtual time that only a test advances."""
 
 import heapq
+import math
 import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
@@ -20,7 +21,7 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Current time; never decreases."""
 
-    def call_at(self, loop: AbstractEventLoop, when_ms: int, callback: Callable[[], None]) -> Timer:
+    def call_at(self, loop: AbstractEventLoop, when_ms: float, callback: Callable[[], None]) -> Timer:
         """Schedule a call at this time."""
 
 
@@ -34,7 +35,7 @@ class RealClock:
         """Return the current time."""
         return (self._epoch_ns + time.monotonic_ns()) // 1_000_000
 
-    def call_at(self, loop: AbstractEventLoop, when_ms: int, callback: Callable[[], None]) -> Timer:
+    def call_at(self, loop: AbstractEventLoop, when_ms: float, callback: Callable[[], None]) -> Timer:
         """Schedule a call on the event loop."""
         return loop.call_later(max(0, when_ms - self.now_ms()) / 1000, callback)
 
@@ -59,11 +60,11 @@ class VirtualClock:
         """Return the current time."""
         return self._now_ms
 
-    def call_at(self, loop: AbstractEventLoop, when_ms: int, callback: Callable[[], None]) -> Timer:
+    def call_at(self, loop: AbstractEventLoop, when_ms: float, callback: Callable[[], None]) -> Timer:
         """Schedule a call for `advance`; a time in the past runs at the next `advance`."""
         timer = _VirtualTimer(callback)
         self._timers_made += 1
-        heapq.heappush(self._timers, (when_ms, self._timers_made, timer))
+        heapq.heappush(self._timers, (math.ceil(when_ms), self._timers_made, timer))
         return timer
 
     def advance(self, ms: int) -> None:

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast, overload
 
 from mockraft.wire import api_keys, error_codes, messages, sasl
 from mockraft.wire.client_security import ClientSecurity
-from mockraft.wire.connection import FrameReader, read_response_body, write_request
+from mockraft.wire.connection import FrameReader, read_response_body, version_for, worded, write_request
+from mockraft.wire.errors import AuthenticationFailedError as AuthenticationFailedError
+from mockraft.wire.errors import DisconnectedError as DisconnectedError
+from mockraft.wire.errors import RequestTimedOutError as RequestTimedOutError
+from mockraft.wire.errors import UnsupportedVersionError as UnsupportedVersionError
 from mockraft.wire.errors import WireError
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.response_header import ResponseHeader
@@ -32,39 +36,20 @@ _SESSION_PART_USED = 0.85
 """Fraction of the session lifetime after which Kafka's clients reauthenticate: 85 to 95 % (SaslClientAuthenticator)."""
 
 
-class DisconnectedError(ConnectionError):
-    """The connection ended before the response arrived; the request may or may not have been carried out."""
-
-
-class RequestTimedOutError(DisconnectedError):
-    """No response arrived in time. The connection is closed, as Kafka's client does."""
-
-
-class AuthenticationFailedError(DisconnectedError):
-    """Authentication failed; the text is the server's. Kafka's brokers retry after it."""
-
-
-class UnsupportedVersionError(ValueError):
-    """The server does not offer the API, or no version of it that mockraft supports."""
-
-
 class _Call:
     """A minimal future without a task: it calls its callback at once."""
 
-    __slots__ = ("answered", "called", "timer")
+    __slots__ = ("answered", "called")
 
     def __init__(self, answered: Callable[[object], None]) -> None:
         self.answered = answered
         self.called = False
-        self.timer: asyncio.TimerHandle | None = None
 
     def done(self) -> bool:
         return self.called
 
     def set_result(self, outcome: object) -> None:
         self.called = True
-        if self.timer is not None:
-            self.timer.cancel()
         self.answered(outcome)
 
     set_exception = set_result
@@ -82,7 +67,10 @@ class _Pending(NamedTuple):
 
 
 class KafkaConnection(asyncio.Protocol):
-    """A connection made by `connect`; `api_versions` maps API key to the offered (min, max), once they are known."""
+    """A connection made by `connect`; `api_versions` maps API key to the offered (min, max), once they are known.
+
+    `on_lost` is called once when no more requests can be sent.
+    """
 
     def __init__(
         self,
@@ -100,6 +88,7 @@ class KafkaConnection(asyncio.Protocol):
         self._pending: deque[_Pending] = deque()
         self._transport: asyncio.Transport | None = None
         self._closed = asyncio.get_running_loop().create_future()
+        self.on_lost: Callable[[], None] | None = None
         # NetworkClient numbers the first request before it connects, so the handshake carries a higher number.
         self._correlation_ids = itertools.count() if correlation_ids is None else correlation_ids
         self._first_id: int | None = next(self._correlation_ids)
@@ -137,16 +126,7 @@ class KafkaConnection(asyncio.Protocol):
 
         Raises UnsupportedVersionError.
         """
-        offered = self.api_versions.get(request.api_key)
-        if offered is None:
-            raise UnsupportedVersionError(f"the node does not support {api_keys.name(request.api_key)}")
-        version = min(offered[1], request.max_version)
-        if version < max(offered[0], request.min_version):
-            raise UnsupportedVersionError(
-                f"the node offers {api_keys.name(request.api_key)} {offered[0]}-{offered[1]}, "
-                f"this client speaks {request.min_version}-{request.max_version}"
-            )
-        return int(version)
+        return version_for(request, self.api_versions)
 
     @overload
     async def send(
@@ -182,25 +162,18 @@ class KafkaConnection(asyncio.Protocol):
             pending = self._write(request, version, correlation_id=correlation_id, wants_frame=True)
         return cast(bytes, await self._answer(pending, timeout_ms))
 
-    def send_soon(self, request: Message, answered: Callable[[Any], None], timeout_ms: int) -> bool:
+    def send_soon(self, request: Message, answered: Callable[[Any], None], version: int | None = None) -> bool:
         """Send without a task and call `answered` with the response, or with the error :meth:`send` would raise.
 
-        Return False if a write is not enough: the connection is closed, or reauthenticates from time to time.
-        Raises UnsupportedVersionError.
+        No time limit: the caller breaks the connection off when it has waited for too long. Return False if a write is
+        not enough: the connection is closed, or reauthenticates from time to time. Raises UnsupportedVersionError.
         """
         if self.lost is not None or self._login is not None:
             return False
         if self.messages is not messages:
-            request = self._recast(request)
-        call = _Call(answered)
-        self._write(request, self.version_for(request), call)
-        call.timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self._late, request.api_key, timeout_ms)
+            request = worded(request, self.messages)
+        self._write(request, self.version_for(request) if version is None else version, _Call(answered))
         return True
-
-    def _late(self, api_key: int, timeout_ms: int) -> RequestTimedOutError:
-        late = RequestTimedOutError(f"no answer to {api_keys.name(api_key)} within {timeout_ms} ms")
-        self._fail(late)
-        return late
 
     async def authenticate(self, login: sasl.SaslLogin) -> None:
         """Authenticate, first thing on a connection to a SASL listener; later sessions are renewed automatically.
@@ -244,15 +217,8 @@ class KafkaConnection(asyncio.Protocol):
 
     def _sent(self, request: Message, version: int | None) -> _Pending:
         if self.messages is not messages:
-            request = self._recast(request)
+            request = worded(request, self.messages)
         return self._write(request, self.version_for(request) if version is None else version)
-
-    def _recast(self, request: Message) -> Message:
-        """Return one of Kafka's requests as a message of this connection's Overlay."""
-        from mockraft.wire.recast import recast
-
-        overlaid = self.messages.request(request.api_key)
-        return request if isinstance(request, overlaid) else recast(request, overlaid)
 
     async def _answer(self, pending: _Pending, timeout_ms: int | None) -> Any:
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
@@ -260,7 +226,9 @@ class KafkaConnection(asyncio.Protocol):
             async with asyncio.timeout(timeout_ms / 1000):
                 return await cast(asyncio.Future[Any], pending.answer)
         except TimeoutError:
-            raise self._late(pending.api_key, timeout_ms) from None
+            late = RequestTimedOutError(f"no answer to {api_keys.name(pending.api_key)} within {timeout_ms} ms")
+            self._fail(late)
+            raise late from None
 
     async def handshake(self) -> None:
         """Exchange ApiVersions, first thing on the connection.
@@ -343,6 +311,8 @@ class KafkaConnection(asyncio.Protocol):
                 answer.exception()  # a caller that gave up must not leave "exception was never retrieved" behind
         if transport is not None:
             transport.close() if was_idle else transport.abort()
+        if self.on_lost is not None:
+            self.on_lost()
 
 
 def _verify_correlation(frame: bytes, pending: _Pending) -> None:

@@ -14,10 +14,12 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mockraft.wire import api_keys, messages
-from mockraft.wire.errors import WireError
+from mockraft.wire.errors import UnsupportedVersionError, WireError
 from mockraft.wire.messages.request_header import RequestHeader
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mockraft.wire.message import Message, MessageLookup
 
 FRAME_BYTES_MAX = 104_857_600
@@ -137,6 +139,32 @@ def parse_request(frame: bytes, messages: MessageLookup = messages) -> Request:
     header_version = messages.request_header_version(api_key, api_version)
     header, body_offset = RequestHeader.read_from(frame, header_version, 0)
     return Request(api_key, api_version, header.correlation_id, header.client_id, frame, body_offset)
+
+
+def version_for(request: type[Message] | Message, offered: Mapping[int, tuple[int, int]]) -> int:
+    """Return the newest version of a request that both sides support; `offered` are the (min, max) by API key.
+
+    Raises UnsupportedVersionError.
+    """
+    versions = offered.get(request.api_key)
+    if versions is None:
+        raise UnsupportedVersionError(f"the node does not support {api_keys.name(request.api_key)}")
+    version = min(versions[1], request.max_version)
+    if version < max(versions[0], request.min_version):
+        raise UnsupportedVersionError(
+            f"the node offers {api_keys.name(request.api_key)} {versions[0]}-{versions[1]}, "
+            f"this client speaks {request.min_version}-{request.max_version}"
+        )
+    return int(version)
+
+
+def worded(request: Message, overlay: MessageLookup) -> Message:
+    """Return one of Kafka's requests as a message of an Overlay."""
+    # Imported here: without a proposal the generator need not be in memory.
+    from mockraft.wire.recast import recast
+
+    overlaid = overlay.request(request.api_key)
+    return request if isinstance(request, overlaid) else recast(request, overlaid)
 
 
 def write_request(message: Message, api_version: int, correlation_id: int, client_id: str | None) -> bytes:

@@ -1,4 +1,4 @@
-"""Errors for malformed bytes, and for requests refused with one of Kafka's error codes."""
+"""Errors for malformed bytes, for requests refused with one of Kafka's error codes, and of connections."""
 
 from __future__ import annotations
 
@@ -34,6 +34,22 @@ class ApiError(Exception):
         super().__init__(error_code, message)
         self.error_code = error_code
         self.message = message
+
+
+class DisconnectedError(ConnectionError):
+    """The connection ended before the response arrived; the request may or may not have been carried out."""
+
+
+class RequestTimedOutError(DisconnectedError):
+    """No response arrived in time. The connection is closed, as Kafka's client does."""
+
+
+class AuthenticationFailedError(DisconnectedError):
+    """Authentication failed; the text is the server's. Kafka's brokers retry after it."""
+
+
+class UnsupportedVersionError(ValueError):
+    """The server does not offer the API, or no version of it that mockraft supports."""
 
 
 def _rebuilt(kind: type[WireError], what: str, field: str | None, offset: int | None) -> WireError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import random
 import time
 from collections import Counter
@@ -23,6 +24,9 @@ from mockraft.brokers.fleet.shard import OWN_REPLICATION_BROKERS_MAX, Shard
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.metadata.metadata_view import Registration
 from mockraft.brokers.metadata.shared_replication import SharedReplication
+from mockraft.brokers.shell.outage import Outage
+from mockraft.brokers.shell.shell import Shell
+from mockraft.brokers.shell.socket_links import SocketLinks
 from mockraft.serving.directory_ids import draw_uuid
 from mockraft.wire.client_security import ClientSecurity
 
@@ -32,7 +36,7 @@ STARTS_AT_ONCE = 10
 
 
 class _Member:
-    """One broker of the fleet through all its restarts; a component of the running broker, to observe its state."""
+    """One broker of the fleet through all its restarts."""
 
     __slots__ = ("broker", "config", "excused_until_s", "is_doomed", "runner", "state", "stop_requested", "stopping")
 
@@ -46,12 +50,6 @@ class _Member:
         # Until then the controller may fence it: forever while it is down, frozen or leaving.
         self.excused_until_s = 0.0
 
-    def start(self) -> None:
-        """Nothing to prepare."""
-
-    def metadata_advanced(self) -> None:
-        """Nothing to do: the runner observes registrations itself."""
-
     def state_changed(self, state: BrokerState) -> None:
         """Count the state; an unexpected end is recorded."""
         self.runner.states[self.state] -= 1
@@ -59,9 +57,6 @@ class _Member:
         self.state = state
         if state is BrokerState.SHUTTING_DOWN and not self.stop_requested:
             self.runner.spawn(self.runner.record_end(self))
-
-    async def close(self) -> None:
-        """Nothing to release."""
 
 
 class FleetRunner:
@@ -83,6 +78,9 @@ class FleetRunner:
         self._members = {broker_id: _Member(self, self._config(broker_id)) for broker_id in shard.racks}
         reader = self._config(next(iter(shard.racks)))
         self._log = SharedReplication(reader, shard.racks, self._registration_changed)
+        self._outage = Outage()
+        links = functools.partial(SocketLinks, security=security, messages=reader.messages, outage=self._outage)
+        self._log_shell = Shell(self._log.kernel, links)
         self._memory_before = 0
         self._running: asyncio.Task[None] | None = None
 
@@ -172,7 +170,7 @@ class FleetRunner:
     async def run(self) -> None:
         """Carry out the plan; return after its last action. Brokers continue."""
         self._memory_before = resident_bytes()
-        self._log.start()
+        self._log.kernel.enter(self._log.replication.start)
         loop = asyncio.get_running_loop()
         self._began_s = loop.time()
         for number, action in enumerate(self.shard.actions):
@@ -197,7 +195,8 @@ class FleetRunner:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._log.close()
+        self._log.kernel.stop()
+        await self._log_shell.close()
 
     def _config(self, broker_id: int) -> BrokerConfig:
         shard = self.shard
@@ -252,10 +251,10 @@ class FleetRunner:
         member.stopping = None
         member.excused_until_s = 0.0
         member.state = BrokerState.NOT_RUNNING
-        broker = SimulatedBroker(config, self._log if self.shard.shares_replication else None)
-        broker.refusals = self._errors
-        broker.heart.took = self._latency.add
-        broker.components.append(member)
+        broker = SimulatedBroker(config, self._log if self.shard.shares_replication else None, outage=self._outage)
+        broker.node.refusals = self._errors
+        broker.node.heart.took = self._latency.add
+        broker.shell.on_state = member.state_changed
         member.broker = broker
         broker.start()
 
@@ -272,7 +271,7 @@ class FleetRunner:
 
     def _fail_log_dir(self, member: _Member, broker: SimulatedBroker) -> None:
         """Fail the last directory that works: the first has the metadata log, which no broker survives."""
-        left = [each for each in member.config.log_dirs if each.directory_id not in broker.life.offline_dirs]
+        left = [each for each in member.config.log_dirs if each.directory_id not in broker.node.life.offline_dirs]
         if len(left) <= 1:
             # Expected: a broker without any directory stops.
             member.excused_until_s = _FOREVER
@@ -312,7 +311,7 @@ class FleetRunner:
             return  # registered anew
         member = self._members[broker_id]
         # The log also has earlier runs, and other fleets.
-        is_this_life = member.broker is not None and member.broker.life.broker_epoch == after.broker_epoch
+        is_this_life = member.broker is not None and member.broker.node.life.broker_epoch == after.broker_epoch
         if is_this_life and now_s > member.excused_until_s:
             self._mistakes[broker_id] += 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -10,8 +11,11 @@ from typing import Self
 
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.image.cluster_image import ClusterImage
+from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.metadata.observer import FatalError, Observer
 from mockraft.brokers.metadata.replication import Replication
+from mockraft.brokers.shell.shell import Shell
+from mockraft.brokers.shell.socket_links import SocketLinks
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.errors import WireError
 
@@ -38,8 +42,11 @@ class ObservedCluster:
         self.image = ClusterImage()
         self._timeout_ms = timeout_ms
         self._observer = Observer(NO_REPLICA, cluster_id, bytes(16), self.image)
-        self._advanced = asyncio.Event()
-        self._replication = Replication(config, self._observer, self._advanced.set)
+        kernel = Kernel(self._failed)
+        self._replication = Replication(kernel, config, self._observer, _nothing)
+        self._shell = Shell(kernel, functools.partial(SocketLinks, security=security))
+        self._kernel = kernel
+        self._error: Exception | None = None
 
     @property
     def used_ids(self) -> frozenset[int]:
@@ -64,23 +71,17 @@ class ObservedCluster:
         """Wait for `condition` to hold for the metadata; return False on timeout. Raises ConnectionError."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                while not condition():
-                    self._advanced.clear()
-                    waiting = asyncio.ensure_future(self._advanced.wait())
-                    try:
-                        await asyncio.wait((self._task, waiting), return_when=asyncio.FIRST_COMPLETED)
-                    finally:
-                        waiting.cancel()
-                    if self._task.done():
-                        self._task.result()
+                await self._shell.until(lambda: self._error is not None or condition())
         except TimeoutError:
             return False
-        except (FatalError, WireError) as error:
-            raise ConnectionError(f"the metadata log cannot be read: {error}") from error
+        if isinstance(self._error, FatalError | WireError):
+            raise ConnectionError(f"the metadata log cannot be read: {self._error}") from self._error
+        if self._error is not None:
+            raise self._error
         return True
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.ensure_future(self._replication.run())
+        self._kernel.enter(self._replication.start)
         try:
             if not await self.wait_for(self._is_up_to_date, self._timeout_ms):
                 raise ConnectionError(
@@ -98,9 +99,15 @@ class ObservedCluster:
         await self._close()
 
     async def _close(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        await self._replication.close()
+        self._kernel.stop()
+        await self._shell.close()
+
+    def _failed(self, error: Exception) -> None:
+        self._error = error
 
     def _is_up_to_date(self) -> bool:
         return 0 <= self._observer.leader_high_watermark <= self._observer.high_watermark
+
+
+def _nothing() -> None:
+    """Do nothing: the shell wakes those who wait for records."""

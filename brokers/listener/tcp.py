@@ -1,4 +1,4 @@
-"""One client's socket over asyncio: passes bytes to `Clients` and carries out the effects."""
+"""One client's socket over asyncio: passes bytes to the broker and carries out the effects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING, cast
 
-from mockraft.brokers.listener.connection import Effect
+from mockraft.brokers.effects import ClientEffect
 from mockraft.brokers.listener.limits import UNREAD_BYTES_HIGH
 from mockraft.serving.effects import AwaitSent, Close, PauseReading, Send
 
@@ -26,7 +26,7 @@ class ClientSocket(asyncio.Protocol):
         self._listener = listener
         self._can_write = True
         self._awaits_sent = False
-        self._gone = listener.loop.create_future()
+        self._gone = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the connection (called by asyncio)."""
@@ -59,7 +59,7 @@ class ClientSocket(asyncio.Protocol):
         """Process the data (called by asyncio)."""
         self._listener.received(self, data)
 
-    def carry_out(self, effect: Effect) -> None:
+    def carry_out(self, effect: ClientEffect) -> None:
         """Carry out one effect on this connection."""
         if self.transport.is_closing():
             return
@@ -70,7 +70,7 @@ class ClientSocket(asyncio.Protocol):
         elif isinstance(effect, AwaitSent):
             self._awaits_sent = True
             if self._can_write:
-                self._listener.loop.call_soon(self._sent)
+                asyncio.get_running_loop().call_soon(self._sent)
         elif isinstance(effect, PauseReading):
             self.transport.pause_reading()
         else:

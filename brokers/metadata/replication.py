@@ -1,4 +1,4 @@
-"""The sockets of an observer: chooses the node and time of the next request.
+"""The requests of an observer: chooses the node and time of the next one.
 
 Kafka's raft channel keeps one connection per node and treats a bootstrap server as a node of its own, so a starting
 broker has two: it sends one request to a bootstrap server, learns the leader, and stays with the leader from then on.
@@ -6,92 +6,109 @@ broker has two: it sends one request to a bootstrap server, learns the leader, a
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.effects import Link, Versions
+from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.metadata.observer import Observer, Outcome
-from mockraft.wire import client, messages, metadata_log_frame
+from mockraft.wire import messages, metadata_log_frame
+from mockraft.wire.errors import DisconnectedError, UnsupportedVersionError
+from mockraft.wire.messages.fetch_response import FetchResponse
+from mockraft.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from mockraft.wire.metadata_log_frame import RecordAt
+
+if TYPE_CHECKING:
+    from mockraft.wire.message import RequestMessage
 
 RECONNECT_BACKOFF_MS = 50
 RECONNECT_BACKOFF_MAX_MS = 500
 SENT_ON_AT_ONCE = 5
 """Maximum number of successive responses that may each name another leader before the next request is delayed."""
+_AGAIN = "metadata log: fetch again"
 
 _log = logging.getLogger(__name__)
 
 
 class Replication:
-    """Runs one observer against the network; `advanced` is called after every processed response.
+    """Runs one observer, one request at a time; `advanced` is called after every processed response.
 
     Its client id is raft-client-`name`, the broker's id unless given. `fetches` counts responses; `note` is the reason
-    why the last one was not useful, empty when it was.
+    why the last one was not useful, empty when it was. FatalError and WireError, at which a real broker exits, are
+    raised into the kernel.
     """
 
     def __init__(
-        self, config: BrokerConfig, observer: Observer, advanced: Callable[[], None], name: str | None = None
+        self,
+        kernel: Kernel,
+        config: BrokerConfig,
+        observer: Observer,
+        advanced: Callable[[], None],
+        name: str | None = None,
     ) -> None:
         self.fetches = 0
         self.note = ""
+        self._kernel = kernel
         self._config = config
         self._name = str(config.broker_id) if name is None else name
         self._observer = observer
         self._advanced = advanced
-        self._connections: dict[tuple[str, int] | int, client.KafkaConnection] = {}
-        self._correlation_ids = itertools.count()
         self._bootstrap = itertools.cycle(config.bootstrap)
+        self._epoch = 0
+        self._outcome = Outcome()
+        self._backoff_ms = RECONNECT_BACKOFF_MS
+        self._sent_on = 0
 
-    async def run(self) -> None:
-        """Replicate until cancelled. Raises FatalError and WireError where a real broker would exit."""
-        outcome = Outcome()
-        backoff_ms = RECONNECT_BACKOFF_MS
-        sent_on = 0
-        while True:
-            epoch = self._observer.epoch
-            try:
-                connection = await self._connection(outcome)
-                response = await connection.send(self._observer.request())
-                outcome = self._observer.receive(response)
-                self.fetches += 1
-                backoff_ms = RECONNECT_BACKOFF_MS
-                self._advanced()
-            except (client.DisconnectedError, client.UnsupportedVersionError) as error:
-                outcome = Outcome(False, backoff_ms, str(error))
-                backoff_ms = min(backoff_ms * 2, RECONNECT_BACKOFF_MAX_MS)
-            if outcome.note and outcome.note != self.note:
-                _log.warning("broker %s: metadata log: %s", self._name, outcome.note)
-            self.note = outcome.note
-            sent_on = sent_on + 1 if self._observer.epoch != epoch else 0
-            if not outcome.useful:
-                await asyncio.sleep(outcome.backoff_ms / 1000)
-            elif sent_on > SENT_ON_AT_ONCE:
-                # Limits the load when controllers name each other for ever.
-                await asyncio.sleep(RECONNECT_BACKOFF_MS / 1000)
+    def start(self) -> None:
+        """Begin to fetch."""
+        self._fetch()
 
-    async def close(self) -> None:
-        """Close every connection."""
-        for connection in self._connections.values():
-            await connection.close()
+    def close(self) -> None:
+        """Nothing to release: the shell closes the connections of a broker that has ended."""
 
-    async def _connection(self, outcome: Outcome) -> client.KafkaConnection:
-        """Return the leader while it responds normally, else a bootstrap server, which may know a newer one."""
-        leader = self._observer.leader if outcome.useful else None
+    def _fetch(self) -> None:
+        """Send to the leader while it responds normally, else to a bootstrap server, which may know a newer one."""
+        self._epoch = self._observer.epoch
+        leader = self._observer.leader if self._outcome.useful else None
         endpoint = leader.endpoint if leader else next(self._bootstrap)
-        node = leader.node_id if leader else endpoint
-        connection = self._connections.get(node)
-        if connection is None or not connection.is_open:
-            connection = self._connections[node] = await client.connect(
-                *endpoint,
-                client_id=f"raft-client-{self._name}",
-                request_timeout_ms=self._config.raft_request_timeout_ms,
-                correlation_ids=self._correlation_ids,
-                security=self._config.security,
-                messages=self._config.messages,
-            )
-        return connection
+        purpose = f"raft {leader.node_id}" if leader else "raft bootstrap"
+        timeout_ms = self._config.raft_request_timeout_ms
+        link = Link(purpose, f"raft-client-{self._name}", *endpoint, timeout_ms, shares_ids=True)
+        self._kernel.request(link, self._request, self._answered, self._failed, timeout_ms=timeout_ms)
+
+    def _request(self, _: Versions) -> RequestMessage[FetchResponse | FetchSnapshotResponse]:
+        return self._observer.request()
+
+    def _answered(self, response: FetchResponse | FetchSnapshotResponse) -> None:
+        outcome = self._observer.receive(response)
+        self.fetches += 1
+        self._backoff_ms = RECONNECT_BACKOFF_MS
+        self._advanced()
+        self._continue(outcome)
+
+    def _failed(self, error: Exception) -> None:
+        if not isinstance(error, DisconnectedError | UnsupportedVersionError):
+            raise error
+        outcome = Outcome(False, self._backoff_ms, str(error))
+        self._backoff_ms = min(self._backoff_ms * 2, RECONNECT_BACKOFF_MAX_MS)
+        self._continue(outcome)
+
+    def _continue(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+        if outcome.note and outcome.note != self.note:
+            _log.warning("broker %s: metadata log: %s", self._name, outcome.note)
+        self.note = outcome.note
+        self._sent_on = self._sent_on + 1 if self._observer.epoch != self._epoch else 0
+        if not outcome.useful:
+            self._kernel.after(_AGAIN, outcome.backoff_ms, self._fetch)
+        elif self._sent_on > SENT_ON_AT_ONCE:
+            # Limits the load when controllers name each other for ever.
+            self._kernel.after(_AGAIN, RECONNECT_BACKOFF_MS, self._fetch)
+        else:
+            self._fetch()
 
 
 def decoder(config: BrokerConfig) -> Callable[[bytes], RecordAt]:

@@ -7,17 +7,14 @@ differs from Kafka: the controller sees one reader without a replica id (-1) ins
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Iterable
 
 from mockraft.brokers.config import BrokerConfig
-from mockraft.brokers.metadata.observer import Endpoint, FatalError, Observer
+from mockraft.brokers.kernel import Kernel
+from mockraft.brokers.metadata.observer import Endpoint, Observer
 from mockraft.brokers.metadata.replication import Replication, decoder
 from mockraft.brokers.metadata.shared_view import RegistrationChanged, SharedView
-from mockraft.brokers.outage import Outage
-from mockraft.wire.errors import WireError
 
 NOBODY = -1
 """The replica id of a reader that is no replica (Kafka's LeaderState ignores its fetches)."""
@@ -26,11 +23,10 @@ _log = logging.getLogger(__name__)
 
 
 class SharedReplication:
-    """Replicates for the brokers with these ids, from :meth:`start` to :meth:`close`.
+    """Replicates for the brokers with these ids; a shell runs its `kernel`, and then calls `replication.start`.
 
     `config` gives the controllers; its ids are unused. `on_change` is notified of changed registrations. An error that
-    would end a real broker's process ends all sharing brokers: `fault` is that error. Their channels share its
-    `outage`.
+    would end a real broker's process ends all sharing brokers: `fault` is that error.
     """
 
     def __init__(
@@ -46,36 +42,21 @@ class SharedReplication:
             decoder(config),
         )
         self.fault: Exception | None = None
-        self.replication = Replication(config, self.observer, self._advanced, "fleet")
-        self.outage = Outage()
+        self.kernel = Kernel(self._failed)
+        self.replication = Replication(self.kernel, config, self.observer, self._advanced, "fleet")
         self._members: dict[int, Membership] = {}
         self._controller: tuple[Endpoint | None, int] = (None, -1)
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Start to fetch. Needs a running event loop."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
-
-    async def close(self) -> None:
-        """Stop fetching and close every connection."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-        await self.replication.close()
 
     def member(self, broker_id: int, advanced: Callable[[], None], failed: Callable[[Exception], None]) -> Membership:
         """Return the replication of one broker, which is notified of its records as if it fetched for itself."""
         return Membership(self, broker_id, advanced, failed)
 
-    async def _run(self) -> None:
-        try:
-            await self.replication.run()
-        except (FatalError, WireError) as error:
-            _log.error("the shared metadata log: fatal: %s", error)
-            self.fault = error
-            for member in list(self._members.values()):
-                member.failed(error)
+    def _failed(self, error: Exception) -> None:
+        _log.error("the shared metadata log: fatal: %s", error)
+        self.fault = error
+        self.kernel.stop()
+        for member in list(self._members.values()):
+            member.failed(error)
 
     def _advanced(self) -> None:
         leader = self.observer.leader
@@ -116,14 +97,14 @@ class Membership:
         """The reason why the last response was not useful, empty when it was."""
         return self._shared.replication.note
 
-    async def run(self) -> None:
+    def start(self) -> None:
         """Subscribe to the log, including what is in it already. Raises the error that ended the shared replication."""
         if self._shared.fault is not None:
             raise self._shared.fault
         self._shared._members[self.broker_id] = self
         self.advanced()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Unsubscribe."""
         if self._shared._members.get(self.broker_id) is self:
             del self._shared._members[self.broker_id]

@@ -1,17 +1,18 @@
 """The component that moves replicas between log directories (KIP-113, Kafka's `ReplicaAlterLogDirsManager`).
 
-A mover copies one replica at a time. All share one throttle, and none blocks the event loop longer than one piece
-takes.
+A mover copies one replica at a time. All share one throttle, and each piece is a step of its own, so that
+requests and heartbeats are served in between.
 """
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import logging
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.core import Core
+from mockraft.brokers.directories import Directories
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
 from mockraft.brokers.moves.copy_quota import CopyQuota
@@ -19,9 +20,6 @@ from mockraft.brokers.moves.copying import copy_piece, has_caught_up
 from mockraft.brokers.moves.move import Happened, Order, Stage, step
 from mockraft.brokers.moves.progress import MoveProgress, eta_ms
 from mockraft.brokers.moves.scheduling import TopicPartition, mover_of, next_to_copy
-
-if TYPE_CHECKING:
-    from mockraft.brokers.broker import SimulatedBroker
 
 THREADS = "num.replica.alter.log.dirs.threads"
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -43,7 +41,7 @@ class Move:
     stage: Stage = Stage.UNASKED
     copied_bytes: int = 0
     why: str = ""
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    is_ended: bool = False
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -58,15 +56,16 @@ class Movers:
     moves.
     """
 
-    def __init__(self, broker: SimulatedBroker) -> None:
-        config = broker.config
+    def __init__(self, core: Core, directories: Directories) -> None:
+        config = core.config
         self.quota = CopyQuota()
         self.threads = int(config.properties.get(THREADS, len(config.log_dirs)))
-        self.broker = broker
+        self.core = core
+        self.directories = directories
         self._moves: dict[ReplicaKey, Move] = {}
         self._moves_of: dict[int, dict[TopicPartition, Move]] = {}
-        self._running: set[int] = set()
-        self._woken = asyncio.Event()
+        self._in_progress: dict[int, TopicPartition | None] = {}
+        self._paused: set[int] = set()
 
     # Component of the broker.
 
@@ -77,14 +76,14 @@ class Movers:
         """Read the throttle, and end the moves of removed replicas."""
         self._throttle()
         for move in list(self._moves.values()):
-            if move.key not in self.broker.view.replicas:
+            if move.key not in self.core.view.replicas:
                 self._happen(move, Happened.REPLICA_GONE, "the replica is on this broker no longer")
 
     def state_changed(self, state: BrokerState) -> None:
         """Nothing to do: moves continue until the broker ends."""
 
-    async def close(self) -> None:
-        """Wake the waiting callers; the files stay for the next start."""
+    def close(self) -> None:
+        """End every move; the files stay for the next start."""
         for move in list(self._moves.values()):
             self._end(move, "the broker stopped")
 
@@ -96,18 +95,18 @@ class Movers:
 
     def begin(self, key: ReplicaKey, topic: str, source: bytes, target: bytes) -> Move:
         """Start a move; StorageError when the future log cannot be created in the target."""
-        move = Move(key, topic, source, target, _now_ms())
+        move = Move(key, topic, source, target, self.core.kernel.now_ms)
         self._keep(move)
         self._happen(move, Happened.ASKED)
         return self._begun(move)
 
     def replace(self, move: Move, target: bytes) -> Move:
         """Replace this move by another of the same replica; StorageError."""
-        replacing = Move(move.key, move.topic, move.source, target, _now_ms())
+        replacing = Move(move.key, move.topic, move.source, target, self.core.kernel.now_ms)
         self._keep(replacing)
         replacing.stage = move.stage
         move.stage, move.why = Stage.OVER, f"replaced by a move to {self._path(target)}"
-        move.ended.set()
+        move.is_ended = True
         self._happen(replacing, Happened.REPLACED)
         return self._begun(replacing)
 
@@ -117,17 +116,17 @@ class Movers:
 
     def resume(self, key: ReplicaKey, topic: str, source: bytes, target: bytes, *, agreed: bool = False) -> Move:
         """Resume a move from the broker's last run; `agreed` if the controller has the target."""
-        move = Move(key, topic, source, target, _now_ms())
+        move = Move(key, topic, source, target, self.core.kernel.now_ms)
         self._keep(move)
         if agreed:
-            self.broker.directories.moving[key] = target
+            self.directories.moving[key] = target
         self._happen(move, Happened.RESTARTED_ACKNOWLEDGED if agreed else Happened.RESTARTED)
         return self._begun(move)
 
     def directory_offline(self, directory_id: bytes) -> None:
         """End the moves from and to a directory that went offline."""
         for move in list(self._moves.values()):
-            if self.broker.logs.directory_of(move.key) == move.target:
+            if self.core.logs.directory_of(move.key) == move.target:
                 continue  # Already swapped; only the old log's files could not be removed.
             if directory_id == move.source:
                 self._happen(move, Happened.SOURCE_LOST, f"{self._path(directory_id)} is offline")
@@ -141,7 +140,7 @@ class Movers:
 
     def progress(self) -> tuple[MoveProgress, ...]:
         """Return the active moves, by topic name and partition."""
-        logs = self.broker.logs
+        logs = self.core.logs
         moves = []
         for move in sorted(self._moves.values(), key=lambda move: move.topic_partition):
             current, future = logs.log(move.key), logs.future(move.key)
@@ -156,7 +155,7 @@ class Movers:
                     move.stage,
                     current.end_offset - future.end_offset,
                     bytes_left,
-                    eta_ms(bytes_left, move.copied_bytes, _now_ms() - move.began_ms),
+                    eta_ms(bytes_left, move.copied_bytes, self.core.kernel.now_ms - move.began_ms),
                 )
             )
         return tuple(moves)
@@ -172,10 +171,10 @@ class Movers:
 
     def _begun(self, move: Move) -> Move:
         mover = self._mover(move)
-        if mover not in self._running and move.stage.is_under_way:
-            self._running.add(mover)
-            self.broker.start_task(lambda: self._copy_all_of(mover))
-        self._woken.set()
+        if mover not in self._in_progress and move.stage.is_under_way:
+            self._in_progress[mover] = None
+            self._continue(mover, 0)
+        self._wake()
         return move
 
     def _happen(self, move: Move, happened: Happened, why: str = "") -> None:
@@ -183,27 +182,25 @@ class Movers:
         before = move.stage
         move.stage, orders = step(move.stage, happened)
         if move.stage is not before:
-            _log.info("broker %d: %s-%d: %s", self.broker.config.broker_id, *move.topic_partition, move.stage.name)
+            _log.info("broker %d: %s-%d: %s", self.core.config.broker_id, *move.topic_partition, move.stage.name)
         for order in orders:
             self._carry_out(move, order)
         if before.is_under_way and not move.stage.is_under_way:
             self._end(move, why)
 
     def _carry_out(self, move: Move, order: Order) -> None:
-        broker = self.broker
+        directories = self.directories
         match order:
             case Order.CREATE_FUTURE:
                 self._create_future(move)
             case Order.ASSIGN_TARGET:
-                broker.directories.moving[move.key] = move.target
-                broker.directories.assign(
-                    move.key, move.target, "Future replica promotion", lambda: self._acknowledged(move)
-                )
+                directories.moving[move.key] = move.target
+                directories.assign(move.key, move.target, "Future replica promotion", lambda: self._acknowledged(move))
             case Order.ASSIGN_SOURCE:
-                broker.directories.moving.pop(move.key, None)
-                if move.key in broker.directories.lost:
+                directories.moving.pop(move.key, None)
+                if move.key in directories.lost:
                     return  # Failed by itself (KIP-18), which was reported to the controller.
-                broker.directories.assign(move.key, move.source, "Reverting reassignment for canceled future replica")
+                directories.assign(move.key, move.source, "Reverting reassignment for canceled future replica")
             case Order.SWAP:
                 self._swap(move)
             case Order.DELETE_FUTURE | Order.FORGET_FUTURE:
@@ -212,10 +209,10 @@ class Movers:
                 pass  # The mover copies as long as the move is active.
 
     def _create_future(self, move: Move) -> None:
-        if self.broker.logs.future(move.key) is not None:
+        if self.core.logs.future(move.key) is not None:
             self._drop_future(move)  # The source of this move was lost.
         try:
-            self.broker.logs.create(move.key, move.topic, move.target, future=True)
+            self.core.logs.create(move.key, move.topic, move.target, future=True)
         except LogError as error:
             move.stage = Stage.OVER
             self._end(move, str(error))
@@ -224,29 +221,28 @@ class Movers:
     def _drop_future(self, move: Move) -> None:
         """Delete the future log; on a disk that fails to delete it the files stay for the next start."""
         try:
-            self.broker.logs.remove(move.key, future=True)
+            self.core.logs.remove(move.key, future=True)
         except StorageError as error:
             _log.warning("%s-%d: the future log could not be deleted: %s", *move.topic_partition, error)
 
     def _acknowledged(self, move: Move) -> None:
         if self._moves.get(move.key) is move:
             self._happen(move, Happened.ACKNOWLEDGED)
-            self._woken.set()
+            self._wake()
 
     def _swap(self, move: Move) -> None:
         """Swap the logs. No await between the last check of both logs and the renames: nothing is appended
         meanwhile.
         """
-        broker = self.broker
         try:
-            broker.logs.promote(move.key)
+            self.core.logs.promote(move.key)
         except StorageError as error:
             _log.warning("%s-%d: %s", *move.topic_partition, error)
-            if broker.logs.directory_of(move.key) != move.target:
+            if self.core.logs.directory_of(move.key) != move.target:
                 self._lost(move, error)
                 return
-        broker.directories.placed[move.key] = move.target
-        broker.directories.moving.pop(move.key, None)
+        self.directories.placed[move.key] = move.target
+        self.directories.moving.pop(move.key, None)
         self._happen(move, Happened.RENAMED)
 
     def _lost(self, move: Move, error: StorageError) -> None:
@@ -255,7 +251,7 @@ class Movers:
         self._happen(move, happened, str(error))
 
     def _end(self, move: Move, why: str) -> None:
-        if move.ended.is_set():
+        if move.is_ended:
             return
         if self._moves.get(move.key) is move:
             del self._moves[move.key]
@@ -265,29 +261,41 @@ class Movers:
         if move.stage is not Stage.DONE:
             move.why = why
             _log.warning("%s-%d stays in %s: %s", *move.topic_partition, self._path(move.source), why)
-        self.broker.directories.moving.pop(move.key, None)
-        move.ended.set()
-        self._woken.set()
-        self.broker.changed.set()
+        self.directories.moving.pop(move.key, None)
+        move.is_ended = True
+        self._wake()
 
     # Copying.
 
-    async def _copy_all_of(self, mover: int) -> None:
-        """Run one mover: copy its replicas one after the other until none is left."""
-        in_progress: TopicPartition | None = None
-        try:
-            while ready := self._moves_of.get(mover):
-                in_progress = next_to_copy(in_progress, ready)
-                assert in_progress is not None
-                await self._pause(self.quota.wait_ms(_now_ms()) or await self._copy(ready[in_progress]))
-        finally:
-            self._running.discard(mover)
+    def _run(self, mover: int) -> None:
+        """Let a mover do the next thing; it ends when it has no replica left to copy."""
+        self._paused.discard(mover)
+        ready = self._moves_of.get(mover)
+        if not ready:
+            del self._in_progress[mover]
+            return
+        name = self._in_progress[mover] = next_to_copy(self._in_progress[mover], ready)
+        assert name is not None
+        wait_ms = self.quota.wait_ms(self.core.kernel.now_ms)
+        if wait_ms:
+            self._pause(mover, wait_ms)
+            return
+        move, logs = ready[name], self.core.logs
+        delay_ms = sum(logs.log_dir(each).disk.delay_ms for each in (move.source, move.target))
+        if delay_ms:
+            self.core.kernel.after(f"mover {mover}", delay_ms, functools.partial(self._copy, mover, move))
+        else:
+            self._copy(mover, move)
 
-    async def _copy(self, move: Move) -> float:
+    def _copy(self, mover: int, move: Move) -> None:
+        if wait_ms := self._copied(move):
+            self._pause(mover, wait_ms)
+        else:
+            self._continue(mover, 0)
+
+    def _copied(self, move: Move) -> float:
         """Copy a piece; return the wait before the next in ms."""
-        logs = self.broker.logs
-        if delay_ms := sum(logs.log_dir(each).disk.delay_ms for each in (move.source, move.target)):
-            await asyncio.sleep(delay_ms / 1000)
+        logs = self.core.logs
         current, future = logs.log(move.key), logs.future(move.key)
         if self._moves.get(move.key) is not move:
             return 0
@@ -305,33 +313,30 @@ class Movers:
             self.cancel(move, f"it cannot be copied: {error}")
             return 0
         move.copied_bytes += copied_bytes
-        self.quota.record(copied_bytes, _now_ms())
+        self.quota.record(copied_bytes, self.core.kernel.now_ms)
         self._happen(move, Happened.CAUGHT_UP if has_caught_up(current, future) else Happened.COPIED)
         return 0 if copied_bytes else IDLE_MS
 
-    async def _pause(self, wait_ms: float) -> None:
-        """Wait for the time or the next event, and yield to other tasks in any case."""
-        if wait_ms <= 0:
-            await asyncio.sleep(0)
-            return
-        self._woken.clear()
-        try:
-            async with asyncio.timeout(wait_ms / 1000):
-                await self._woken.wait()
-        except TimeoutError:
-            pass
+    def _pause(self, mover: int, wait_ms: float) -> None:
+        """Wait for the time or the next event."""
+        self._paused.add(mover)
+        self._continue(mover, wait_ms)
+
+    def _continue(self, mover: int, wait_ms: float) -> None:
+        self.core.kernel.after(f"mover {mover}", wait_ms, functools.partial(self._run, mover))
+
+    def _wake(self) -> None:
+        for mover in self._paused:
+            self._continue(mover, 0)
+        self._paused.clear()
 
     def _throttle(self) -> None:
-        configs = self.broker.view.configs
-        value = configs.get((str(self.broker.config.broker_id), THROTTLE), configs.get(("", THROTTLE), ""))
+        configs = self.core.view.configs
+        value = configs.get((str(self.core.config.broker_id), THROTTLE), configs.get(("", THROTTLE), ""))
         wanted = int(value) if value.isdecimal() else None
         if wanted != self.quota.bytes_per_second:
             self.quota.bytes_per_second = wanted
-            self._woken.set()
+            self._wake()
 
     def _path(self, directory_id: bytes) -> str:
-        return next(log_dir.path for log_dir in self.broker.config.log_dirs if log_dir.directory_id == directory_id)
-
-
-def _now_ms() -> float:
-    return asyncio.get_running_loop().time() * 1000
+        return next(log_dir.path for log_dir in self.core.config.log_dirs if log_dir.directory_id == directory_id)

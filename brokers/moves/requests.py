@@ -4,17 +4,13 @@ checks).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.core import Core
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.log_names import NAME_LENGTH_MAX
 from mockraft.brokers.moves.errors import MoveRefusedError
 from mockraft.brokers.moves.movers import Move, Movers
 from mockraft.wire import error_codes
-
-if TYPE_CHECKING:
-    from mockraft.brokers.broker import SimulatedBroker
 
 _FUTURE_SUFFIX_LENGTH = len(".-future") + 32
 
@@ -27,13 +23,13 @@ def start_move(movers: Movers, topic: str, partition: int, path: str) -> Move | 
     MoveRefusedError with the codes of AlterReplicaLogDirs. For a replica that is not here (REPLICA_NOT_AVAILABLE,
     UNKNOWN_TOPIC_OR_PARTITION) the directory is remembered.
     """
-    broker = movers.broker
-    target = _target(broker, topic, partition, path)
-    logs = broker.logs
-    key = _key_of(broker, topic, partition)
+    core, directories = movers.core, movers.directories
+    target = _target(movers, topic, partition, path)
+    logs = core.logs
+    key = _key_of(core, topic, partition)
     move = None if key is None else movers.find(key)
     name = f"{topic}-{partition}"
-    if key is not None and key in broker.directories.placed and not broker.directories.is_here(key):
+    if key is not None and key in directories.placed and not directories.is_here(key):
         raise MoveRefusedError(error_codes.KAFKA_STORAGE_ERROR, f"Partition {name} is offline")
     if move is not None and move.target == target:
         return move
@@ -42,10 +38,10 @@ def start_move(movers: Movers, topic: str, partition: int, path: str) -> Move | 
         if move is not None:
             movers.cancel(move, "its current directory was requested")
         return None
-    broker.directories.preferred[topic, partition] = target
+    directories.preferred[topic, partition] = target
     if key is None or source is None:
-        raise _not_here(broker, key, topic, partition)
-    if broker.directories.has_offline:
+        raise _not_here(core, key, topic, partition)
+    if directories.has_offline:
         # The future log may be in an offline directory, and then there would be two.
         if move is not None:
             movers.cancel(move, f"a move to {path} was requested, and a directory is offline")
@@ -56,36 +52,36 @@ def start_move(movers: Movers, topic: str, partition: int, path: str) -> Move | 
         begun = movers.replace(move, target) if move else movers.begin(key, topic, source, target)
     except LogError as error:
         raise MoveRefusedError(error.error_code, str(error)) from error
-    broker.directories.preferred.pop((topic, partition), None)
+    directories.preferred.pop((topic, partition), None)
     return begun
 
 
-def _target(broker: SimulatedBroker, topic: str, partition: int, path: str) -> bytes:
+def _target(movers: Movers, topic: str, partition: int, path: str) -> bytes:
     """Return the directory with this path, if replicas may be moved there."""
     if len(f"{topic}-{partition}") + _FUTURE_SUFFIX_LENGTH > NAME_LENGTH_MAX:
         raise MoveRefusedError(error_codes.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
-    if path in broker.config.offline_log_dirs:
+    if path in movers.core.config.offline_log_dirs:
         raise MoveRefusedError(error_codes.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline")
-    target = next((log_dir.directory_id for log_dir in broker.config.log_dirs if log_dir.path == path), None)
+    target = next((log_dir.directory_id for log_dir in movers.core.config.log_dirs if log_dir.path == path), None)
     if target is None:
         raise MoveRefusedError(error_codes.LOG_DIR_NOT_FOUND, f"Log dir {path} is not found in the config.")
-    if not broker.directories.is_live(target):
+    if not movers.directories.is_live(target):
         raise MoveRefusedError(error_codes.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline")
-    if broker.directories.is_cordoned(target):
+    if movers.directories.is_cordoned(target):
         raise MoveRefusedError(error_codes.INVALID_REPLICA_ASSIGNMENT, f"Log directory {path} is cordoned")
     return target
 
 
-def _not_here(broker: SimulatedBroker, key: ReplicaKey | None, topic: str, partition: int) -> MoveRefusedError:
+def _not_here(core: Core, key: ReplicaKey | None, topic: str, partition: int) -> MoveRefusedError:
     message = f"Error while fetching partition state for {topic}-{partition}"
-    known = key is not None and (broker.image is None or broker.image.partition(*key) is not None)
+    known = key is not None and (core.image is None or core.image.partition(*key) is not None)
     code = error_codes.REPLICA_NOT_AVAILABLE if known else error_codes.UNKNOWN_TOPIC_OR_PARTITION
     return MoveRefusedError(code, message)
 
 
-def _key_of(broker: SimulatedBroker, topic: str, partition: int) -> ReplicaKey | None:
-    if broker.image is not None:
-        known = broker.image.topics_by_name.get(topic)
+def _key_of(core: Core, topic: str, partition: int) -> ReplicaKey | None:
+    if core.image is not None:
+        known = core.image.topics_by_name.get(topic)
         return None if known is None else (known.topic_id, partition)
-    topic_id = next((topic_id for topic_id, name in broker.view.topics.items() if name == topic), None)
+    topic_id = next((topic_id for topic_id, name in core.view.topics.items() if name == topic), None)
     return None if topic_id is None else (topic_id, partition)

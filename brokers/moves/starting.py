@@ -5,37 +5,38 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.core import Core
 from mockraft.brokers.log_dirs.errors import StorageError
 from mockraft.brokers.log_dirs.log_loading import HeldLog
+from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.metadata.observer import FatalError
+from mockraft.brokers.moves.movers import Movers
 from mockraft.brokers.moves.recovery import Found, Recovery, recover
-
-if TYPE_CHECKING:
-    from mockraft.brokers.broker import SimulatedBroker
 
 _log = logging.getLogger(__name__)
 
 
-def settle(broker: SimulatedBroker, duplicates: list[HeldLog]) -> None:
+def settle(movers: Movers, duplicates: list[HeldLog]) -> None:
     """Promote, resume or leave alone the logs found, according to the metadata; `duplicates` are second current logs.
 
     Raises FatalError when the metadata names neither of two current logs.
     """
+    core = movers.core
     second = {held.key: held for held in duplicates}
-    future = {held.key: held for held in broker.logs.held(future=True)}
+    future = {held.key: held for held in core.logs.held(future=True)}
     for key in dict.fromkeys([*second, *future]):
         try:
-            _settle(broker, key, second.get(key), future.get(key))
+            _settle(movers, key, second.get(key), future.get(key))
         except StorageError as error:
-            _log.warning("broker %d: %s", broker.config.broker_id, error)
+            _log.warning("broker %d: %s", core.config.broker_id, error)
 
 
-def _settle(broker: SimulatedBroker, key: ReplicaKey, second: HeldLog | None, future: HeldLog | None) -> None:
-    logs, directories = broker.logs, broker.directories
-    replica = broker.view.replicas.get(key)
+def _settle(movers: Movers, key: ReplicaKey, second: HeldLog | None, future: HeldLog | None) -> None:
+    core, directories = movers.core, movers.directories
+    logs = core.logs
+    replica = core.view.replicas.get(key)
     if replica is None:
         # Renamed to -stray, like every log that the metadata does not place here.
         logs.mark_stray(key, future=True)
@@ -51,31 +52,31 @@ def _settle(broker: SimulatedBroker, key: ReplicaKey, second: HeldLog | None, fu
         case Recovery.RESUME | Recovery.FINISH:
             assert future is not None
             agreed = recovered.recovery is Recovery.FINISH
-            broker.movers.resume(key, future.topic, current[0], future.log_dir.directory_id, agreed=agreed)
+            movers.resume(key, future.topic, current[0], future.log_dir.directory_id, agreed=agreed)
         case Recovery.OFFLINE:
             directories.placed[key] = replica.directory
             directories.lost.add(key)
         case Recovery.KEEP_ONE:
-            _keep(broker, second, recovered.keep)
-            _settle(broker, key, None, future)
+            _keep(core.logs, second, recovered.keep)
+            _settle(movers, key, None, future)
         case Recovery.REFUSE:
-            raise FatalError(_said_duplicates(broker, key, current))
+            raise FatalError(_said_duplicates(core, key, current))
         case Recovery.NOTHING:
             return
 
 
-def _keep(broker: SimulatedBroker, second: HeldLog | None, keep: bytes | None) -> None:
+def _keep(logs: Logs, second: HeldLog | None, keep: bytes | None) -> None:
     assert second is not None
     if second.log_dir.directory_id == keep:
-        broker.logs.keep(second)
+        logs.keep(second)
     else:
-        broker.logs.drop(second)
+        logs.drop(second)
     _log.info("%s-%d was being moved when the broker was killed: one of two logs is kept", second.topic, second.key[1])
 
 
-def _said_duplicates(broker: SimulatedBroker, key: ReplicaKey, directory_ids: list[bytes]) -> str:
-    name = f"{broker.view.topics.get(key[0], '')}-{key[1]}"
-    paths = " and ".join(f"{broker.logs.log_dir(directory_id).path}/{name}" for directory_id in directory_ids)
+def _said_duplicates(core: Core, key: ReplicaKey, directory_ids: list[bytes]) -> str:
+    name = f"{core.view.topics.get(key[0], '')}-{key[1]}"
+    paths = " and ".join(f"{core.logs.log_dir(directory_id).path}/{name}" for directory_id in directory_ids)
     return (
         f"Duplicate log directories for {name} are found: {paths}, and the metadata names neither directory. Delete one"
         " of the two, best the one in the directory that is known to have failed recently"

@@ -6,26 +6,32 @@ the leader's diverging epoch (KIP-595), a restart where the leader's log begins 
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
+import functools
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.effects import Link, Versions
+from mockraft.brokers.kernel import Kernel, R
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
 from mockraft.brokers.partitions.hosted import HostedPartition, whole_batches
-from mockraft.wire import client, error_codes
-from mockraft.wire.errors import WireError
+from mockraft.wire import error_codes
+from mockraft.wire.errors import DisconnectedError, UnsupportedVersionError, WireError
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from mockraft.wire.messages.fetch_response import FetchResponse, PartitionData
 from mockraft.wire.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from mockraft.wire.messages.list_offsets_response import ListOffsetsResponse
 
 if TYPE_CHECKING:
-    from mockraft.wire.messages.fetch_response import PartitionData
+    from mockraft.wire.message import RequestMessage
 
 EARLIEST_LOCAL = -4
 LATEST = -1
@@ -48,11 +54,11 @@ class FetchSettings(NamedTuple):
 
 
 class Host(Protocol):
-    """The parts of the broker that a fetcher needs."""
+    """The parts of the broker that a fetcher needs. `is_stuck` is True while followers are paused on purpose."""
 
     broker_id: int
     fetch_settings: FetchSettings
-    may_fetch: asyncio.Event
+    is_stuck: bool
 
     def broker_epoch(self) -> int:
         """This broker's epoch."""
@@ -70,85 +76,122 @@ class Host(Protocol):
 @dataclass(slots=True)
 class _Followed:
     leader_epoch: int
-    not_before_s: float = 0.0
+    not_before_ms: float = 0.0
+
+
+class _Fetched(NamedTuple):
+    """One partition of a response that is being processed, the offset that was requested, and its replica then."""
+
+    key: ReplicaKey
+    offset: int
+    followed: _Followed
+    data: PartitionData
 
 
 class LeaderFetcher:
     """Fetches from one leader until no partition is left; `over` is called then. `fetches` counts responses.
 
-    `note` is the reason why the last attempt failed, empty when it did not.
+    One request is in flight. `note` is the reason why the last attempt failed, empty when it did not.
     """
 
-    def __init__(self, host: Host, leader_id: int, over: Callable[[LeaderFetcher], None]) -> None:
+    def __init__(self, kernel: Kernel, host: Host, leader_id: int, over: Callable[[LeaderFetcher], None]) -> None:
         self.leader_id = leader_id
         self.fetches = 0
         self.note = ""
         self.partitions: dict[ReplicaKey, _Followed] = {}
+        self._kernel = kernel
         self._host = host
         self._over = over
-        self._connection: client.KafkaConnection | None = None
-        self._changed = asyncio.Event()
+        self._link: Link | None = None
+        self._has_changed = False
+        self._is_paused = False
+        self._requested: dict[ReplicaKey, tuple[int, _Followed]] = {}
+        self._held: Callable[[], None] | None = None
+        self._timer = f"fetcher {leader_id}"
+
+    def start(self) -> None:
+        """Begin in a step of its own, with all partitions that are followed by then."""
+        self._pause(0)
 
     def follow(self, key: ReplicaKey, leader_epoch: int) -> None:
         """Fetch this partition in this epoch, too."""
         self.partitions[key] = _Followed(leader_epoch)
-        self._changed.set()
+        self._change()
 
     def leave(self, key: ReplicaKey) -> None:
         """Stop fetching this partition; a response in flight is ignored."""
-        self.partitions.pop(key, None)
-        self._changed.set()
+        if self.partitions.pop(key, None) is not None:
+            self._change()
 
-    async def run(self) -> None:
-        """Fetch until there are no partitions any more."""
-        try:
-            while self.partitions:
-                self._changed.clear()
-                await self._host.may_fetch.wait()
-                await self._fetch()
-        finally:
+    def unstick(self) -> None:
+        """Continue after the host was stuck."""
+        held, self._held = self._held, None
+        if held is not None:
+            held()
+
+    def close(self) -> None:
+        """Close the connection; the next request opens a new one."""
+        link, self._link = self._link, None
+        if link is not None:
+            self._kernel.disconnect(link)
+
+    def _change(self) -> None:
+        self._has_changed = True
+        if self._is_paused:
+            self._pause(0)
+
+    def _pause(self, wait_ms: float) -> None:
+        """Wait for this time, or until the partitions change."""
+        self._is_paused = True
+        self._kernel.after(self._timer, 0 if self._has_changed else wait_ms, self._continue)
+
+    def _continue(self) -> None:
+        self._is_paused = self._has_changed = False
+        if not self.partitions:
             self._over(self)
-            await self._close()
+            self.close()
+        elif self._host.is_stuck:
+            self._held = self._continue
+        else:
+            self._fetch()
 
-    async def _fetch(self) -> None:
-        requested = self._due()
-        if not requested:
-            soonest_s = min(each.not_before_s for each in self.partitions.values()) if self.partitions else 0.0
-            await self._pause(soonest_s - asyncio.get_running_loop().time())
+    def _fetch(self) -> None:
+        now_ms = self._kernel.now_ms
+        due = {key: followed for key, followed in self.partitions.items() if followed.not_before_ms <= now_ms}
+        if not due:
+            self._pause(min(each.not_before_ms for each in self.partitions.values()) - now_ms)
             return
-        try:
-            connection = await self._connected()
-            version = self._host.fetch_version()
-            offsets, request = self._request(requested, version)
-            response = await connection.send(request, version=version, timeout_ms=SOCKET_TIMEOUT_MS)
-            # A hanging broker does not process responses either.
-            await self._host.may_fetch.wait()
-            self.fetches += 1
-            if response.error_code != error_codes.NONE:
-                raise client.DisconnectedError(f"Fetch: {error_codes.name(response.error_code)}")
-            for topic in response.responses:
-                for data in topic.partitions:
-                    key = (topic.topic_id, data.partition_index)
-                    if key in offsets and self.partitions.get(key) is requested[key]:
-                        await self._take(connection, key, offsets[key], data)
-            self._noted("")
-        except (client.DisconnectedError, client.UnsupportedVersionError, WireError) as error:
-            self._noted(str(error))
-            await self._close()
-            await self._pause(self._host.fetch_settings.backoff_ms / 1000)
+        endpoint = self._host.endpoint_of(self.leader_id)
+        if self._link is None or self._kernel.versions(self._link) is None:
+            if endpoint is None:
+                self._failed(DisconnectedError(f"broker {self.leader_id} has no endpoint"))
+                return
+            # Like Kafka's fetcher, use the version of the metadata.version without an ApiVersions request.
+            client_id = f"broker-{self._host.broker_id}-fetcher-0"
+            self._link = Link(self._timer, client_id, *endpoint, SOCKET_TIMEOUT_MS, handshake=False, is_secured=False)
+        version = self._host.fetch_version()
+        self._send(lambda _: self._request(due, version), version, self._fetched)
 
-    def _due(self) -> dict[ReplicaKey, _Followed]:
-        now_s = asyncio.get_running_loop().time()
-        return {key: followed for key, followed in self.partitions.items() if followed.not_before_s <= now_s}
+    def _send(
+        self, make: Callable[[Versions], RequestMessage[R]], version: int, on_answer: Callable[[R], None]
+    ) -> None:
+        assert self._link is not None
+        timeout_ms = SOCKET_TIMEOUT_MS
+        self._kernel.request(self._link, make, on_answer, self._failed, version=version, timeout_ms=timeout_ms)
 
-    def _request(
-        self, requested: dict[ReplicaKey, _Followed], version: int
-    ) -> tuple[dict[ReplicaKey, int], FetchRequest]:
-        """Return the requested offsets and the request; partitions with an offline log are left out."""
+    def _failed(self, error: Exception) -> None:
+        if not isinstance(error, DisconnectedError | UnsupportedVersionError | WireError):
+            raise error
+        self._noted(str(error))
+        self.close()
+        self._pause(self._host.fetch_settings.backoff_ms)
+
+    def _request(self, due: dict[ReplicaKey, _Followed], version: int) -> FetchRequest:
+        """Return the request, and keep the requested offsets; partitions with an offline log are left out."""
         settings = self._host.fetch_settings
         topics: dict[bytes, list[FetchPartition]] = {}
-        offsets: dict[ReplicaKey, int] = {}
-        for key, followed in requested.items():
+        self._requested = {}
+        for key, followed in due.items():
             hosted = self._host.hosted(key)
             try:
                 if hosted is None:
@@ -157,7 +200,7 @@ class LeaderFetcher:
             except LogError:
                 self.leave(key)
                 continue
-            offsets[key] = log.end_offset
+            self._requested[key] = (log.end_offset, followed)
             latest_epoch = log.latest_epoch
             topics.setdefault(key[0], []).append(
                 FetchPartition(
@@ -181,102 +224,131 @@ class LeaderFetcher:
             )
         else:
             request.replica_id = self._host.broker_id
-        return offsets, request
+        return request
 
-    async def _take(
-        self, connection: client.KafkaConnection, key: ReplicaKey, offset: int, data: PartitionData
-    ) -> None:
-        """Process the leader's response for one partition (processFetchRequest)."""
-        hosted, followed = self._host.hosted(key), self.partitions[key]
+    def _fetched(self, response: FetchResponse) -> None:
+        if self._host.is_stuck:
+            # A hanging broker does not process responses either.
+            self._held = functools.partial(self._fetched, response)
+            return
+        self.fetches += 1
+        if response.error_code != error_codes.NONE:
+            self._failed(DisconnectedError(f"Fetch: {error_codes.name(response.error_code)}"))
+            return
+        left = deque[_Fetched]()
+        for topic in response.responses:
+            for data in topic.partitions:
+                key = (topic.topic_id, data.partition_index)
+                if key in self._requested:
+                    left.append(_Fetched(key, *self._requested[key], data))
+        self._take_all(left)
+
+    def _take_all(self, left: deque[_Fetched]) -> None:
+        """Process partition after partition; a request to the leader about one of them interrupts this."""
+        while left:
+            fetched = left.popleft()
+            if self.partitions.get(fetched.key) is not fetched.followed:
+                continue
+            if self._take(fetched) and (hosted := self._host.hosted(fetched.key)) is not None:
+                self._start_elsewhere(hosted, fetched.followed, lambda: self._take_all(left))
+                return
+        self._noted("")
+        # In the same step: Kafka's fetcher sends the next request at once.
+        self._continue()
+
+    def _take(self, fetched: _Fetched) -> bool:
+        """Process the leader's response for one partition (processFetchRequest); return True if our end is outside
+        the leader's log.
+        """
+        key, offset, followed, data = fetched
+        hosted = self._host.hosted(key)
         if hosted is None or hosted.state.is_leader:
             self.leave(key)
-            return
-        try:
+            return False
+        with self._handled(hosted):
             if hosted.log.end_offset != offset:
-                return
+                return False
             if data.error_code == error_codes.OFFSET_OUT_OF_RANGE:
-                await self._start_elsewhere(connection, hosted, followed)
-            elif data.error_code == error_codes.FENCED_LEADER_EPOCH:
-                # There is a newer leader, which the metadata will name. Until then this partition is not fetched.
-                self._delay(key)
-            elif data.error_code != error_codes.NONE:
+                return True
+            if data.error_code != error_codes.NONE:
+                # After FENCED_LEADER_EPOCH there is a newer leader, which the metadata will name. Until then this
+                # partition is not fetched.
                 self._delay(key)
             elif data.diverging_epoch.epoch >= 0 or data.diverging_epoch.end_offset >= 0:
                 _truncate(hosted, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
             else:
                 _append(hosted, followed.leader_epoch, data)
-        except StorageError as error:
-            _log.warning("broker %d: %s: %s", self._host.broker_id, hosted.name, error)
-            self.leave(key)
+        return False
+
+    @contextlib.contextmanager
+    def _handled(self, hosted: HostedPartition) -> Iterator[None]:
+        """Stop fetching a partition whose disk fails; delay one whose log refuses what was fetched."""
+        try:
+            yield
         except LogError as error:
             _log.warning("broker %d: %s: %s", self._host.broker_id, hosted.name, error)
-            self._delay(key)
+            if isinstance(error, StorageError):
+                self.leave(hosted.key)
+            else:
+                self._delay(hosted.key)
 
     def _delay(self, key: ReplicaKey) -> None:
         followed = self.partitions.get(key)
         if followed is not None:
-            followed.not_before_s = asyncio.get_running_loop().time() + self._host.fetch_settings.backoff_ms / 1000
+            followed.not_before_ms = self._kernel.now_ms + self._host.fetch_settings.backoff_ms
 
-    async def _start_elsewhere(
-        self, connection: client.KafkaConnection, hosted: HostedPartition, followed: _Followed
-    ) -> None:
+    def _start_elsewhere(self, hosted: HostedPartition, followed: _Followed, then: Callable[[], None]) -> None:
         """Handle our end outside the leader's log (fetchOffsetAndTruncate): truncate to its end, or restart at its
         start.
         """
-        leader_end = await self._leader_offset(connection, hosted, followed, LATEST)
-        if leader_end < hosted.log.end_offset:
-            hosted.truncate_to(leader_end)
-            return
-        leader_start = await self._leader_offset(connection, hosted, followed, EARLIEST_LOCAL)
-        log = hosted.log
-        if leader_start > log.end_offset:
-            log.truncate_fully_at(leader_start)
-            hosted.producers.truncate(0)
 
-    async def _leader_offset(
-        self, connection: client.KafkaConnection, hosted: HostedPartition, followed: _Followed, timestamp: int
-    ) -> int:
+        def take_end(leader_end: int) -> bool:
+            if leader_end < hosted.log.end_offset:
+                hosted.truncate_to(leader_end)
+                return True
+            return False
+
+        def take_start(leader_start: int) -> bool:
+            log = hosted.log
+            if leader_start > log.end_offset:
+                log.truncate_fully_at(leader_start)
+                hosted.producers.truncate(0)
+            return True
+
+        def ask_start() -> None:
+            self._ask_offset(hosted, followed, EARLIEST_LOCAL, take_start, then, then)
+
+        self._ask_offset(hosted, followed, LATEST, take_end, then, ask_start)
+
+    def _ask_offset(
+        self,
+        hosted: HostedPartition,
+        followed: _Followed,
+        timestamp: int,
+        take: Callable[[int], bool],
+        done: Callable[[], None],
+        go_on: Callable[[], None],
+    ) -> None:
+        """Request an offset of the leader's log; `take` returns True, or an error ends the matter, when it is done."""
         requested = ListOffsetsPartition(
             partition_index=hosted.key[1], current_leader_epoch=followed.leader_epoch, timestamp=timestamp
         )
         request = ListOffsetsRequest(
             replica_id=self._host.broker_id, topics=[ListOffsetsTopic(name=hosted.topic, partitions=[requested])]
         )
-        response = await connection.send(request, version=LIST_OFFSETS_VERSION)
-        for topic in response.topics:
-            for answer in topic.partitions:
-                if answer.error_code == error_codes.NONE and self.partitions.get(hosted.key) is followed:
-                    return int(answer.offset)
-                raise LogError(answer.error_code, f"ListOffsets: {error_codes.name(answer.error_code)}")
-        raise LogError(error_codes.UNKNOWN_SERVER_ERROR, "ListOffsets: an empty answer")
 
-    async def _connected(self) -> client.KafkaConnection:
-        if self._connection is None or not self._connection.is_open:
-            endpoint = self._host.endpoint_of(self.leader_id)
-            if endpoint is None:
-                raise client.DisconnectedError(f"broker {self.leader_id} has no endpoint")
-            # Like Kafka's fetcher, use the version of the metadata.version without an ApiVersions request.
-            self._connection = await client.connect(
-                *endpoint,
-                client_id=f"broker-{self._host.broker_id}-fetcher-0",
-                request_timeout_ms=SOCKET_TIMEOUT_MS,
-                handshake=False,
-            )
-        return self._connection
+        def answered(response: ListOffsetsResponse) -> None:
+            is_done = True
+            with self._handled(hosted):
+                answer = next((each for topic in response.topics for each in topic.partitions), None)
+                if answer is None:
+                    raise LogError(error_codes.UNKNOWN_SERVER_ERROR, "ListOffsets: an empty answer")
+                if answer.error_code != error_codes.NONE or self.partitions.get(hosted.key) is not followed:
+                    raise LogError(answer.error_code, f"ListOffsets: {error_codes.name(answer.error_code)}")
+                is_done = take(answer.offset)
+            (done if is_done else go_on)()
 
-    async def _close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()
-
-    async def _pause(self, wait_s: float) -> None:
-        if wait_s <= 0:
-            return
-        try:
-            async with asyncio.timeout(wait_s):
-                await self._changed.wait()
-        except TimeoutError:
-            return
+        self._send(lambda _: request, LIST_OFFSETS_VERSION, answered)
 
     def _noted(self, note: str) -> None:
         if note and note != self.note:

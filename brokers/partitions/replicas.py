@@ -5,14 +5,18 @@ A component that comes after `Directories`, which has placed each replica when t
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import logging
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from itertools import islice
 
+from mockraft.brokers import time_slice
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.channel import ControllerChannel, NotSentError
+from mockraft.brokers.core import Core
+from mockraft.brokers.directories import Directories
+from mockraft.brokers.effects import Versions
+from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.fetcher import FetchSettings, LeaderFetcher, fetch_version
@@ -27,13 +31,11 @@ from mockraft.brokers.partitions.partition import (
     Registered,
 )
 from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings, topic_settings
-from mockraft.brokers.time_slice import TimeSlice
-from mockraft.wire import client, error_codes
+from mockraft.wire import error_codes
+from mockraft.wire.connection import version_for
+from mockraft.wire.errors import UnsupportedVersionError
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
-
-if TYPE_CHECKING:
-    from mockraft.brokers.broker import SimulatedBroker
-    from mockraft.brokers.image import ClusterImage
+from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse
 
 RETRY_TIMEOUT_MS = 60_000
 PLAINTEXT = 0
@@ -44,11 +46,12 @@ _log = logging.getLogger(__name__)
 class Replicas:
     """The component that hosts replicas. `partitions` are those it has, `fetchers` are by leader.
 
-    `may_fetch` is cleared while followers are paused on purpose (:meth:`stick`).
+    `is_stuck` is True while followers are paused on purpose (:meth:`stick`). `changed` is called with each change
+    that a parked request may wait for.
     """
 
-    def __init__(self, broker: SimulatedBroker, image: ClusterImage) -> None:
-        config = broker.config
+    def __init__(self, core: Core, directories: Directories, image: ClusterImage, changed: Callable[[], None]) -> None:
+        config = core.config
         self.broker_id = config.broker_id
         self.settings = ReplicaSettings.of(config.properties)
         self.fetch_settings = FetchSettings(
@@ -61,30 +64,30 @@ class Replicas:
         self.partitions: dict[ReplicaKey, HostedPartition] = {}
         self.isr_changes = IsrChanges()
         self.fetchers: dict[int, LeaderFetcher] = {}
-        self.may_fetch = asyncio.Event()
-        self.may_fetch.set()
-        self._broker = broker
+        self.is_stuck = False
+        self._core = core
+        self._changed = changed
+        self._directories = directories
         self._image = image
         self._sending = False
         self._fetched_from: dict[ReplicaKey, tuple[int, int]] = {}
         self._topic_settings: dict[str, TopicSettings] = {}
         self._settings_version = image.version
-        find = broker.controller
-        self._channel = ControllerChannel(
-            str(config.broker_id), find, RETRY_TIMEOUT_MS, config.security, config.messages
-        )
-        broker.view.touched = set()
+        client_id = str(config.broker_id)
+        self._channel = ControllerChannel(core.kernel, "alter-partition", client_id, core.controller, RETRY_TIMEOUT_MS)
+        core.view.touched = set()
 
     # Component of the broker.
 
     def start(self) -> None:
         """Start the periodic check for lagging followers."""
-        self._broker.start_task(self._watch_lag)
+        interval_ms = max(self.settings.replica_lag_time_max_ms / 2, RETRY_MS)
+        self._core.kernel.after("isr-expiration", interval_ms, self._watch_lag)
 
     def metadata_advanced(self) -> None:
         """Apply the metadata's changes: become leader or follower, or remove the replica."""
         self._channel.controller_moved()
-        if self._broker.directories.is_published:
+        if self._directories.is_published:
             self._apply_some()
 
     def state_changed(self, state: BrokerState) -> None:
@@ -92,9 +95,9 @@ class Replicas:
         if state is BrokerState.RECOVERY:
             self.metadata_advanced()
 
-    async def close(self) -> None:
-        """Close the connection for ISR changes; fetchers ended with the broker's tasks."""
-        await self._channel.close()
+    def close(self) -> None:
+        """Close the connection for ISR changes."""
+        self._channel.close()
 
     # Queries.
 
@@ -116,7 +119,7 @@ class Replicas:
 
         A slow disk delays only the requests for it.
         """
-        logs = self._broker.logs
+        logs = self._core.logs
         if not any(log_dir.disk.delay_ms for log_dir in logs.log_dirs):
             return 0
         directories = (logs.directory_of(key) for key in set(keys))
@@ -124,14 +127,14 @@ class Replicas:
 
     def stick(self, stuck: bool = True) -> None:
         """Pause this broker's followers, like those of a hanging broker, or resume them."""
-        if stuck:
-            self.may_fetch.clear()
-        else:
-            self.may_fetch.set()
+        self.is_stuck = stuck
+        if not stuck:
+            for fetcher in list(self.fetchers.values()):
+                self._core.kernel.enter(fetcher.unstick)
 
     def broker_epoch(self) -> int:
         """This broker's epoch."""
-        return self._broker.life.broker_epoch
+        return self._core.life.broker_epoch
 
     def fetch_version(self) -> int:
         """The version of Fetch that the cluster's brokers use between each other."""
@@ -142,7 +145,7 @@ class Replicas:
         node = self._image.brokers.get(broker_id)
         if node is None:
             return None
-        named = node.endpoints.get(self._broker.config.listeners[0].name)
+        named = node.endpoints.get(self._core.config.listeners[0].name)
         plain = (each for each in node.endpoints.values() if each.security_protocol == PLAINTEXT)
         endpoint = named or next(plain, None)
         return None if endpoint is None else (endpoint.host, endpoint.port)
@@ -154,27 +157,27 @@ class Replicas:
             self._topic_settings.clear()
         known = self._topic_settings.get(topic)
         if known is None:
-            known = topic_settings(self._image, self.broker_id, topic, self._broker.config.properties)
+            known = topic_settings(self._image, self.broker_id, topic, self._core.config.properties)
             self._topic_settings[topic] = known
         return known
 
     def now_ms(self) -> int:
         """The clock for lags."""
-        return int(asyncio.get_running_loop().time() * 1000)
+        return int(self._core.kernel.now_ms)
 
     # Changes of the metadata log.
 
     def _apply_some(self) -> None:
         """Apply changes for one time slice; replicas without a directory are applied once they have one."""
-        view, unplaced = self._broker.view, self._broker.directories.waiting
+        view, unplaced = self._core.view, self._directories.waiting
         touched = view.take_touched()
         later = touched & unplaced.keys()
         touched -= later
-        time_slice = TimeSlice(self._broker)
-        while touched and time_slice.has_time():
-            self.apply(touched.pop())
+        for key in list(islice(touched, time_slice.PIECES)):
+            touched.discard(key)
+            self.apply(key)
         if touched:
-            time_slice.continue_later("replicas", self._apply_some)
+            self._core.kernel.after("replicas", 0, self._apply_some)
         view.touched = touched | later
 
     def apply(self, key: ReplicaKey) -> None:
@@ -203,7 +206,7 @@ class Replicas:
 
     def directory_offline(self, directory_id: bytes) -> None:
         """Handle a failed log directory: stop fetching its replicas, and wake the requests that wait for them."""
-        for key in self._broker.logs.replicas_in(directory_id):
+        for key in self._core.logs.replicas_in(directory_id):
             self._leave(key)
             if key in self.partitions:
                 self.partitions[key].wake()
@@ -220,18 +223,16 @@ class Replicas:
             lambda: settings().min_insync_replicas,
             lag_time_max_ms=self.settings.replica_lag_time_max_ms,
         )
-        return HostedPartition(
-            key, topic, state, settings, self._broker.logs.log, self._propose, self._broker.clients_changed
-        )
+        return HostedPartition(key, topic, state, settings, self._core.logs.log, self._propose, self._changed)
 
     def _open(self, hosted: HostedPartition) -> None:
         """Create the replica's log in its directory. Raises LogError."""
-        broker = self._broker
-        if broker.logs.log(hosted.key) is None:
-            if not broker.directories.is_here(hosted.key):
+        core = self._core
+        if core.logs.log(hosted.key) is None:
+            if not self._directories.is_here(hosted.key):
                 raise LogError(error_codes.KAFKA_STORAGE_ERROR, "the log directory is offline")
-            directory_id = broker.directories.placed[hosted.key]
-            broker.logs.create(hosted.key, hosted.topic, directory_id, config=self.topic_settings(hosted.topic).log)
+            directory_id = self._directories.placed[hosted.key]
+            core.logs.create(hosted.key, hosted.topic, directory_id, config=self.topic_settings(hosted.topic).log)
 
     def _stop(self, key: ReplicaKey) -> None:
         """Remove a replica and delete its log (stopReplicas)."""
@@ -241,7 +242,7 @@ class Replicas:
             return
         hosted.wake()
         try:
-            self._broker.logs.remove(key)
+            self._core.logs.remove(key)
         except LogError as error:
             _log.warning("broker %d: %s: not deleted: %s", self.broker_id, hosted.name, error)
 
@@ -262,9 +263,11 @@ class Replicas:
         self._fetched_from[key] = source
         fetcher = self.fetchers.get(assignment.leader)
         if fetcher is None:
-            fetcher = self.fetchers[assignment.leader] = LeaderFetcher(self, assignment.leader, self._fetcher_over)
+            fetcher = self.fetchers[assignment.leader] = LeaderFetcher(
+                self._core.kernel, self, assignment.leader, self._fetcher_over
+            )
             fetcher.follow(key, assignment.leader_epoch)
-            self._broker.start_task(fetcher.run)
+            fetcher.start()
         else:
             fetcher.follow(key, assignment.leader_epoch)
 
@@ -281,39 +284,38 @@ class Replicas:
 
     def _propose(self, hosted: HostedPartition, change: IsrChange) -> None:
         self.isr_changes.add(hosted.key, change, functools.partial(self._isr_answered, hosted))
-        if not self._sending and self.isr_changes.is_due and not self._broker.stopped.is_set():
-            self._sending = True
-            self._broker.start_task(self._send_isr_changes)
+        if not self._sending:
+            self._send_isr_changes()
 
     def _isr_answered(self, hosted: HostedPartition, change: IsrChange, answer: CommittedIsr | int) -> None:
         hosted.committed_or_refused(change, answer, self.now_ms())
-        self._broker.changed.set()
 
-    async def _send_isr_changes(self) -> None:
-        def make(connection: client.KafkaConnection) -> AlterPartitionRequest:
-            version = connection.version_for(AlterPartitionRequest)
-            request = self.isr_changes.take(self.broker_id, self.broker_epoch(), version)
-            assert request is not None
-            return request
+    def _send_isr_changes(self) -> None:
+        self._sending = self.isr_changes.is_due
+        if self._sending:
+            self._channel.send(self._isr_request, self._isr_changes_answered, self._isr_changes_failed)
 
-        try:
-            while self.isr_changes.is_due:
-                try:
-                    response = await self._channel.send(make)
-                    wait_ms = self.isr_changes.answered(response)
-                    if response.error_code != error_codes.NONE:
-                        self._broker.refusals[error_codes.name(response.error_code)] += 1
-                except (NotSentError, client.UnsupportedVersionError) as error:
-                    self._broker.refusals[type(error).__name__] += 1
-                    wait_ms = self.isr_changes.failed()
-                await asyncio.sleep(wait_ms / 1000)
-        finally:
-            self._sending = False
+    def _isr_request(self, versions: Versions) -> AlterPartitionRequest:
+        version = version_for(AlterPartitionRequest, versions)
+        request = self.isr_changes.take(self.broker_id, self.broker_epoch(), version)
+        assert request is not None
+        return request
 
-    async def _watch_lag(self) -> None:
+    def _isr_changes_answered(self, response: AlterPartitionResponse) -> None:
+        wait_ms = self.isr_changes.answered(response)
+        if response.error_code != error_codes.NONE:
+            self._core.refusals[error_codes.name(response.error_code)] += 1
+        self._core.kernel.after("isr-changes", wait_ms, self._send_isr_changes)
+
+    def _isr_changes_failed(self, error: Exception) -> None:
+        if not isinstance(error, NotSentError | UnsupportedVersionError):
+            raise error
+        self._core.refusals[type(error).__name__] += 1
+        self._core.kernel.after("isr-changes", self.isr_changes.failed(), self._send_isr_changes)
+
+    def _watch_lag(self) -> None:
         """Run Kafka's task "isr-expiration", twice per `replica.lag.time.max.ms`."""
-        while True:
-            await asyncio.sleep(max(self.settings.replica_lag_time_max_ms / 2, RETRY_MS) / 1000)
-            for hosted in list(self.partitions.values()):
-                if hosted.state.is_leader:
-                    hosted.shrink(self.now_ms())
+        for hosted in list(self.partitions.values()):
+            if hosted.state.is_leader:
+                hosted.shrink(self.now_ms())
+        self.start()

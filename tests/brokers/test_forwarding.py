@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.apis import forwarded
 from mockraft.brokers.channel import NotSentError
 from mockraft.brokers.forwarding import principal_bytes
+from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.topic_creation import creatable
 from mockraft.wire import api_keys, client, error_codes
@@ -18,6 +19,7 @@ from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
+from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
@@ -38,7 +40,7 @@ class Asking:
 
     @property
     def forwarding(self) -> Any:
-        return self.broker.forwarding
+        return self.broker.node.forwarding
 
     @property
     def topics(self) -> dict[str, Any]:
@@ -103,21 +105,20 @@ async def test_other_forwarded_requests_are_answered_by_the_controller(asking: A
 class Scripted:
     """A channel whose controller says what it is told to say."""
 
-    retry_timeout_ms = 1000
     api_versions = None
 
-    def __init__(self, said: EnvelopeResponse | None) -> None:
+    def __init__(self, kernel: Kernel, said: EnvelopeResponse | None) -> None:
+        self.kernel = kernel
         self.said = said
 
-    async def send(self, make: Any) -> EnvelopeResponse:
-        if self.said is None:
-            raise NotSentError("nobody is there")
-        return self.said
+    def send(self, _make: Any, on_answer: Callable[[Any], None], on_failure: Callable[[Exception], None]) -> None:
+        failure = NotSentError("nobody is there")
+        self.kernel.after("scripted", 0, lambda: on_answer(self.said) if self.said else on_failure(failure))
 
     def controller_moved(self) -> None:
         """Nobody waits."""
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Nothing is open."""
 
 
@@ -135,25 +136,32 @@ class Scripted:
 async def test_missing_and_undecodable_responses_become_kafkas_errors(
     asking: Asking, said: EnvelopeResponse | None, code: int
 ) -> None:
-    asking.forwarding.channel = Scripted(said)
+    asking.forwarding.channel = Scripted(asking.broker.node.kernel, said)
     (topic,) = (await asking.send(create("a"))).topics
     told = None if code == error_codes.REQUEST_TIMED_OUT else error_codes.message(code)
     assert (topic.name, topic.error_code, topic.error_message) == ("a", code, told)
 
 
 async def test_request_queued_too_long_times_out(asking: Asking) -> None:
-    asking.forwarding.channel.retry_timeout_ms = 50
-    async with asking.forwarding._one_at_a_time:
-        (topic,) = (await asking.send(create("a"))).topics
-    assert topic.error_code == error_codes.REQUEST_TIMED_OUT
+    channel = asking.forwarding.channel
+    timeout_ms, channel.retry_timeout_ms = channel.retry_timeout_ms, 50
+    answers: list[Any] = []
+    silent = asking.controller.stub("Envelope").times(2).drop()
+    asking.forwarding.send(EnvelopeRequest(request_data=b"first"), answers.append)
+    (topic,) = (await asking.send(create("a"))).topics
+    asking.controller.remove(silent)
+    assert (answers[0].error_code, topic.error_code) == (error_codes.REQUEST_TIMED_OUT, error_codes.REQUEST_TIMED_OUT)
+    channel.retry_timeout_ms = timeout_ms
     assert (await asking.send(create("a"))).topics[0].error_code == 0
 
 
 async def test_version_unsupported_by_the_controller_closes_the_client_connection(asking: Asking) -> None:
-    asking.forwarding.channel = Scripted(EnvelopeResponse(error_code=error_codes.UNSUPPORTED_VERSION))
+    asking.forwarding.channel = Scripted(
+        asking.broker.node.kernel, EnvelopeResponse(error_code=error_codes.UNSUPPORTED_VERSION)
+    )
     with pytest.raises(client.DisconnectedError):
         await asking.send(create("a"))
-    assert "does not know this version" in asking.broker.listener.clients.closings[-1]  # type: ignore[union-attr]
+    assert "does not know this version" in asking.broker.node.clients.closings[-1]  # type: ignore[union-attr]
 
 
 async def test_metadata_request_creates_the_topic(asking: Asking) -> None:

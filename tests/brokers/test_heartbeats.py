@@ -9,6 +9,7 @@ from typing import Any
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.lifecycle import End
 from mockraft.wire import api_keys
+from mockraft.wire.errors import WireError
 
 from ..waiting import until
 
@@ -32,7 +33,7 @@ async def test_no_task_is_needed_while_all_is_well() -> None:
     async with Controller() as controller, joining(controller) as broker:
         await broker.wait_until(BrokerState.RUNNING)
         took: list[float] = []
-        broker.heart.took = took.append
+        broker.node.heart.took = took.append
         tasks = asyncio.all_tasks()
         while len(took) < 5:
             await asyncio.sleep(0.005)
@@ -79,6 +80,7 @@ async def test_an_answer_no_broker_survives_ends_it_without_a_task_too() -> None
         broker = joining(controller)
         broker.start()
         await broker.wait_until(BrokerState.RUNNING)
-        broker.heart._came(ValueError("nonsense"))
+        broker.node.kernel.enter(lambda: broker.node.heart._not_answered(WireError("nonsense")))
         await broker.wait_stopped()
-        assert (broker.end, broker.fault) == (End.FATAL, "nonsense")
+        assert broker.end is End.FATAL
+        assert "nonsense" in str(broker.fault)

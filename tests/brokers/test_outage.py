@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from mockraft.brokers.outage import Outage
+from mockraft.brokers.shell.outage import Outage
 from mockraft.wire.client import DisconnectedError, RequestTimedOutError
 
 

@@ -87,9 +87,9 @@ def test_an_older_registration_leaves_out_features_that_begin_at_0(config: Broke
 async def test_heartbeats(config: BrokerConfig, life: Lifecycle, offset: int, told: str) -> None:
     broker = SimulatedBroker(config)
     broker.view.apply(RecordAt(FeatureLevelRecord(name="metadata.version", feature_level=30), 0))
-    broker.life = life
+    broker.node.life = life
     broker.observer.applied_offset = offset
-    assert broker.heartbeat().write(2).hex() == told
+    assert broker.node.heart._heartbeat({}).write(2).hex() == told
 
 
 def test_an_assignment_of_replicas_to_directories() -> None:

@@ -27,15 +27,15 @@ def config(*paths: str, disks: dict[str, Disk] | None = None) -> BrokerConfig:
 async def test_a_broker_that_closes_cleanly_leaves_the_mark_and_its_epoch_to_the_next_one() -> None:
     disks: dict[str, Disk] = {"/simulated/d0": MemoryDisk("/simulated/d0")}
     broker = SimulatedBroker(config(disks=disks))
-    broker.storage.start()
+    broker.node.storage.start()
     broker.logs.create((TOPIC, 0), "t", broker.config.log_dirs[0].directory_id)
-    broker.life = broker.life._replace(broker_epoch=42)
-    broker.end = End.GRANTED
-    await broker.storage.close()
+    broker.node.life = broker.life._replace(broker_epoch=42)
+    broker.node.end = End.GRANTED
+    broker.node.storage.close()
     assert disks["/simulated/d0"].exists(".kafka_cleanshutdown")
 
     again = SimulatedBroker(config(disks=disks))
-    again.storage.start()
+    again.node.storage.start()
 
     assert again.config.previous_broker_epoch == 42
     assert again.logs.log((TOPIC, 0)) is not None
@@ -48,13 +48,13 @@ def test_an_interval_that_is_no_number_is_named_before_anything_starts() -> None
         SimulatedBroker(wrong)
 
 
-async def test_a_task_of_a_broker_that_breaks_ends_it(caplog: pytest.LogCaptureFixture) -> None:
-    async def breaks() -> None:
+async def test_a_component_of_a_broker_that_breaks_ends_it(caplog: pytest.LogCaptureFixture) -> None:
+    def breaks() -> None:
         raise KeyError("no such thing")
 
     broker = SimulatedBroker(config())
     broker.start()
-    broker.start_task(breaks)
+    broker.node.kernel.after("breaks", 0, breaks)
     await broker.wait_stopped()
     assert (broker.end, broker.fault) == (End.FATAL, "a defect of mockraft: KeyError('no such thing')")
     assert "a defect of mockraft" in caplog.text
@@ -63,13 +63,13 @@ async def test_a_task_of_a_broker_that_breaks_ends_it(caplog: pytest.LogCaptureF
 async def test_a_killed_broker_leaves_no_mark_and_gives_its_directories_back() -> None:
     disks: dict[str, Disk] = {"/simulated/d0": MemoryDisk("/simulated/d0")}
     broker = SimulatedBroker(config(disks=disks))
-    broker.storage.start()
-    broker.end = End.STOPPED
-    await broker.storage.close()
+    broker.node.storage.start()
+    broker.node.end = End.STOPPED
+    broker.node.storage.close()
     assert disks["/simulated/d0"].names() == []
 
     again = SimulatedBroker(config(disks=disks))
-    again.storage.start()
+    again.node.storage.start()
     assert again.config.previous_broker_epoch == -1
     await again.close()
 
@@ -77,7 +77,7 @@ async def test_a_killed_broker_leaves_no_mark_and_gives_its_directories_back() -
 async def test_two_brokers_on_one_directory_are_one_too_many(tmp_path: Path) -> None:
     real = dataclasses.replace(config(str(tmp_path)), open_disk=RealDisk)
     first, second = SimulatedBroker(real), SimulatedBroker(real)
-    first.storage.start()
+    first.node.storage.start()
     with pytest.raises(BlockingIOError, match=f"another broker runs on this log directory.*{tmp_path}"):
         async with second:
             pass
@@ -91,7 +91,7 @@ async def test_a_directory_that_cannot_be_read_is_offline_and_the_others_go_on(t
     (tmp_path / "d1").write_text("a file")
     real = dataclasses.replace(config(str(tmp_path / "d0"), str(tmp_path / "d1")), open_disk=RealDisk)
     broker = SimulatedBroker(real)
-    broker.storage.start()
+    broker.node.storage.start()
 
     assert [log_dir.path for log_dir in broker.logs.live()] == [str(tmp_path / "d0")]
     assert "Not a directory" in str(broker.logs.log_dirs[1].offline)
@@ -104,7 +104,7 @@ async def test_the_registration_after_a_clean_shutdown_names_the_epoch_before(cl
     again = await cluster.restart(first)
     await again.kill()
     third = cluster.joining(1)
-    third.storage.start()
+    third.node.storage.start()
     await third.close()
 
     told = [request.previous_broker_epoch for request in cluster.asked(api_keys.BROKER_REGISTRATION)]

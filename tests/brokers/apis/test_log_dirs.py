@@ -41,7 +41,11 @@ async def broker(cluster: Any) -> AsyncIterator[SimulatedBroker]:
     )
     broker = SimulatedBroker(config)
     assert broker.image is not None
-    cluster.simulated, cluster.broker, cluster.image = broker, view_of(broker), broker.image
+    node = broker.node
+    assert node.replicas is not None
+    assert node.forwarding is not None
+    view = view_of(node, node.replicas, node.movers, node.forwarding, lambda: None)
+    cluster.simulated, cluster.broker, cluster.image = broker, view, broker.image
     broker.image.apply(RecordAt(FeatureLevelRecord(name="metadata.version", feature_level=30), 0))
     yield broker
     await broker.kill()

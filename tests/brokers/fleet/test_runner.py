@@ -161,7 +161,7 @@ async def test_changes_before_the_start_are_no_errors() -> None:
 
 async def test_a_broker_that_dies_by_itself_is_reported() -> None:
     async with Controller(session_timeout_ms=SESSION_MS) as controller, sailing(controller) as runner:
-        runner.brokers[6].failed(ValueError("a nonsensical answer"))
+        runner.brokers[6].node.failed(FatalError("a nonsensical answer"))
         await until(lambda: runner.figures().died)
         assert runner.figures().died == {6: "a nonsensical answer"}
 

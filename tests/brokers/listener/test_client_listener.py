@@ -84,7 +84,7 @@ async def test_bad_bytes_close_the_connection_and_no_other(start: Serving) -> No
     broker = await start()
     good = await client.connect(*address(broker))
     assert await answered(broker, b"\xff\xff\xff\xff") == b""
-    assert "negative length" in broker.listener.clients.closings[-1]
+    assert "negative length" in broker.node.clients.closings[-1]
     assert (await good.send(MetadataRequest(topics=[]))).brokers
     await good.close()
 

@@ -41,7 +41,7 @@ class Bench:
         self.broker = SimulatedBroker(config)
         self.files = files or {log_dir.path: MemoryDisk(log_dir.path) for log_dir in config.log_dirs}
         self.disks = {path: FailingDisk(files) for path, files in self.files.items()}
-        self.broker.logs = Logs([LogDir(self.disks[each.path], each.directory_id) for each in config.log_dirs])
+        self.broker.node.logs = Logs([LogDir(self.disks[each.path], each.directory_id) for each in config.log_dirs])
         self.broker.logs.on_error = self._failed
         self.told: list[tuple[ReplicaKey, bytes]] = []
         self.accepted: Callable[[], None] | None = None

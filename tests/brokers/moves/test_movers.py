@@ -36,7 +36,7 @@ async def test_a_replica_is_moved_once_the_controller_agrees(bench: Any) -> None
     assert bench.told == [(key, bench.directory("/d1"))]
     assert (move.stage, bench.path_of(key), bench.path_of(key, future=True)) == (Stage.QUEUED, "/d0", "/d1")
     bench.acknowledge()
-    await until(move.ended.is_set)
+    await until(lambda: move.is_ended)
     assert move.stage is Stage.DONE
     assert bench.names() == {"/d0": [], "/d1": ["a-0"], "/d2": []}
     assert bench.path_of(key) == "/d1"
@@ -59,7 +59,7 @@ async def test_records_appended_while_the_assignment_is_pending_are_copied(bench
     bench.log(key).append_as_leader(batch("last"), 0, 1000)
     bench.acknowledge()
     assert (move.stage, bench.path_of(key)) == (Stage.ACCEPTED, "/d0")
-    await until(move.ended.is_set)
+    await until(lambda: move.is_ended)
     assert (bench.path_of(key), bench.log(key).end_offset) == ("/d1", 4)
     assert b"last" in bench.log(key).read(3, 10_000)
 
@@ -112,7 +112,7 @@ async def test_a_leader_change_does_not_disturb_a_move(bench: Any) -> None:
         record_batch.encode([b"from the new leader"], base_offset=1, leader_epoch=7, timestamp_ms=1)
     )
     bench.acknowledge()
-    await until(move.ended.is_set)
+    await until(lambda: move.is_ended)
     assert (move.stage, bench.log(key).end_offset, bench.log(key).latest_epoch) == (Stage.DONE, 2, 7)
 
 
@@ -123,7 +123,7 @@ async def test_a_follower_that_is_cut_back_cuts_its_copy_back(bench: Any) -> Non
     bench.log(key).truncate_to(1)
     bench.log(key).append_as_follower(record_batch.encode([b"other"], base_offset=1, leader_epoch=3, timestamp_ms=1))
     bench.acknowledge()
-    await until(move.ended.is_set)
+    await until(lambda: move.is_ended)
     assert move.stage is Stage.DONE
     assert bench.log(key).leader_epochs == ((0, 0), (3, 1))
     assert b"other" in bench.log(key).read(1, 10_000)

@@ -73,7 +73,7 @@ async def test_request_for_another_directory_replaces_the_move(bench: Any, stage
     bench.throttle(None)
     await until(lambda: bench.told and bench.told[-1] == (key, bench.directory("/d2")))
     bench.acknowledge()
-    await until(instead.ended.is_set)
+    await until(lambda: instead.is_ended)
     assert bench.names() == {"/d0": [], "/d1": [], "/d2": ["a-0"]}
 
 
@@ -94,7 +94,7 @@ async def test_a_target_that_fails_ends_the_move(bench: Any, stage: Stage) -> No
     bench.disks["/d1"].fail()
     bench.throttle(None)
     bench.log(key).append_as_leader(BATCH, 0, 1000)
-    await until(move.ended.is_set)
+    await until(lambda: move.is_ended)
     assert move.stage is Stage.OVER
     assert move.why == "/d1 is offline"
     assert (bench.path_of(key), bench.log(key).end_offset) == ("/d0", 3)
@@ -108,7 +108,7 @@ async def test_a_source_that_fails_ends_the_move(bench: Any, stage: Stage) -> No
     told = len(bench.told)
     bench.disks["/d0"].fail()
     bench.broker.logs.on_error(bench.broker.logs.log_dir(bench.directory("/d0")), OSError(errno.EIO, "broken"), None)
-    await until(move.ended.is_set)
+    await until(lambda: move.is_ended)
     assert (move.stage, move.why) == (Stage.OVER, "/d0 is offline")
     # Told of its directory, which is offline: the controller takes this broker out of the ISR.
     assert bench.told[told:] == ([(key, bench.directory("/d0"))] if stage is not Stage.COPYING else [])
@@ -122,7 +122,7 @@ async def test_a_replica_lost_by_itself_ends_its_move_and_is_not_assigned_back(b
     told = len(bench.told)
     bench.throttle(None)
     bench.broker.directories.lose(key, "a bad sector")
-    assert (move.stage, move.why, move.ended.is_set()) == (Stage.OVER, "a bad sector", True)
+    assert (move.stage, move.why, move.is_ended) == (Stage.OVER, "a bad sector", True)
     assert bench.told[told:] == [(key, LOST)]
     assert bench.broker.directories.moving == {}
 
@@ -137,7 +137,7 @@ async def test_remains_of_a_lost_replica_do_not_block_the_next_move(bench: Any) 
     assert bench.names()["/d1"] == ["a-0-future"]
     await until(lambda: bench.accepted)
     bench.acknowledge()
-    await until(move.ended.is_set)
+    await until(lambda: move.is_ended)
     assert (move.stage, bench.path_of(key), bench.names()["/d1"]) == (Stage.DONE, "/d1", ["a-0"])
 
 
@@ -145,7 +145,7 @@ async def test_a_source_that_cannot_be_read_is_lost(bench: Any) -> None:
     _, move = await moved_to(bench, Stage.COPYING)
     bench.disks["/d0"].fail()
     bench.throttle(None)
-    await until(move.ended.is_set)
+    await until(lambda: move.is_ended)
     assert (move.stage, move.why) == (Stage.OVER, "/d0 is offline")
     assert "/d0" not in [each.path for each in bench.broker.logs.live()]
 
@@ -154,7 +154,7 @@ async def test_a_target_that_is_full_midway_ends_the_move(bench: Any) -> None:
     key, move = await moved_to(bench, Stage.COPYING)
     bench.disks["/d1"].fill()
     bench.throttle(None)
-    await until(move.ended.is_set)
+    await until(lambda: move.is_ended)
     assert (move.stage, move.why, bench.path_of(key)) == (Stage.OVER, "/d1 is offline", "/d0")
 
 
@@ -206,7 +206,7 @@ async def test_a_log_that_cannot_be_copied_stays_whole_where_it_is(bench: Any) -
     key, move = await moved_to(bench, Stage.COPYING)
     bench.disks["/d0"].corrupt("a-0/00000000000000000000.log", 10)
     bench.throttle(None)
-    await until(move.ended.is_set)
+    await until(lambda: move.is_ended)
     assert (move.stage, bench.path_of(key)) == (Stage.OVER, "/d0")
     assert bench.names()["/d1"] == []
 
@@ -230,7 +230,7 @@ async def test_a_failed_disk_ends_its_moves_and_no_others(bench: Any) -> None:
     bench.throttle(None)
     await until(lambda: bench.accepted)
     bench.acknowledge()
-    await until(other.ended.is_set)
+    await until(lambda: other.is_ended)
     assert bench.path_of(kept) == "/d2"
 
 
@@ -240,7 +240,7 @@ async def test_one_bad_file_of_the_old_log_does_not_cost_the_new_one(make_bench:
     key, move = await moved_to(bench, Stage.QUEUED)
     bench.disks["/d0"].fail_file("a-0")
     bench.acknowledge()
-    await until(move.ended.is_set)
+    await until(lambda: move.is_ended)
     assert (move.stage, bench.path_of(key), bench.log(key).end_offset) == (Stage.DONE, "/d1", 2)
     assert bench.broker.directories.lost == set()
     assert bench.broker.directories.offline == {}
@@ -250,5 +250,5 @@ async def test_a_swap_that_cannot_remove_the_old_log_has_happened_all_the_same(b
     key, move = await moved_to(bench, Stage.QUEUED)
     bench.disks["/d0"].fail()
     bench.acknowledge()
-    await until(move.ended.is_set)
+    await until(lambda: move.is_ended)
     assert (move.stage, bench.path_of(key)) == (Stage.DONE, "/d1")

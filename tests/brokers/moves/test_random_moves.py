@@ -98,7 +98,7 @@ class Story:
         found = again.broker.logs.load()
         for topic, path in self.known.items():
             again.assigned(topic, path)
-        settle(again.broker, found.duplicates)
+        settle(again.broker.movers, found.duplicates)
         again.broker.logs.mark_strays(again.broker.view.replicas)
         directories = again.broker.directories
         for held in again.broker.logs.held():

@@ -99,5 +99,5 @@ async def test_a_target_that_was_cordoned_meanwhile_is_not_left(bench: Any) -> N
     assert refusal(bench, "a", "/d1") == ("INVALID_REPLICA_ASSIGNMENT", "Log directory /d1 is cordoned")
     await until(lambda: bench.accepted)
     bench.acknowledge()
-    await until(move.ended.is_set)
+    await until(lambda: move.is_ended)
     assert bench.names()["/d1"] == ["a-0"]

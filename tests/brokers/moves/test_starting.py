@@ -38,7 +38,7 @@ def started(make_bench: MakeBench, bench: Any, assigned: str, *, offline: tuple[
         again.broker.directories.offline[again.directory(path)] = "broken"
     found = again.broker.logs.load()
     again.assigned("a", assigned)
-    settle(again.broker, found.duplicates)
+    settle(again.broker.movers, found.duplicates)
     return again
 
 
@@ -59,7 +59,7 @@ async def test_agreed_move_is_swapped_in_with_later_records(bench: Any, make_ben
     found = again.broker.logs.load()
     again.log(key).append_as_leader(BATCH, 0, 1000)
     again.assigned("a", "/d1")
-    settle(again.broker, found.duplicates)
+    settle(again.broker.movers, found.duplicates)
     assert again.broker.moves[0][:5] == ("a", 0, "/d0", "/d1", Stage.ACCEPTED)
     assert again.broker.directories.moving == {key: again.directory("/d1")}
     await until(lambda: not again.broker.moves)
@@ -120,6 +120,6 @@ async def test_future_log_of_a_deleted_topic_is_renamed_to_stray(bench: Any, mak
     await left_by_a_move(bench)
     again = make_bench(files=bench.files)
     found = again.broker.logs.load()
-    settle(again.broker, found.duplicates)
+    settle(again.broker.movers, found.duplicates)
     assert again.names()["/d1"] == ["a-0-stray"]
     assert again.broker.moves == ()

@@ -1,0 +1,217 @@
+"""One simulated broker without sockets, clock or threads: events and the time in, effects out.
+
+To a controller it looks like a Kafka 4.3.1 broker: the same connections with the same client ids, the same requests in
+the same order and at the same intervals. The shell (`brokers.shell`) carries out the effects.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+
+from mockraft.brokers import lifecycle
+from mockraft.brokers.client_view import view_of
+from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.core import Component, Core
+from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
+from mockraft.brokers.effects import (
+    ClientConnected,
+    ClientEffect,
+    ClientEvent,
+    ClientGone,
+    ClientRead,
+    ClientSent,
+    Effect,
+    Event,
+    ToClient,
+)
+from mockraft.brokers.forwarding import Forwarding
+from mockraft.brokers.heartbeats import Heartbeats
+from mockraft.brokers.image import ClusterImage
+from mockraft.brokers.lifecycle import BrokerState
+from mockraft.brokers.listener.clients import Clients
+from mockraft.brokers.listener.limits import Limits
+from mockraft.brokers.metadata.metadata_view import MetadataView
+from mockraft.brokers.metadata.observer import Observer
+from mockraft.brokers.metadata.replication import Replication, decoder
+from mockraft.brokers.metadata.shared_replication import Membership, SharedReplication
+from mockraft.brokers.moves.movers import Movers
+from mockraft.brokers.moves.starting import settle
+from mockraft.brokers.partitions.replicas import Replicas
+from mockraft.brokers.storage import Storage, logs_of
+
+
+class BrokerNode(Core):
+    """A broker that registers, replicates the metadata log, sends heartbeats and shuts down; see `BrokerConfig`.
+
+    It replicates the log itself, or shares it with other brokers when a `shared` replication is given.
+    """
+
+    def __init__(self, config: BrokerConfig, shared: SharedReplication | None = None) -> None:
+        image = ClusterImage() if config.serve_clients else None
+        if shared is not None:
+            assert image is None, "a broker that serves clients replicates for itself"
+            view, observer = shared.view.views[config.broker_id], shared.observer
+        else:
+            view = MetadataView(config.broker_id)
+            directory_id, listener = config.metadata_directory_id, config.controller_listener_name
+            observer = Observer(
+                config.broker_id, config.cluster_id, directory_id, view, listener, decoder(config), image
+            )
+        super().__init__(config, view, observer, image, logs_of(config))
+        self.replication: Replication | Membership
+        if shared is not None:
+            self.replication = shared.member(config.broker_id, self._shared_log_advanced, self._shared_log_failed)
+        else:
+            self.replication = Replication(self.kernel, config, observer, self._metadata_advanced)
+        self.heart = Heartbeats(self)
+        self.send = self.heart.send
+        self.storage = Storage(self)
+        self.directories = Directories(self)
+        self.movers = Movers(self, self.directories)
+        self.replicas = None if image is None else Replicas(self, self.directories, image, self._changed_for_clients)
+        self.forwarding = None if image is None else Forwarding(self, self._changed_for_clients)
+        self.clients: Clients | None = None
+        self.directories.moves, self.directories.hosting = self.movers, self.replicas
+        self.directories.on_first_published = self._settle_moves
+        self.directories.on_progress = self._look_recovered
+        self._is_recovering = False
+        components: tuple[Component | None, ...] = (
+            self.storage,
+            self.directories,
+            self.replicas,
+            self.movers,
+            self.forwarding,
+        )
+        self.components = [component for component in components if component is not None]
+
+    # For the shell.
+
+    def start(self, now_ms: float) -> list[Effect]:
+        """Start: find the controller, fetch, register. Raises what a component raises that cannot start."""
+        for component in self.components:
+            component.start()
+        return self.kernel.run(self._start, now_ms)
+
+    def step(self, event: Event | ClientEvent, now_ms: float) -> list[Effect]:
+        """Process one event; return the effects."""
+        if isinstance(event, ClientEvent):
+            return self.kernel.run(functools.partial(self._serve, event), now_ms)
+        return self.kernel.step(event, now_ms)
+
+    def tick(self, now_ms: float) -> list[Effect]:
+        """Do what is due; return the effects."""
+        return self.kernel.tick(now_ms)
+
+    @property
+    def next_deadline_ms(self) -> float:
+        """The time of the next tick."""
+        return self.kernel.next_deadline_ms
+
+    def close(self) -> None:
+        """Release the components of a stopped broker. Only once: later its directories may be a successor's."""
+        components, self.components = self.components, []
+        # The logs are closed last, as in Kafka: the other components may still write.
+        for component in reversed(components):
+            component.close()
+        self.replication.close()
+
+    # For people.
+
+    @property
+    def state(self) -> BrokerState:
+        """The current state of the broker's lifecycle."""
+        return self.life.state
+
+    @property
+    def end_reason(self) -> str:
+        """Why it is over, for people; empty while it is not."""
+        return "" if self.end is None else self.fault or self.end.value
+
+    # Lifecycle.
+
+    def _start(self) -> None:
+        timed_out = functools.partial(self.happen, lifecycle.RegistrationTimedOut())
+        self.kernel.after("registration", self.config.registration_timeout_ms, timed_out)
+        self.happen(lifecycle.Started())
+        self.replication.start()
+
+    def happen(self, event: lifecycle.Event) -> None:
+        """Feed one event to the lifecycle and carry out its orders."""
+        before = self.life.state
+        super().happen(event)
+        if self.life.state is BrokerState.RECOVERY is not before:
+            self.kernel.after("recovery", self.config.recovery_ms, self._recover)
+            self._open_to_clients()
+
+    def _recover(self) -> None:
+        self._is_recovering = True
+        self._look_recovered()
+
+    def _look_recovered(self) -> None:
+        """Continue once the replicas are placed; with KIP-858's text, once the controller knows their directories."""
+        waits_for_assignments = self.config.fenced_until_assigned and self.directories.assignments.queued
+        if self._is_recovering and not self.directories.waiting and not waits_for_assignments:
+            self._is_recovering = False
+            self.happen(lifecycle.ReadyToUnfence())
+
+    def _settle_moves(self) -> None:
+        settle(self.movers, self.storage.found.duplicates if self.storage.found else [])
+
+    def _metadata_advanced(self) -> None:
+        self.heart.channel.controller_moved()
+        for component in self.components:
+            component.metadata_advanced()
+        registration = self.view.registration
+        if (
+            registration is not None
+            and registration.broker_epoch == self.life.broker_epoch
+            and not registration.log_dirs
+            and self.view.metadata_version >= DIRECTORIES_FROM
+        ):
+            # Kafka's BrokerRegistrationTracker: the registration was made before directories were known.
+            self.happen(lifecycle.RegisterAgain())
+
+    def _shared_log_advanced(self) -> None:
+        self.kernel.enter(self._metadata_advanced)
+
+    def _shared_log_failed(self, error: Exception) -> None:
+        self.kernel.enter(functools.partial(self.failed, error))
+
+    # Clients.
+
+    def _open_to_clients(self) -> None:
+        """Serve clients from now on: the broker has caught up with the metadata."""
+        if self.replicas is not None and self.forwarding is not None:
+            view = view_of(self, self.replicas, self.movers, self.forwarding, self._changed_for_clients)
+            self.clients = Clients(view, Limits.of(self.config.properties), self._await_clients)
+
+    def _changed_for_clients(self) -> None:
+        if self.clients is not None:
+            self.clients.changed()
+
+    def _serve(self, event: ClientEvent) -> None:
+        assert self.clients is not None
+        now_ms = int(self.kernel.now_ms)
+        match event:
+            case ClientSent(connection_id, data):
+                self._to_clients(self.clients.received(connection_id, data, now_ms))
+            case ClientRead(connection_id):
+                self._to_clients(self.clients.sent(connection_id, now_ms))
+            case ClientConnected(connection_id, listener_name, client_address):
+                self._to_clients(self.clients.connected(connection_id, listener_name, client_address, now_ms))
+            case ClientGone(connection_id):
+                self.clients.disconnected(connection_id)
+
+    def _tick_clients(self) -> None:
+        assert self.clients is not None
+        self._to_clients(self.clients.tick(int(self.kernel.now_ms)))
+
+    def _to_clients(self, effects: Iterable[ClientEffect]) -> None:
+        for effect in effects:
+            self.kernel.emit(ToClient(effect))
+        self._await_clients()
+
+    def _await_clients(self) -> None:
+        assert self.clients is not None
+        self.kernel.after("clients", max(self.clients.next_tick_ms() - self.kernel.now_ms, 0), self._tick_clients)

@@ -1,0 +1,166 @@
+"""The asyncio side of a simulated broker: performs effects, feeds events back, and ticks at the next deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeAlias
+
+from mockraft.brokers.effects import (
+    BreakOff,
+    ClientEffect,
+    ClientEvent,
+    Connect,
+    Disconnect,
+    Effect,
+    Event,
+    Link,
+    Send,
+    StateChanged,
+    Stopped,
+    ToClient,
+)
+from mockraft.brokers.kernel import Kernel
+from mockraft.brokers.lifecycle import BrokerState
+from mockraft.brokers.shell.clock import Clock, MachineClock, Timer
+from mockraft.brokers.timers import NEVER_MS
+
+MACHINE_CLOCK = MachineClock()
+
+AnyEvent: TypeAlias = Event | ClientEvent
+
+
+class Links(Protocol):
+    """The outgoing connections of a broker: over sockets, or in memory. Each gives its events to `Shell.feed`."""
+
+    def connect(self, link: Link) -> None:
+        """Open a connection; Opened or NotOpened follows."""
+
+    def send(self, effect: Send) -> None:
+        """Send a request over an open connection; Answered or Failed follows."""
+
+    def disconnect(self, link: Link) -> None:
+        """Close a connection, or stop opening it; nothing follows."""
+
+    def break_off(self, link: Link) -> None:
+        """Cut a connection; Failed and Closed follow."""
+
+    async def close(self) -> None:
+        """Close every connection."""
+
+
+class Shell:
+    """Runs one kernel on the event loop. `changed` is set after every step, `stopped` at the broker's end.
+
+    `links` makes the outgoing connections for this shell's `feed`. `step` processes an event, by default the kernel's.
+    `on_state` is called with each new state, `on_client` with each effect on an accepted connection.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        links: Callable[[Callable[[Event], None]], Links],
+        clock: Clock = MACHINE_CLOCK,
+        step: Callable[[AnyEvent, float], list[Effect]] | None = None,
+    ) -> None:
+        self.changed = asyncio.Event()
+        self.stopped = asyncio.Event()
+        self.on_state: Callable[[BrokerState], None] | None = None
+        self.now_ms = clock.now_ms
+        self.on_client: Callable[[ClientEffect], None] | None = None
+        self._kernel = kernel
+        self._step: Callable[[Any, float], list[Effect]] = kernel.step if step is None else step
+        self._clock = clock
+        self._links = links(self.feed)
+        self._events: deque[AnyEvent] = deque()
+        self._is_busy = False
+        self._timer: Timer | None = None
+        self._timer_ms = NEVER_MS
+        self._will_flush = False
+        kernel.outside = self
+
+    def feed(self, event: AnyEvent) -> None:
+        """Give an event to the kernel, after the effects that are being performed."""
+        self._events.append(event)
+        if not self._is_busy:
+            self.perform(())
+
+    def perform(self, effects: Iterable[Effect]) -> None:
+        """Carry out effects in order, and what follows from the events that arise meanwhile."""
+        if self._is_busy:
+            self._perform(effects)
+            return
+        self._is_busy = True
+        try:
+            self._perform(effects)
+            while self._events:
+                self._perform(self._step(self._events.popleft(), self._clock.now_ms()))
+        finally:
+            self._is_busy = False
+        self._arm()
+        self.changed.set()
+
+    def flush(self) -> None:
+        """Perform what calls from outside of a step have left."""
+        self._will_flush = False
+        self.perform(self._kernel.take_effects())
+
+    def touched(self) -> None:
+        """Flush soon, in the running event loop if there is one."""
+        if self._will_flush or self._is_busy:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._will_flush = True
+        loop.call_soon(self.flush)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until the condition holds."""
+        while not condition():
+            self.changed.clear()
+            await self.changed.wait()
+
+    async def close(self) -> None:
+        """Close every connection. The kernel must have been stopped."""
+        self.flush()
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._links.close()
+
+    def _perform(self, effects: Iterable[Effect]) -> None:
+        links = self._links
+        for effect in effects:
+            if effect.__class__ is Send:
+                links.send(effect)
+                continue
+            match effect:
+                case Connect(link):
+                    links.connect(link)
+                case Disconnect(link):
+                    links.disconnect(link)
+                case BreakOff(link):
+                    links.break_off(link)
+                case ToClient(client_effect) if self.on_client is not None:
+                    self.on_client(client_effect)
+                case StateChanged(state) if self.on_state is not None:
+                    self.on_state(state)
+                case Stopped():
+                    self.stopped.set()
+
+    def _arm(self) -> None:
+        """Schedule the next tick; a timer that is early enough stays."""
+        when_ms = self._kernel.next_deadline_ms
+        if when_ms >= self._timer_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = when_ms
+        self._timer = self._clock.call_at(asyncio.get_running_loop(), when_ms, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._timer_ms = NEVER_MS
+        self.perform(self._kernel.tick(self._clock.now_ms()))

@@ -1,0 +1,129 @@
+"""The outgoing connections of a broker over sockets: one `KafkaConnection` for each link."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from mockraft.brokers.effects import Answered, Closed, Event, Failed, Link, NotOpened, Opened, Send
+from mockraft.brokers.shell.outage import Outage
+from mockraft.wire import client, messages
+from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.errors import DisconnectedError, UnsupportedVersionError, WireError
+
+if TYPE_CHECKING:
+    from mockraft.wire.message import MessageLookup
+
+
+class SocketLinks:
+    """The connections of one broker. Those that share an `outage` take turns connecting to an unreachable node."""
+
+    def __init__(
+        self,
+        feed: Callable[[Event], None],
+        security: ClientSecurity | None = None,
+        messages: MessageLookup = messages,
+        outage: Outage | None = None,
+    ) -> None:
+        self._feed = feed
+        self._security = security
+        self._messages = messages
+        self._outage = outage
+        self._connections: dict[Link, client.KafkaConnection] = {}
+        self._opening: dict[Link, asyncio.Task[None]] = {}
+        self._others: set[asyncio.Task[None]] = set()
+        self._correlation_ids: dict[str, Iterator[int]] = {}
+
+    def connect(self, link: Link) -> None:
+        """Open a connection; Opened or NotOpened follows."""
+        self._opening[link] = asyncio.get_running_loop().create_task(self._connect(link))
+
+    def send(self, effect: Send) -> None:
+        """Send a request; Answered or Failed follows. A task is needed only where a log-in may come in between."""
+        connection = self._connections.get(effect.link)
+        if connection is None or not connection.is_open:
+            self._answered(effect.request_id, DisconnectedError("the connection is closed"))
+            return
+        try:
+            answered = functools.partial(self._answered, effect.request_id)
+            if not connection.send_soon(effect.request, answered, effect.version):
+                self._start(self._send(connection, effect))
+        except (UnsupportedVersionError, WireError) as error:
+            self._answered(effect.request_id, error)
+
+    def disconnect(self, link: Link) -> None:
+        """Close a connection, or stop opening it."""
+        opening = self._opening.pop(link, None)
+        if opening is not None:
+            opening.cancel()
+            self._keep(opening)
+        connection = self._connections.pop(link, None)
+        if connection is not None:
+            connection.on_lost = None
+            self._start(connection.close())
+
+    def break_off(self, link: Link) -> None:
+        """Cut a connection; Failed and Closed follow."""
+        connection = self._connections.get(link)
+        if connection is not None:
+            connection.break_off()
+
+    async def close(self) -> None:
+        """Close every connection; all sockets are closed on return."""
+        for link in [*self._opening, *self._connections]:
+            self.disconnect(link)
+        while self._others:
+            await asyncio.gather(*self._others, return_exceptions=True)
+
+    async def _connect(self, link: Link) -> None:
+        dial = functools.partial(self._dial, link)
+        try:
+            connection = await (dial() if self._outage is None else self._outage.connect(dial))
+        except Exception as error:
+            self._opening.pop(link, None)
+            self._feed(NotOpened(link, error))
+            return
+        self._opening.pop(link, None)
+        self._connections[link] = connection
+        connection.on_lost = functools.partial(self._lost, link, connection)
+        self._feed(Opened(link, connection.api_versions))
+
+    async def _dial(self, link: Link) -> client.KafkaConnection:
+        ids = self._correlation_ids.setdefault(link.client_id, itertools.count()) if link.shares_ids else None
+        return await client.connect(
+            link.host,
+            link.port,
+            client_id=link.client_id,
+            request_timeout_ms=link.timeout_ms,
+            handshake=link.handshake,
+            correlation_ids=ids,
+            security=self._security if link.is_secured else None,
+            messages=self._messages,
+        )
+
+    async def _send(self, connection: client.KafkaConnection, effect: Send) -> None:
+        outcome: Any
+        try:
+            outcome = await connection.send(effect.request, version=effect.version)
+        except Exception as error:
+            outcome = error
+        self._answered(effect.request_id, outcome)
+
+    def _answered(self, request_id: int, outcome: Any) -> None:
+        is_failure = isinstance(outcome, Exception)
+        self._feed(Failed(request_id, outcome) if is_failure else Answered(request_id, outcome))
+
+    def _lost(self, link: Link, connection: client.KafkaConnection) -> None:
+        if self._connections.get(link) is connection:
+            del self._connections[link]
+        self._feed(Closed(link))
+
+    def _start(self, work: Any) -> None:
+        self._keep(asyncio.get_running_loop().create_task(work))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._others.add(task)
+        task.add_done_callback(self._others.discard)
