@@ -22,6 +22,8 @@ from mockraft.wire.messages.fetch_snapshot_response import (
 )
 from mockraft.wire.messages.fetch_snapshot_response import SnapshotId as FetchedSnapshotId
 
+from ..budgets import budget
+
 
 def fetched_partition(observer: Observer) -> FetchPartition:
     request = observer.request()
@@ -312,7 +314,7 @@ BATCHES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), max_size=3)
 ANSWERS = st.tuples(BATCHES, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.sampled_from([0, 0, 0, 6, 8, 74, 75]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=budget(100, 300), deadline=None)
 @given(st.lists(ANSWERS, max_size=8))
 def test_log_stays_in_order_or_the_broker_stops_for_any_response(answers: Any, told: list[Any]) -> None:
     observer = Observer(1, "cluster", b"d" * 16, MetadataView(1))

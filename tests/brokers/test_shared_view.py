@@ -23,6 +23,8 @@ from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
+from ..budgets import budget
+
 BROKERS = range(1, 6)
 TOPICS = [bytes([number]) * 16 for number in range(1, 4)]
 
@@ -73,7 +75,7 @@ def seen(view: MetadataView) -> dict[str, Any]:
     return {name: getattr(view, name) for name in kept}
 
 
-@settings(max_examples=300)
+@settings(max_examples=budget(100, 300))
 @given(st.lists(RECORDS, max_size=40), st.integers(0, 40))
 def test_shared_view_equals_a_private_one(records: list[Any], snapshot_at: int) -> None:
     shared, alone = SharedView(BROKERS), {broker_id: MetadataView(broker_id) for broker_id in BROKERS}

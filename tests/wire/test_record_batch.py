@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 
+from ..budgets import budget
+
 # Bytes that Kafka 4.3.1's controller wrote.
 NOOP_BATCH = bytes.fromhex(
     "000000000000000d0000003c00000001020926ad81000000000000000001a1f83b304b000001a1f83b304b"
@@ -160,7 +162,7 @@ def test_old_magic_is_refused() -> None:
         list(record_batch.read_batches(NOOP_BATCH[:16] + b"\x01" + NOOP_BATCH[17:]))
 
 
-@settings(max_examples=500)
+@settings(max_examples=budget(150, 500))
 @given(st.binary(max_size=200))
 def test_garbage_is_a_wire_error(data: bytes) -> None:
     with_frame = NOOP_BATCH[:61] + data

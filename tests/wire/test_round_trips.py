@@ -12,11 +12,14 @@ from mockraft.wire import schema_reading
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json, to_json
 
+from ..budgets import budget
 from .conftest import generated_class, random_body
 
 MANNERS = ("empty", "extreme", "plain", "mixed")
 RELAXED = settings(
-    deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    deadline=None,
+    max_examples=budget(120, 400),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

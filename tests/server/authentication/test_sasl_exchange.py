@@ -15,6 +15,8 @@ from mockraft.wire.messages.describe_cluster_request import DescribeClusterReque
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 
+from ...budgets import budget
+
 DELAY_MS = 100
 WRONG_PLAIN = "Authentication failed: Invalid username or password"
 
@@ -317,7 +319,7 @@ FRAMES = st.one_of(
 )
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=budget(100, 500), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(FRAMES, max_size=6))
 def test_arbitrary_unauthenticated_bytes_are_answered_or_closed_but_never_accepted(
     make_listener: Any, frames: list[bytes]
