@@ -53,7 +53,7 @@ class TcpListener:
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket and start ticking."""
         self.loop = asyncio.get_running_loop()
-        self._server = await self.loop.create_server(self._new_connection, sock=bound, backlog=BACKLOG)
+        self._server = await self.loop.create_server(self.accept, sock=bound, backlog=BACKLOG)
         self._arm(self.clock.now_ms())
         self._sweep_idle()
         self._faults.attach(self._links)
@@ -115,7 +115,8 @@ class TcpListener:
         self._timer_ms = NEVER_MS
         self._arm(now_ms)
 
-    def _new_connection(self) -> TcpConnection:
+    def accept(self) -> TcpConnection:
+        """Return the protocol of a new connection."""
         return TcpConnection(self) if self.tls is None else TlsConnection(self, self.tls)
 
     def connections(self) -> list[TcpConnection]:

@@ -121,11 +121,12 @@ class ClientListener:
 
     async def _listen(self) -> None:
         for name, bound in self._bound:
-            make = functools.partial(self._accept, name)
+            make = functools.partial(self.accept, name)
             listening = asyncio.get_running_loop().create_server(make, sock=bound, backlog=BACKLOG)
             self._servers.append(await listening)
 
-    def _accept(self, listener_name: str) -> ClientSocket:
+    def accept(self, listener_name: str) -> ClientSocket:
+        """Return the protocol of a new connection on the listener of this name."""
         return ClientSocket(self, listener_name, next(self._connection_ids))
 
 

@@ -67,7 +67,6 @@ class Shell:
         self.changed = asyncio.Event()
         self.stopped = asyncio.Event()
         self.on_state: Callable[[BrokerState], None] | None = None
-        self.now_ms = clock.now_ms
         self.on_client: Callable[[ClientEffect], None] | None = None
         self._kernel = kernel
         self._step: Callable[[Any, float], list[Effect]] = kernel.step if step is None else step
@@ -79,6 +78,15 @@ class Shell:
         self._timer_ms = NEVER_MS
         self._will_flush = False
         kernel.outside = self
+
+    def now_ms(self) -> float:
+        """Return the time of its clock."""
+        return self._clock.now_ms()
+
+    def move(self, clock: Clock, links: Callable[[Callable[[Event], None]], Links]) -> None:
+        """Run by another clock and over other connections from now on; not once it has begun."""
+        self._clock = clock
+        self._links = links(self.feed)
 
     def feed(self, event: AnyEvent) -> None:
         """Give an event to the kernel, after the effects that are being performed."""
@@ -158,9 +166,15 @@ class Shell:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = when_ms
-        self._timer = self._clock.call_at(asyncio.get_running_loop(), when_ms, self._tick)
+        loop = asyncio.get_running_loop()
+        self._timer = self._clock.call_at(loop, when_ms, self._tick)
+        if self._clock is not MACHINE_CLOCK and when_ms <= self._clock.now_ms():
+            # Nobody may move the clock now.
+            loop.call_soon(self._tick)
 
     def _tick(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         self._timer = None
         self._timer_ms = NEVER_MS
         self.perform(self._kernel.tick(self._clock.now_ms()))

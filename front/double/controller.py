@@ -25,11 +25,17 @@ from mockraft.server.double import Double
 from mockraft.server.journal import Journal
 from mockraft.server.running import RunningController, random_cluster_id
 from mockraft.server.stubs.stub import Stub
+from mockraft.wire import messages
 from mockraft.wire.names import did_you_mean
 
 if TYPE_CHECKING:
     from mockraft.double.broker import SimulatedBroker, SyncSimulatedBroker
+    from mockraft.double.memory_network import MemoryNetwork
     from mockraft.wire.message import MessageLookup
+
+
+VIRTUAL_STEP_MS = 10
+"""Step of a virtual clock while brokers start and leave."""
 
 
 def configured(
@@ -86,8 +92,9 @@ class Controller(AsyncDoubleApi, ControllerApi):
     `cluster_id`, else the data directory's or the state's, else a new one each time.
 
     `brokers=3` runs simulated brokers 1 to 3 with it; the block begins when they run. `clock="virtual"` stops time
-    until `advance`. `stubs` are stubs to begin with, or a stub file; `strict` marks requests that match no stub
-    (`assert_all_expected`). `admin_port` (0: any free one) opens the admin API and the live page at `admin_url`.
+    until `advance`, which moves these brokers too; the time until they run passes at once. `stubs` are stubs to begin
+    with, or a stub file; `strict` marks requests that match no stub (`assert_all_expected`). `admin_port` (0: any free
+    one) opens the admin API and the live page at `admin_url`.
 
     Raises ValueError for an unknown metadata version and a file that is no state, DataDirError for an unusable data
     directory, OSError for a port in use.
@@ -113,6 +120,7 @@ class Controller(AsyncDoubleApi, ControllerApi):
         self._chance = random.Random(options.get("seed"))
         self._config = configured(config, self._chance, **options)
         self._clock = clock_of(clock)
+        self._network: MemoryNetwork | None = None
         self._running: RunningController | None = None
         self._script = script_of(strict, stubs)
         self.double = Double(lambda: {self.node_id: self.running}, self._script)
@@ -147,8 +155,9 @@ class Controller(AsyncDoubleApi, ControllerApi):
             # What was put in their way would keep them from leaving.
             self._script.faults.reset()
             self._script.stubs.reset()
+        leaving = [broker.shut_down(self._patience_ms(broker)) for broker in self.brokers.values()]
         try:
-            await asyncio.gather(*(broker.shut_down(self._patience_ms(broker)) for broker in self.brokers.values()))
+            await self._let_time_pass(asyncio.gather(*leaving))
         finally:
             self.brokers.clear()
             await self._admin.stop()
@@ -183,9 +192,31 @@ class Controller(AsyncDoubleApi, ControllerApi):
         if before is not None and not before.stopped.is_set():
             raise RuntimeError(f"broker {broker_id} runs already")
         self.brokers[broker_id] = broker
+        # A broker with TLS, SASL or the messages of a proposal needs sockets, and with them the machine's time.
+        if options["security"] is None and options["messages"] is messages:
+            self._share_time_with(broker)
         broker.start()
-        await broker.wait_until(BrokerState.RUNNING)
+        if self._network is not None:
+            self._network.listen(broker)
+        await self._let_time_pass(asyncio.ensure_future(broker.wait_until(BrokerState.RUNNING)))
         return broker
+
+    def _share_time_with(self, broker: SimulatedBroker) -> None:
+        """Move a broker by the controller's virtual clock, if it has one, and connect them in memory."""
+        if isinstance(self.running.clock, VirtualClock):
+            from mockraft.double.memory_network import MemoryNetwork
+
+            self._network = self._network or MemoryNetwork()
+            self._network.listeners[self.host, self.port] = self.running.listener.accept
+            broker.shell.move(self.running.clock, self._network.links)
+
+    async def _let_time_pass(self, work: asyncio.Future[T]) -> T:
+        """Wait for brokers; a virtual clock moves meanwhile, as nobody else can move it."""
+        clock = self.running.clock
+        while isinstance(clock, VirtualClock) and not work.done():
+            clock.advance(VIRTUAL_STEP_MS)
+            await asyncio.sleep(0)
+        return await work
 
     @property
     def admin_url(self) -> str:

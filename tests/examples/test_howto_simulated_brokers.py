@@ -26,6 +26,22 @@ def test_clients_produce_and_consume() -> None:
         assert message.value() == b"two teas"
 
 
+async def test_virtual_time_moves_brokers() -> None:
+    async with Controller(clock="virtual", brokers=3, session_timeout_ms=9_000) as controller:
+        before = {broker_id: broker.heartbeats for broker_id, broker in controller.brokers.items()}
+        controller.advance(60_000)
+        for broker_id, broker in controller.brokers.items():
+            assert broker.heartbeats - before[broker_id] == 30, "one every 2 s"
+
+        controller.brokers[2].freeze()
+        controller.advance(9_000 + 9_000 // 8 + 1)
+        assert [broker.fenced for broker in controller.state.brokers()] == [False, True, False]
+
+        controller.brokers[2].thaw()
+        controller.advance(2_000)
+        assert not any(broker.fenced for broker in controller.state.brokers())
+
+
 async def test_restarted_broker_keeps_its_directories(tmp_path: Path) -> None:
     disks = [tmp_path / "disk-1", tmp_path / "disk-2"]
     async with Controller(session_timeout_ms=1000) as controller:

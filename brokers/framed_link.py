@@ -1,0 +1,74 @@
+"""The frames of one outgoing connection without a socket: handshake, correlation ids, requests and responses.
+
+For networks in memory, where `KafkaConnection` has no place: the seeded simulation, and controllers with a virtual
+clock.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mockraft.brokers.effects import Answered, Event, Failed, Link, NotOpened, Opened, Send
+from mockraft.wire.connection import FrameReader, read_response, version_for, write_request
+from mockraft.wire.errors import DisconnectedError
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
+
+HANDSHAKE_VERSION = 4
+
+
+class _Pending(NamedTuple):
+    api_key: int
+    version: int
+    request_id: int | None
+    """None for the handshake."""
+
+
+class FramedLink:
+    """One connection: bytes to write are returned, received bytes become events."""
+
+    def __init__(self, link: Link, correlation_ids: Iterator[int] | None = None) -> None:
+        self.link = link
+        self._correlation_ids = itertools.count() if correlation_ids is None else correlation_ids
+        self._reader = FrameReader()
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._pending: deque[_Pending] = deque()
+
+    def open(self) -> bytes:
+        """Return the bytes of the handshake; empty without one, and the link is open then."""
+        if not self.link.handshake:
+            return b""
+        request = ApiVersionsRequest(client_software_name="apache-kafka-java", client_software_version="4.3.1")
+        self._pending.append(_Pending(request.api_key, HANDSHAKE_VERSION, None))
+        return write_request(request, HANDSHAKE_VERSION, next(self._correlation_ids), self.link.client_id)
+
+    def write(self, send: Send) -> bytes:
+        """Return the bytes of a request. Raises UnsupportedVersionError."""
+        version = version_for(send.request, self._versions) if send.version is None else send.version
+        self._pending.append(_Pending(send.request.api_key, version, send.request_id))
+        return write_request(send.request, version, next(self._correlation_ids), self.link.client_id)
+
+    def receive(self, data: bytes) -> list[Event]:
+        """Return the events of received bytes."""
+        events: list[Event] = []
+        for frame in self._reader.receive_data(data):
+            pending = self._pending.popleft()
+            response = read_response(frame, pending.api_key, pending.version)
+            if pending.request_id is not None:
+                events.append(Answered(pending.request_id, response))
+            elif isinstance(response, ApiVersionsResponse):
+                self._versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+                events.append(Opened(self.link, self._versions))
+        return events
+
+    def lost(self) -> list[Event]:
+        """Return the events of a connection that ends: every request without a response fails."""
+        error = DisconnectedError("connection lost")
+        pending, self._pending = self._pending, deque()
+        return [
+            NotOpened(self.link, error) if each.request_id is None else Failed(each.request_id, error)
+            for each in pending
+        ]
