@@ -84,6 +84,7 @@ class Core:
             for component in self.components:
                 component.state_changed(state)
             self.kernel.emit(StateChanged(state))
+            self.entered(state)
         if orders.send is not None:
             self.send(orders.send)
         if orders.wait_ms is not None:
@@ -92,6 +93,9 @@ class Core:
             self.end = orders.stop
             self.kernel.stop()
             self.kernel.emit(Stopped(orders.stop))
+
+    def entered(self, state: BrokerState) -> None:
+        """Do what begins with this state; the components know it already."""
 
     def failed(self, error: Exception) -> None:
         """Stop as a real broker's process would on this error, or on a defect of mockraft.

@@ -80,7 +80,16 @@ class Kernel:
 
     def step(self, event: Event, now_ms: float) -> list[Effect]:
         """Process one event; return the effects."""
-        return self.run(functools.partial(self._take, event), now_ms)
+        self._now_ms, self._is_inside = now_ms, True
+        try:
+            if not self.is_stopped:
+                self._take(event)
+        except Exception as error:
+            self._failed(error)
+        finally:
+            self._is_inside = False
+        effects, self._effects = self._effects, []
+        return effects
 
     def tick(self, now_ms: float) -> list[Effect]:
         """Run the timers that are due; return the effects. Timers set meanwhile run in a later tick."""
@@ -88,7 +97,8 @@ class Kernel:
             call = self._timers.take(number, name)
             if call is not None:
                 self._run(call, now_ms)
-        return self.take_effects()
+        effects, self._effects = self._effects, []
+        return effects
 
     def run(self, call: Callable[[], None], now_ms: float) -> list[Effect]:
         """Run `call` as a step of its own; return the effects."""
@@ -123,8 +133,9 @@ class Kernel:
     def after(self, name: str, wait_ms: float, call: Callable[[], None]) -> None:
         """Set a timer; it replaces the earlier timer of this name. Nothing happens once the kernel is stopped."""
         if not self.is_stopped:
-            self._timers.set(name, self.now_ms + wait_ms, call)
-            self._touch()
+            self._timers.set(name, (self._now_ms if self._is_inside else self.now_ms) + wait_ms, call)
+            if not self._is_inside:
+                self._touch()
 
     def cancel(self, name: str) -> None:
         """Cancel a timer, if it is set."""
@@ -133,7 +144,8 @@ class Kernel:
     def emit(self, effect: Effect) -> None:
         """Add an effect."""
         self._effects.append(effect)
-        self._touch()
+        if not self._is_inside:
+            self._touch()
 
     def request(
         self,
@@ -194,13 +206,13 @@ class Kernel:
             self._is_inside = False
 
     def _take(self, event: Event) -> None:
-        if self.is_stopped:
+        # The frequent one first, and without a class pattern: ten thousand brokers send heartbeats.
+        if event.__class__ is Answered:
+            if (request := self._sent.get(event.request_id)) is not None:
+                self._forget(request)
+                request.on_answer(event.response)
             return
         match event:
-            case Answered(request_id, response):
-                if (request := self._sent.get(request_id)) is not None:
-                    self._forget(request)
-                    request.on_answer(response)
             case Failed(request_id, error):
                 if (request := self._sent.get(request_id)) is not None:
                     self._forget(request)
@@ -243,7 +255,7 @@ class Kernel:
             self._timers.cancel(_timer_of(request))
 
     def _touch(self) -> None:
-        if not self._is_inside and self.outside is not None:
+        if self.outside is not None:
             self.outside.touched()
 
 

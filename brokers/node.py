@@ -15,6 +15,7 @@ from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
 from mockraft.brokers.effects import (
+    Answered,
     ClientConnected,
     ClientEffect,
     ClientEvent,
@@ -95,9 +96,9 @@ class BrokerNode(Core):
 
     def step(self, event: Event | ClientEvent, now_ms: float) -> list[Effect]:
         """Process one event; return the effects."""
-        if isinstance(event, ClientEvent):
-            return self.kernel.run(functools.partial(self._serve, event), now_ms)
-        return self.kernel.step(event, now_ms)
+        if event.__class__ is Answered or not isinstance(event, ClientEvent):
+            return self.kernel.step(event, now_ms)
+        return self.kernel.run(functools.partial(self._serve, event), now_ms)
 
     def tick(self, now_ms: float) -> list[Effect]:
         """Do what is due; return the effects."""
@@ -136,11 +137,9 @@ class BrokerNode(Core):
         self.happen(lifecycle.Started())
         self.replication.start()
 
-    def happen(self, event: lifecycle.Event) -> None:
-        """Feed one event to the lifecycle and carry out its orders."""
-        before = self.life.state
-        super().happen(event)
-        if self.life.state is BrokerState.RECOVERY is not before:
+    def entered(self, state: BrokerState) -> None:
+        """Recover, and serve clients: the broker has caught up with the metadata."""
+        if state is BrokerState.RECOVERY:
             self.kernel.after("recovery", self.config.recovery_ms, self._recover)
             self._open_to_clients()
 

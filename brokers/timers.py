@@ -51,8 +51,10 @@ class Timers:
     def take_due(self, now_ms: float) -> list[tuple[int, str]]:
         """Remove the due timers from the heap and return their keys for :meth:`take`, in order."""
         due = []
-        while self.next_ms <= now_ms:
-            due.append(heapq.heappop(self._heap)[1:])
+        heap = self._heap
+        while heap and heap[0][0] <= now_ms:
+            _, number, name = heapq.heappop(heap)
+            due.append((number, name))
         return due
 
     def take(self, number: int, name: str) -> Call | None:

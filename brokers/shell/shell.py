@@ -27,6 +27,8 @@ from mockraft.brokers.shell.clock import Clock, MachineClock, Timer
 from mockraft.brokers.timers import NEVER_MS
 
 MACHINE_CLOCK = MachineClock()
+FAR_MS = 2_500
+"""Deadlines beyond this are far: the heartbeat interval is 2 s, the limit of a heartbeat 4.5 s."""
 
 AnyEvent: TypeAlias = Event | ClientEvent
 
@@ -76,6 +78,8 @@ class Shell:
         self._is_busy = False
         self._timer: Timer | None = None
         self._timer_ms = NEVER_MS
+        self._far_timer: Timer | None = None
+        self._far_timer_ms = NEVER_MS
         self._will_flush = False
         kernel.outside = self
 
@@ -90,9 +94,16 @@ class Shell:
 
     def feed(self, event: AnyEvent) -> None:
         """Give an event to the kernel, after the effects that are being performed."""
-        self._events.append(event)
-        if not self._is_busy:
-            self.perform(())
+        if self._is_busy:
+            self._events.append(event)
+            return
+        self._is_busy = True
+        try:
+            self._perform(self._step(event, self._clock.now_ms()))
+            self._drain()
+        finally:
+            self._is_busy = False
+        self._settle()
 
     def perform(self, effects: Iterable[Effect]) -> None:
         """Carry out effects in order, and what follows from the events that arise meanwhile."""
@@ -102,10 +113,16 @@ class Shell:
         self._is_busy = True
         try:
             self._perform(effects)
-            while self._events:
-                self._perform(self._step(self._events.popleft(), self._clock.now_ms()))
+            self._drain()
         finally:
             self._is_busy = False
+        self._settle()
+
+    def _drain(self) -> None:
+        while self._events:
+            self._perform(self._step(self._events.popleft(), self._clock.now_ms()))
+
+    def _settle(self) -> None:
         self._arm()
         self.changed.set()
 
@@ -134,8 +151,9 @@ class Shell:
     async def close(self) -> None:
         """Close every connection. The kernel must have been stopped."""
         self.flush()
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._far_timer):
+            if timer is not None:
+                timer.cancel()
         await self._links.close()
 
     def _perform(self, effects: Iterable[Effect]) -> None:
@@ -159,22 +177,34 @@ class Shell:
                     self.stopped.set()
 
     def _arm(self) -> None:
-        """Schedule the next tick; a timer that is early enough stays."""
+        """Schedule the next tick; a timer that is early enough stays.
+
+        A far deadline, as of a request, has a timer of its own, which stays when a nearer one is set: so that a
+        heartbeat sets one timer.
+        """
         when_ms = self._kernel.next_deadline_ms
-        if when_ms >= self._timer_ms:
+        if when_ms >= self._timer_ms or when_ms >= self._far_timer_ms:
+            return
+        loop, now_ms = asyncio.get_running_loop(), self._clock.now_ms()
+        if when_ms - now_ms > FAR_MS and self._far_timer is None:
+            self._far_timer_ms = when_ms
+            self._far_timer = self._clock.call_at(loop, when_ms, self._tick_far)
             return
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = when_ms
-        loop = asyncio.get_running_loop()
         self._timer = self._clock.call_at(loop, when_ms, self._tick)
-        if self._clock is not MACHINE_CLOCK and when_ms <= self._clock.now_ms():
+        if when_ms <= now_ms and self._clock is not MACHINE_CLOCK:
             # Nobody may move the clock now.
-            loop.call_soon(self._tick)
+            loop.call_soon(self._tick_now)
 
     def _tick(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = None
-        self._timer_ms = NEVER_MS
+        self._timer, self._timer_ms = None, NEVER_MS
+        self._tick_now()
+
+    def _tick_far(self) -> None:
+        self._far_timer, self._far_timer_ms = None, NEVER_MS
+        self._tick_now()
+
+    def _tick_now(self) -> None:
         self.perform(self._kernel.tick(self._clock.now_ms()))
