@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple, NoReturn
 
 import typer
+from mockraft.commands.option_fields import as_typer, option, required
+from mockraft.commands.refusals import end
 
 REFUSED = 1
 PROPERTIES_BYTES_MAX = 1 << 20
@@ -24,24 +27,6 @@ that are missing are made. Kafka's brokers start on them, and mockraft's on thos
 Exit codes: 0 all are formatted, 1 one cannot be (mended, --ignore-formatted formats what is left), 2 a bad option.
 """
 
-ClusterId = Annotated[str, typer.Option("--cluster-id", "-t", help="The cluster's id; mockraft random-uuid draws one.")]
-NodeId = Annotated[int | None, typer.Option(min=0, max=2**31 - 1, help="node.id of the broker.")]
-LogDirs = Annotated[
-    list[str] | None, typer.Option("--log-dir", help="Path of a log directory; may be repeated.", metavar="DIR")
-]
-MetadataLogDir = Annotated[
-    str | None,
-    typer.Option(metavar="DIR", help="Where the metadata log lies. Default: the first log directory, as in Kafka."),
-]
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config", "-c", help="A broker's server.properties: node.id, log.dirs and metadata.log.dir come from there."
-    ),
-]
-IgnoreFormatted = Annotated[
-    bool, typer.Option("--ignore-formatted", "-g", help="Pass over what is formatted already, and format the rest.")
-]
 Seed = Annotated[int | None, typer.Option(help="Seed of the ids, for runs that repeat.")]
 
 
@@ -56,37 +41,66 @@ class _Node(NamedTuple):
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command("format", help=FORMAT_ABOUT, short_help="Format a broker's log directories, as kafka-storage does.")(
-        format_command
+        as_typer(format_command)
     )
     app.command("random-uuid", short_help="Draw a cluster id.")(random_uuid)
 
 
-def format_command(
-    cluster_id: ClusterId,
-    node_id: NodeId = None,
-    log_dir: LogDirs = None,
-    metadata_log_dir: MetadataLogDir = None,
-    config: Config = None,
-    ignore_formatted: IgnoreFormatted = False,
-    seed: Seed = None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class FormatOptions:
+    """Options of `mockraft format`."""
+
+    cluster_id: str = required("--cluster-id", "-t", help="The cluster's id; mockraft random-uuid draws one.")
+    node_id: int | None = option(None, min=0, max=2**31 - 1, help="node.id of the broker.")
+    log_dir: list[str] | None = option(
+        None, "--log-dir", help="Path of a log directory; may be repeated.", metavar="DIR"
+    )
+    metadata_log_dir: str | None = option(
+        None, metavar="DIR", help="Where the metadata log lies. Default: the first log directory, as in Kafka."
+    )
+    config: Path | None = option(
+        None,
+        "--config",
+        "-c",
+        help="A broker's server.properties: node.id, log.dirs and metadata.log.dir come from there.",
+    )
+    ignore_formatted: bool = option(
+        False, "--ignore-formatted", "-g", help="Pass over what is formatted already, and format the rest."
+    )
+    seed: int | None = option(None, help="Seed of the ids, for runs that repeat.")
+
+    def node(self) -> _Node:
+        """Return the node that the options name, and properties where an option is missing."""
+        in_file = _Node(-1, [], None) if self.config is None else _node_in(self.config)
+        if self.node_id is not None and in_file.node_id not in (-1, self.node_id):
+            _bad(f"--node-id {self.node_id}, but node.id={in_file.node_id} in {self.config}", "--node-id")
+        node_id = in_file.node_id if self.node_id is None else self.node_id
+        if node_id < 0:
+            _bad("say which broker: --node-id, or node.id in --config", "--node-id")
+        if self.log_dir:
+            return _Node(node_id, self.log_dir, self.metadata_log_dir)
+        if not in_file.log_dirs:
+            _bad("say which directories: --log-dir, or log.dirs in --config", "--log-dir")
+        return _Node(node_id, in_file.log_dirs, self.metadata_log_dir or in_file.metadata_log_dir)
+
+
+def format_command(options: FormatOptions) -> None:
     """Format; see FORMAT_ABOUT."""
     from mockraft.brokers.log_dirs.ensemble import LogDirsError
     from mockraft.brokers.log_dirs.storage_format import format_log_dirs
 
-    node = _node(config, node_id, log_dir or [], metadata_log_dir)
+    node = options.node()
     try:
         done = format_log_dirs(
             node.log_dirs,
             node.node_id,
-            cluster_id,
-            random.Random(seed),
+            options.cluster_id,
+            random.Random(options.seed),
             metadata_log_dir=node.metadata_log_dir,
-            ignore_formatted=ignore_formatted,
+            ignore_formatted=options.ignore_formatted,
         )
     except LogDirsError as error:
-        typer.echo(f"mockraft format: {error}", err=True)
-        raise typer.Exit(REFUSED) from None
+        end("format", error, REFUSED)
     for line in done.lines:
         typer.echo(line)
 
@@ -97,21 +111,6 @@ def random_uuid(seed: Seed = None) -> None:
     from mockraft.wire.uuids import text_of
 
     typer.echo(text_of(draw_uuid(random.Random(seed))))
-
-
-def _node(config: Path | None, node_id: int | None, log_dirs: list[str], metadata_log_dir: str | None) -> _Node:
-    """Return the options, and properties where an option is missing."""
-    in_file = _Node(-1, [], None) if config is None else _node_in(config)
-    if node_id is not None and in_file.node_id not in (-1, node_id):
-        _bad(f"--node-id {node_id}, but node.id={in_file.node_id} in {config}", "--node-id")
-    if node_id is None and in_file.node_id < 0:
-        _bad("say which broker: --node-id, or node.id in --config", "--node-id")
-    if not (log_dirs or in_file.log_dirs):
-        _bad("say which directories: --log-dir, or log.dirs in --config", "--log-dir")
-    found = in_file.node_id if node_id is None else node_id
-    return _Node(
-        found, log_dirs or in_file.log_dirs, metadata_log_dir or (None if log_dirs else in_file.metadata_log_dir)
-    )
 
 
 def _node_in(path: Path) -> _Node:

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from mockraft.commands.option_fields import option
+from mockraft.commands.refusals import blaming
 from mockraft.double.proposals import NAMES, overlay_of
 
 if TYPE_CHECKING:
     from mockraft.wire.overlay import Overlay
 
-Profile = Annotated[
-    list[str] | None,
-    typer.Option("--profile", metavar="KIP", help=f"Implement this proposal as its text words it: {', '.join(NAMES)}."),
-]
-Schemas = Annotated[
-    list[Path] | None,
-    typer.Option("--schemas", metavar="DIR", help="Add the messages whose Kafka-style JSON specs are in DIR."),
-]
+_PROFILE = f"Implement this proposal as its text words it: {', '.join(NAMES)}."
 
 
-def overlay(profile: list[str] | None, schemas: list[Path] | None) -> Overlay | None:
-    """The messages that the options ask for; a bad option ends the command with exit code 2."""
-    if unknown := [name for name in profile or () if name not in NAMES]:
-        raise typer.BadParameter(
-            f"there is no profile {unknown[0]!r}; there are {', '.join(NAMES)}", param_hint="--profile"
-        )
-    try:
-        return overlay_of(profile or (), schemas or ())
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--schemas") from error
+@dataclass(frozen=True, kw_only=True)
+class ProposalOptions:
+    """Options of commands that speak the messages of proposals."""
+
+    profile: list[str] | None = option(None, "--profile", metavar="KIP", help=_PROFILE)
+    schemas: list[Path] | None = option(
+        None, "--schemas", metavar="DIR", help="Add the messages whose Kafka-style JSON specs are in DIR."
+    )
+
+    def overlay(self) -> Overlay | None:
+        """Return the messages that the options name; a bad option ends the command with exit code 2."""
+        with blaming("'--profile' / '--schemas'"):
+            return overlay_of(self.profile or (), self.schemas or ())

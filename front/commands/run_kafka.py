@@ -8,10 +8,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+from mockraft.commands.option_fields import as_typer, option
+from mockraft.commands.refusals import end
 
 if TYPE_CHECKING:
     from mockraft.kafka.cluster import KafkaCluster
@@ -19,11 +22,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _START_TIMEOUT_S = 90
-
-Brokers = Annotated[int, typer.Option(min=1, max=9, help="How many brokers; each takes about 200 MB of memory.")]
-KafkaVersion = Annotated[str, typer.Option(help="The Kafka release that the brokers run.")]
-LogDirs = Annotated[int, typer.Option(min=1, max=8, help="Log directories of each broker.")]
-For = Annotated[float | None, typer.Option("--for", min=0, help="Stop after so many seconds instead of at Ctrl-C.")]
 
 # What a broker's log says on its way, the state it is in from then on, and what that means.
 _WAY_TO_RUNNING = (
@@ -37,12 +35,20 @@ _WAY_TO_RUNNING = (
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("run-kafka", short_help="Run real Kafka brokers on mockraft.")(run_kafka)
+    app.command("run-kafka", short_help="Run real Kafka brokers on mockraft.")(as_typer(run_kafka))
 
 
-def run_kafka(
-    brokers: Brokers = 1, kafka_version: KafkaVersion = "4.3.1", log_dirs: LogDirs = 2, for_s: For = None
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `mockraft run-kafka`."""
+
+    brokers: int = option(1, min=1, max=9, help="How many brokers; each takes about 200 MB of memory.")
+    kafka_version: str = option("4.3.1", help="The Kafka release that the brokers run.")
+    log_dirs: int = option(2, min=1, max=8, help="Log directories of each broker.")
+    for_s: float | None = option(None, "--for", min=0, help="Stop after so many seconds instead of at Ctrl-C.")
+
+
+def run_kafka(options: Options) -> None:
     """Run real Kafka brokers whose only controller is mockraft, and leave them to you until Ctrl-C.
 
     Kafka's jars are fetched once by Maven; Java 17 or newer is needed. Nothing is left behind but those jars.
@@ -55,12 +61,12 @@ def run_kafka(
     story = _Story(console)
     try:
         with _signals_as_ctrl_c(), tempfile.TemporaryDirectory(prefix="mockraft-") as folder:
-            _fetch_jars(story, kafka_version)
-            cluster = _cluster(Path(folder), brokers, kafka_version, log_dirs)
+            _fetch_jars(story, options.kafka_version)
+            cluster = _cluster(Path(folder), options.brokers, options.kafka_version, options.log_dirs)
             try:
                 _start(story, cluster)
                 _show_what_to_do(console, cluster)
-                _stay(cluster, for_s)
+                _stay(cluster, options.for_s)
             except KeyboardInterrupt:
                 pass
             finally:
@@ -69,8 +75,7 @@ def run_kafka(
     except KeyboardInterrupt:
         pass
     except (KafkaUnavailableError, KafkaProcessError) as error:
-        typer.echo(f"mockraft run-kafka: {error}", err=True)
-        raise typer.Exit(1) from None
+        end("run-kafka", error, 1)
 
 
 class _Story:

@@ -8,16 +8,15 @@ import pytest
 import typer
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.cli import application
-from mockraft.commands.broker.disk_faults import KINDS, Fault, carry_out, check, faults_of
-from mockraft.commands.broker.options import GROUPS, BrokerCommand, cordoned, fields_of, proposed
+from mockraft.commands.broker.disk_faults import Fault, carry_out, check, faults_of
+from mockraft.commands.broker.options import GROUPS, BrokerCommand, DiskFaultOptions, cordoned, fields_of, proposed
 from typer.main import get_command
 
-NONE = dict.fromkeys(KINDS)
 D1, D2 = os.path.abspath("d1"), os.path.abspath("d2")
 
 
 def test_faults_are_read_in_the_order_of_their_times() -> None:
-    told = {**NONE, "fail_log_dir": ["d2@30"], "slow": ["d1=50"], "flaky": ["d1=0.5@2.5"], "fill": ["d2@10"]}
+    told = DiskFaultOptions(fail_log_dir=["d2@30"], slow=["d1=50"], flaky=["d1=0.5@2.5"], fill=["d2@10"])
     assert faults_of(told) == [
         Fault("slow", D1, 50, 0),
         Fault("flaky", D1, 0.5, 2.5),
@@ -27,7 +26,7 @@ def test_faults_are_read_in_the_order_of_their_times() -> None:
 
 
 def test_a_path_may_have_at_and_equals_signs() -> None:
-    told = {**NONE, "fill": ["/a@b/d=1"], "slow": ["/a@b/d=1=5"]}
+    told = DiskFaultOptions(fill=["/a@b/d=1"], slow=["/a@b/d=1=5"])
     assert faults_of(told) == [Fault("fill", "/a@b/d=1", 0, 0), Fault("slow", "/a@b/d=1", 5, 0)]
 
 
@@ -46,7 +45,7 @@ def test_a_path_may_have_at_and_equals_signs() -> None:
 )
 def test_unknown_fault_is_refused_with_its_option(kind: str, text: str) -> None:
     with pytest.raises(typer.BadParameter) as refused:
-        faults_of({**NONE, kind: [text]})
+        faults_of(DiskFaultOptions(**{kind: [text]}))
     assert refused.value.param_hint == f"--{kind}"
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from mockraft.commands.admin.remote import Remote, group, remote, table
+from mockraft.commands.traffic.record import MatchOptions
+from mockraft.wire.names import camel
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
@@ -25,13 +28,6 @@ ABOUT = """Another controller's answers as stubs. Without a command: list the re
 Id = Annotated[str, typer.Argument(metavar="ID", help="The recording's id.")]
 Out = Annotated[Path | None, typer.Option(help="Write the stubs into this file; stdout when left out.")]
 Load = Annotated[bool, typer.Option("--load", help="Add the stubs to this controller's, in place of printing them.")]
-Filters = Annotated[
-    list[str] | None, typer.Option("--filter", metavar="API", help="Only this API; with ! in front all but it.")
-]
-Only = Annotated[list[str] | None, typer.Option(metavar="FIELD", help="Match only this field of requests; repeatable.")]
-Ignore = Annotated[list[str] | None, typer.Option(metavar="FIELD", help="Do not match this field; repeatable.")]
-AnyVersion = Annotated[bool, typer.Option("--any-version", help="Match requests of every version.")]
-AnyClient = Annotated[bool, typer.Option("--any-client", help="Match requests of every client id.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -56,16 +52,11 @@ def listed(to: Remote) -> None:
 def start(
     to: Remote,
     upstream: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The controller that answers.")],
+    choice: MatchOptions,
     listen: Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Where brokers connect.")] = "127.0.0.1:0",
-    filters: Filters = None,
-    only: Only = None,
-    ignore: Ignore = None,
-    any_version: AnyVersion = False,
-    any_client: AnyClient = False,
 ) -> None:
     """Listen in front of another controller; print the recording's id and where brokers connect."""
-    choice = _choice(filters, only, ignore, any_version, any_client)
-    made = to.api.send("POST", "/v1/recordings", {"upstream": upstream, "listen": listen, **choice})
+    made = to.api.send("POST", "/v1/recordings", {"upstream": upstream, "listen": listen, **_choice(choice)})
     to.show(made, f"{made['id']} bootstrap={made['bootstrap']}")
 
 
@@ -79,19 +70,9 @@ def stop(to: Remote, recording_id: Id, out: Out = None, load: Load = False) -> N
     _give(to, to.api.send("POST", f"/v1/recordings/{recording_id}/stop{_load(load)}"), out)
 
 
-def journal(
-    to: Remote,
-    out: Out = None,
-    load: Load = False,
-    filters: Filters = None,
-    only: Only = None,
-    ignore: Ignore = None,
-    any_version: AnyVersion = False,
-    any_client: AnyClient = False,
-) -> None:
+def journal(to: Remote, choice: MatchOptions, out: Out = None, load: Load = False) -> None:
     """Give the stubs of what this controller has answered."""
-    choice = _choice(filters, only, ignore, any_version, any_client)
-    _give(to, to.api.send("POST", f"/v1/recordings/journal{_load(load)}", choice), out)
+    _give(to, to.api.send("POST", f"/v1/recordings/journal{_load(load)}", _choice(choice)), out)
 
 
 def remove(to: Remote, recording_id: Id) -> None:
@@ -100,16 +81,8 @@ def remove(to: Remote, recording_id: Id) -> None:
     to.show(None, f"{recording_id} is gone")
 
 
-def _choice(
-    filters: list[str] | None, only: list[str] | None, ignore: list[str] | None, any_version: bool, any_client: bool
-) -> dict[str, Json]:
-    return {
-        "filters": filters or [],
-        "only": only or [],
-        "ignore": ignore or [],
-        "anyVersion": any_version,
-        "anyClient": any_client,
-    }
+def _choice(choice: MatchOptions) -> dict[str, Json]:
+    return {camel(name): [] if given is None else given for name, given in asdict(choice).items()}
 
 
 def _load(load: bool) -> str:

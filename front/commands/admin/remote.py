@@ -8,11 +8,13 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from mockraft.commands.admin.api import Api, RefusedError, UnreachableError
+from mockraft.commands.option_fields import as_typer, option
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
@@ -28,17 +30,14 @@ given by --admin or MOCKRAFT_ADMIN, its token by --token-file or MOCKRAFT_ADMIN_
 Exit codes: 0 done, 1 refused (the reason is on stderr), 2 a bad option, 3 nothing answers.
 """
 
-Admin = Annotated[
-    str | None, typer.Option(metavar="URL", help="The admin API. Default: MOCKRAFT_ADMIN, or port 8080 here.")
-]
-TokenFile = Annotated[Path | None, typer.Option(metavar="FILE", help="File with the API's token.")]
-AsJson = Annotated[bool, typer.Option("--json", help="The API's JSON instead of a table.")]
 
-_SHARED = [
-    inspect.Parameter("admin", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Admin),
-    inspect.Parameter("token_file", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=TokenFile),
-    inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson),
-]
+@dataclass(frozen=True, kw_only=True)
+class RemoteOptions:
+    """Options of every command: where the API is, and how to print what it answers."""
+
+    admin: str | None = option(None, metavar="URL", help="The admin API. Default: MOCKRAFT_ADMIN, or port 8080 here.")
+    token_file: Path | None = option(None, metavar="FILE", help="File with the API's token.")
+    as_json: bool = option(False, "--json", help="The API's JSON instead of a table.")
 
 
 class Remote:
@@ -79,22 +78,19 @@ def remote(commands: typer.Typer, name: str | None = None, short: str | None = N
     """Make a function of a Remote and options a command; without a name what its group does by itself."""
 
     def made(do: Command) -> Command:
-        def run(ctx: typer.Context, **given: Any) -> None:
-            options = {option.name: given.pop(option.name) for option in _SHARED}
+        def run(ctx: typer.Context, shared: RemoteOptions, **given: Any) -> None:
             if ctx.invoked_subcommand is None:
-                _run(lambda to: do(to, **given), options, ctx)
+                _run(lambda to: do(to, **given), shared, ctx)
 
         own = list(inspect.signature(do, eval_str=True).parameters.values())[1:]
-        named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
-        ctx = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-        signature = inspect.Signature([ctx, *named, *_SHARED])
-        run.__signature__ = signature  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
+        ctx, shared, _ = inspect.signature(run, eval_str=True).parameters.values()
+        named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (ctx, *own, shared)]
+        run.__dict__["__signature__"] = inspect.Signature(named)
         run.__doc__ = do.__doc__
         if name is None:
-            commands.callback(invoke_without_command=True)(run)
+            commands.callback(invoke_without_command=True)(as_typer(run))
         else:
-            commands.command(name, short_help=short, epilog=ENDING)(run)
+            commands.command(name, short_help=short, epilog=ENDING)(as_typer(run))
         return do
 
     return made
@@ -149,10 +145,10 @@ def _cell(value: object) -> RenderableType:
     return Text("-" if value is None else str(value))
 
 
-def _run(do: Callable[[Remote], None], options: dict[str, Any], ctx: typer.Context) -> None:
+def _run(do: Callable[[Remote], None], options: RemoteOptions, ctx: typer.Context) -> None:
     # What was given before the subcommand counts too: mockraft brokers --admin URL fence 1.
     before = ctx.parent.params if ctx.parent is not None else {}
-    given = {name: value or before.get(name) for name, value in options.items()}
+    given = {name: value or before.get(name) for name, value in asdict(options).items()}
     url = given["admin"] or os.environ.get("MOCKRAFT_ADMIN") or DEFAULT_URL
     try:
         do(Remote(Api(url, _token(given["token_file"])), bool(given["as_json"])))

@@ -8,20 +8,19 @@ import logging
 import random
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from mockraft.commands.broker import disk_faults as disks
 from mockraft.commands.broker import options as option
-from mockraft.commands.proposal_options import Profile, Schemas, overlay
+from mockraft.commands.option_fields import as_typer
+from mockraft.commands.proposal_options import ProposalOptions
 from mockraft.commands.signals import end_tasks, stop_on_signals
 
 if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
     from mockraft.brokers.config import BrokerConfig
     from mockraft.brokers.log_dirs.ensemble import LogDirsError
-    from mockraft.wire.client_security import ClientSecurity
 
 BROKER_DIED = 1
 PORT_TAKEN = 3
@@ -38,73 +37,24 @@ def register(app: typer.Typer) -> None:
         help=option.BROKER_ABOUT,
         short_help="Run one simulated broker on any controller.",
         cls=option.BrokerCommand,
-    )(broker)
+    )(as_typer(broker))
 
 
-def broker(
-    broker_id: option.BrokerId,
-    bootstrap_controller: option.Bootstrap,
-    cluster_id: option.ClusterId = None,
-    rack: option.Rack = None,
-    log_dir: option.LogDirPaths = None,
-    metadata_log_dir: option.MetadataLogDir = None,
-    format_missing: option.Format = False,
-    cordoned_log_dir: option.CordonedLogDir = None,
-    io_errors: option.IoErrors = option.IoErrorRule.KAFKA,
-    restart_partitions_elsewhere: option.RestartElsewhere = False,
-    fail_log_dir: disks.FailLogDir = None,
-    fill: disks.Fill = None,
-    slow: disks.Slow = None,
-    flaky: disks.Flaky = None,
-    corrupt: disks.Corrupt = None,
-    heal: disks.Heal = None,
-    listener: option.ListenerText = None,
-    settings: option.Settings = None,
-    command_config: option.CommandConfig = None,
-    profile: Profile = None,
-    schemas: Schemas = None,
-    for_s: option.For = None,
-    seed: option.Seed = None,
-) -> None:
+def broker(options: option.BrokerOptions, faults: option.DiskFaultOptions, proposals: ProposalOptions) -> None:
     """Run one simulated broker."""
     from mockraft.server.running import event_loop
-    from mockraft.wire import messages
 
-    faults = disks.faults_of(locals())
-    bootstrap = tuple(host_and_port(part, "--bootstrap-controller") for part in bootstrap_controller.split(","))
-    host, port = host_and_port(listener, "--listener") if listener else ("127.0.0.1", None)
-    options: dict[str, Any] = {
-        "rack": rack,
-        "host": host,
-        "port": port,
-        "serve_clients": True,
-        "security": client_security(command_config),
-        "messages": overlay(profile, schemas) or messages,
-        "cordoned_log_dirs": option.cordoned(cordoned_log_dir or ()),
-        "io_errors": str(io_errors),
-        "restart_partitions_elsewhere": restart_partitions_elsewhere,
-        **option.fields_of(settings or ()),
-        **option.proposed(profile or ()),
-    }
-    if log_dir:
-        options |= {"paths": log_dir, "metadata_log_dir": metadata_log_dir, "format_missing": format_missing}
-    elif metadata_log_dir or format_missing:
-        raise typer.BadParameter("which directories? name them with --log-dir", param_hint="--log-dir")
+    told = disks.faults_of(faults)
+    fields = options.fields(proposals)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
     with asyncio.Runner(loop_factory=event_loop) as runner:
-        code = runner.run(_broker(broker_id, bootstrap, cluster_id, options, faults, for_s, random.Random(seed)))
+        code = runner.run(_broker(options, fields, told, random.Random(options.seed)))
     if code:
         raise typer.Exit(code)
 
 
 async def _broker(
-    broker_id: int,
-    bootstrap: tuple[tuple[str, int], ...],
-    cluster_id: str | None,
-    options: dict[str, Any],
-    faults: Sequence[disks.Fault],
-    for_s: float | None,
-    chance: random.Random,
+    options: option.BrokerOptions, fields: dict[str, Any], faults: Sequence[disks.Fault], chance: random.Random
 ) -> int:
     """Run until a signal, the time is over or it died; gives the exit code."""
     from mockraft.brokers.broker import SimulatedBroker
@@ -114,12 +64,12 @@ async def _broker(
     from mockraft.wire.client import DisconnectedError
 
     try:
-        config = await _config(broker_id, bootstrap, cluster_id, options, chance)
+        config = await _config(options, fields, chance)
     except LogDirsError as error:
-        how = await _how_to_format(error, broker_id, cluster_id, bootstrap[0], options)
+        how = await _how_to_format(error, options, fields)
         return _fail(LOG_DIRS_UNUSABLE, f"{error}{how}")
     except DisconnectedError as error:
-        return _fail(NO_CONTROLLER, f"{error}{'' if options['security'] else IN_THE_CLEAR}")
+        return _fail(NO_CONTROLLER, f"{error}{'' if fields['security'] else IN_THE_CLEAR}")
     except (OSError, LookupError, ValueError) as error:
         return _fail(NO_CONTROLLER, f"{error} (or give --cluster-id)")
     disks.check(faults, [path for path, _ in config.log_dirs])
@@ -134,11 +84,13 @@ async def _broker(
             await simulated.close()
             return _fail(PORT_TAKEN, str(error))
         if simulated.listener is not None:
-            print(f"broker {broker_id} serves clients at {simulated.listener.bootstrap} once it runs", flush=True)
+            print(
+                f"broker {options.broker_id} serves clients at {simulated.listener.bootstrap} once it runs", flush=True
+            )
         breaking = asyncio.ensure_future(disks.carry_out(simulated, faults, chance.getrandbits(32)))
-        await _live(simulated, stopped, for_s)
+        await _live(simulated, stopped, options.for_s)
         await end_tasks(breaking)
-    print(f"broker {broker_id} stopped: {simulated.end_reason}", flush=True)
+    print(f"broker {options.broker_id} stopped: {simulated.end_reason}", flush=True)
     return BROKER_DIED if simulated.end is not None and simulated.end.is_failure else 0
 
 
@@ -161,44 +113,37 @@ async def _live(simulated: SimulatedBroker, stopped: asyncio.Event, for_s: float
     await end_tasks(over, waiting)
 
 
-async def _config(
-    broker_id: int,
-    bootstrap: tuple[tuple[str, int], ...],
-    cluster_id: str | None,
-    options: dict[str, Any],
-    chance: random.Random,
-) -> BrokerConfig:
+async def _config(options: option.BrokerOptions, fields: dict[str, Any], chance: random.Random) -> BrokerConfig:
     """Return the broker's config; the cluster id comes from a controller where no option has it."""
     from mockraft.brokers.config import draw_config
     from mockraft.brokers.config_on_disk import draw_config_on_disk
     from mockraft.brokers.fleet import fetch_cluster_id
 
-    in_memory = "paths" not in options
-    if cluster_id is None and (in_memory or options["format_missing"]):
-        cluster_id = await fetch_cluster_id(bootstrap[0], security=options["security"])
-    if in_memory:
+    bootstrap, cluster_id = options.addresses, options.cluster_id
+    if cluster_id is None and (not options.log_dir or options.format_missing):
+        cluster_id = await fetch_cluster_id(bootstrap[0], security=fields["security"])
+    if not options.log_dir:
         assert cluster_id is not None
-        return draw_config(broker_id, cluster_id, bootstrap, chance, **options)
-    return draw_config_on_disk(broker_id, cluster_id, bootstrap, chance, **options)
+        return draw_config(options.broker_id, cluster_id, bootstrap, chance, **fields)
+    return draw_config_on_disk(options.broker_id, cluster_id, bootstrap, chance, **fields)
 
 
-async def _how_to_format(
-    error: LogDirsError, broker_id: int, cluster_id: str | None, bootstrap: tuple[str, int], options: dict[str, Any]
-) -> str:
+async def _how_to_format(error: LogDirsError, options: option.BrokerOptions, fields: dict[str, Any]) -> str:
     """Return the command that formats the directories, with the controller's cluster id if it is known."""
     from mockraft.brokers.fleet import fetch_cluster_id
     from mockraft.brokers.log_dirs.ensemble import Refusal
 
     if error.refusal is not Refusal.NOT_FORMATTED:
         return ""
+    cluster_id = options.cluster_id
     if cluster_id is None:
         with contextlib.suppress(OSError, LookupError, ValueError):
-            cluster_id = await fetch_cluster_id(bootstrap, security=options["security"])
-    named = " ".join(f"--log-dir {path}" for path in options["paths"])
-    more = f" --metadata-log-dir {options['metadata_log_dir']}" if options["metadata_log_dir"] else ""
+            cluster_id = await fetch_cluster_id(options.addresses[0], security=fields["security"])
+    named = " ".join(f"--log-dir {path}" for path in options.log_dir or ())
+    more = f" --metadata-log-dir {options.metadata_log_dir}" if options.metadata_log_dir else ""
     return (
         f"\nTo format what is not: mockraft format --ignore-formatted --cluster-id {cluster_id or 'CLUSTER_ID'} "
-        f"--node-id {broker_id} {named}{more}\nor give this command --format."
+        f"--node-id {options.broker_id} {named}{more}\nor give this command --format."
     )
 
 
@@ -212,23 +157,3 @@ def _told(error: Exception) -> str:
 def _fail(code: int, message: str) -> int:
     print(f"mockraft broker: {message}", file=sys.stderr)
     return code
-
-
-def client_security(path: Path | None) -> ClientSecurity | None:
-    """Read the file of --command-config; BadParameter when it cannot be used."""
-    from mockraft.wire.client_security import read_properties
-
-    try:
-        return None if path is None else read_properties(path)
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(str(error), param_hint="--command-config") from None
-
-
-def host_and_port(text: str, option: str) -> tuple[str, int]:
-    """Parse host:port; BadParameter for anything else."""
-    from mockraft.brokers.config import endpoint_of
-
-    try:
-        return endpoint_of(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=option) from None

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
+from mockraft.commands.broker.options import DiskFaultOptions
 
 if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
 
-FailLogDir = Annotated[
-    list[str] | None, typer.Option(metavar="DIR[@S]", help="This directory fails, S seconds after the broker runs.")
-]
-Fill = Annotated[list[str] | None, typer.Option(metavar="DIR[@S]", help="This directory has no room left.")]
-Slow = Annotated[list[str] | None, typer.Option(metavar="DIR=MS[@S]", help="It takes so many ms longer.")]
-Flaky = Annotated[
-    list[str] | None, typer.Option(metavar="DIR=P[@S]", help="Its operations fail with this probability; see --seed.")
-]
-Corrupt = Annotated[
-    list[str] | None, typer.Option(metavar="FILE[@S]", help="The byte in the middle of this file is flipped.")
-]
-Heal = Annotated[list[str] | None, typer.Option(metavar="DIR[@S]", help="It works again, for what is not offline.")]
-
-KINDS = ("fail_log_dir", "fill", "slow", "flaky", "corrupt", "heal")
+KINDS = tuple(each.name for each in fields(DiskFaultOptions))
 _WITH_VALUE = {"slow": "DIR=MS, such as /data/d1=250", "flaky": "DIR=P, such as /data/d1=0.01"}
 
 
@@ -38,9 +27,9 @@ class Fault(NamedTuple):
     after_s: float
 
 
-def faults_of(options: Mapping[str, Sequence[str] | None]) -> list[Fault]:
-    """Parse the options of these names, in the order of time. BadParameter names the option."""
-    found = [_fault(kind, text) for kind in KINDS for text in options[kind] or ()]
+def faults_of(options: DiskFaultOptions) -> list[Fault]:
+    """Parse the options, in the order of time. BadParameter names the option."""
+    found = [_fault(kind, text) for kind in KINDS for text in getattr(options, kind) or ()]
     return sorted(found, key=lambda fault: fault.after_s)
 
 

@@ -6,10 +6,14 @@ import asyncio
 import json
 import socket
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
+from mockraft.commands.broker.options import ControllerOptions
+from mockraft.commands.option_fields import as_typer, option, required
+from mockraft.commands.refusals import client_security, end
 
 if TYPE_CHECKING:
     from mockraft.brokers.ids.observed_cluster import ObservedCluster
@@ -39,85 +43,90 @@ counts as taken while a broker that has it is alive; a broker that just died is 
 LIST_ABOUT = """List the hosts and their ids; with a controller also which ids are alive, and where."""
 COLLECT_ABOUT = """Show the entries whose id is that of a live broker on another host; --yes removes them."""
 
-DataDir = Annotated[Path, typer.Option(help="The controller's data dir; hosts.json is kept there.", metavar="DIR")]
-Bootstrap = Annotated[
-    str, typer.Option("--bootstrap-controller", help="host:port of a controller; several separated by commas.")
-]
-MaybeBootstrap = Annotated[
-    str | None, typer.Option("--bootstrap-controller", help="host:port of a controller; several separated by commas.")
-]
-CommandConfig = Annotated[
-    Path | None, typer.Option(help="Client properties for a controller with TLS or SASL, as Kafka's tools take them.")
-]
-Host = Annotated[str | None, typer.Option(help="The broker's host. Default: the name of this machine.")]
-GivenId = Annotated[int | None, typer.Option("--id", min=0, max=2**31 - 1, help="The id, when it is known.")]
-LogDirs = Annotated[
-    list[str] | None, typer.Option("--log-dir", metavar="DIR", help="A log directory of the broker; may be repeated.")
-]
-ReuseMissing = Annotated[
-    bool, typer.Option("--reuse-missing", help="Take the id that has replicas and no broker, when there is one only.")
-]
-GenerateNew = Annotated[bool, typer.Option("--generate", help="Make a new id when none is missing.")]
-DespiteMissing = Annotated[
-    bool, typer.Option("--despite-missing", help="With --generate: also while ids are missing (a growing cluster).")
-]
-Reserve = Annotated[
-    int, typer.Option("--reserve", min=0, max=2**31 - 2, help="Ids up to this one are for people and not generated.")
-]
-WaitMs = Annotated[int, typer.Option(min=0, max=600_000, help="How long a taken id may still be a dead broker's.")]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Remove them.")]
+
+@dataclass(frozen=True, kw_only=True)
+class IdOptions(ControllerOptions):
+    """Options of each command."""
+
+    data_dir: Path = required(help="The controller's data dir; hosts.json is kept there.", metavar="DIR")
+    as_json: bool = option(False, "--json", help="As JSON.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GarbageOptions(IdOptions):
+    """Options of `collect-garbage`."""
+
+    yes: bool = option(False, "--yes", help="Remove them.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions(IdOptions):
+    """Options of `list`, which does without a controller too."""
+
+    bootstrap_controller: str = option(
+        "", "--bootstrap-controller", help="host:port of a controller; several separated by commas.", show_default=False
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolveOptions(IdOptions):
+    """Options of `resolve`."""
+
+    host: str | None = option(None, help="The broker's host. Default: the name of this machine.")
+    broker_id: int | None = option(None, "--id", min=0, max=2**31 - 1, help="The id, when it is known.")
+    log_dir: list[str] | None = option(
+        None, "--log-dir", metavar="DIR", help="A log directory of the broker; may be repeated."
+    )
+    reuse_missing: bool = option(
+        False, "--reuse-missing", help="Take the id that has replicas and no broker, when there is one only."
+    )
+    generate: bool = option(False, "--generate", help="Make a new id when none is missing.")
+    despite_missing: bool = option(
+        False, "--despite-missing", help="With --generate: also while ids are missing (a growing cluster)."
+    )
+    reserve: int = option(
+        1000, "--reserve", min=0, max=2**31 - 2, help="Ids up to this one are for people and not generated."
+    )
+    wait_ms: int = option(12_000, min=0, max=600_000, help="How long a taken id may still be a dead broker's.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     ids = typer.Typer(help=ABOUT, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
-    ids.command("resolve", help=RESOLVE_ABOUT, short_help="Print the node.id line of a host's broker.")(resolve_command)
-    ids.command("list", help=LIST_ABOUT, short_help="List hosts and their ids.")(list_command)
-    ids.command("collect-garbage", help=COLLECT_ABOUT, short_help="Remove entries that are out of date.")(
-        collect_garbage_command
-    )
+    for name, about, short, command in (
+        ("resolve", RESOLVE_ABOUT, "Print the node.id line of a host's broker.", resolve_command),
+        ("list", LIST_ABOUT, "List hosts and their ids.", list_command),
+        ("collect-garbage", COLLECT_ABOUT, "Remove entries that are out of date.", collect_garbage_command),
+    ):
+        ids.command(name, help=about, short_help=short)(as_typer(command))
     app.add_typer(ids, name="broker-id", short_help="Give brokers ids by their hosts' names.")
 
 
-def resolve_command(
-    data_dir: DataDir,
-    bootstrap_controller: Bootstrap,
-    host: Host = None,
-    broker_id: GivenId = None,
-    log_dir: LogDirs = None,
-    reuse_missing: ReuseMissing = False,
-    generate: GenerateNew = False,
-    despite_missing: DespiteMissing = False,
-    reserve: Reserve = 1000,
-    wait_ms: WaitMs = 12_000,
-    as_json: AsJson = False,
-    command_config: CommandConfig = None,
-) -> None:
+def resolve_command(options: ResolveOptions) -> None:
     """Resolve; see RESOLVE_ABOUT."""
     from mockraft.brokers.ids.broker_ids import Resolved, resolve
     from mockraft.brokers.ids.host_map import HostFile
     from mockraft.brokers.ids.identity import Steps
 
-    name = socket.gethostname() if host is None else host
-    stored = _stored_id(log_dir or [])
-    steps = Steps(reuse_missing, not despite_missing, generate)
+    name = socket.gethostname() if options.host is None else options.host
+    stored = _stored_id(options.log_dir or [])
+    steps = Steps(options.reuse_missing, not options.despite_missing, options.generate)
 
     async def ask(cluster: ObservedCluster) -> Resolved:
         return await resolve(
-            HostFile(data_dir),
+            HostFile(options.data_dir),
             name,
             cluster,
-            explicit=broker_id,
+            explicit=options.broker_id,
             stored=stored,
             steps=steps,
-            reserved_max=reserve,
-            wait_ms=wait_ms,
+            reserved_max=options.reserve,
+            wait_ms=options.wait_ms,
         )
 
-    found = _with_cluster(bootstrap_controller, command_config, ask)
+    found = _with_cluster(options, ask)
     typer.echo(f"mockraft broker-id: {found.host} is broker {found.broker_id}: {found.source.value}", err=True)
-    if as_json:
+    if options.as_json:
         typer.echo(
             json.dumps({"host": found.host, "node.id": found.broker_id, "source": found.source.name.lower()}, indent=1)
         )
@@ -125,24 +134,19 @@ def resolve_command(
         typer.echo(f"node.id={found.broker_id}")
 
 
-def list_command(
-    data_dir: DataDir,
-    bootstrap_controller: MaybeBootstrap = None,
-    as_json: AsJson = False,
-    command_config: CommandConfig = None,
-) -> None:
+def list_command(options: ListOptions) -> None:
     """List; see LIST_ABOUT."""
     from mockraft.brokers.ids.host_map import HostFile
 
-    hosts = _refusing(lambda: HostFile(data_dir).read())
+    hosts = _refusing(lambda: HostFile(options.data_dir).read())
     alive: dict[int, frozenset[str]] | None = None
-    if bootstrap_controller is not None:
+    if options.bootstrap_controller:
 
         async def ask(cluster: ObservedCluster) -> dict[int, frozenset[str]]:
             return cluster.alive
 
-        alive = _with_cluster(bootstrap_controller, command_config, ask)
-    if as_json:
+        alive = _with_cluster(options, ask)
+    if options.as_json:
         tree: dict[str, Json] = {
             host: {**hosts.entry(host), **({} if alive is None else {"alive.at": sorted(alive.get(broker_id, ()))})}
             for host, broker_id in hosts.ids.items()
@@ -157,48 +161,33 @@ def list_command(
         typer.echo(f"{host:{width}}  {broker_id}{where}")
 
 
-def collect_garbage_command(
-    data_dir: DataDir,
-    bootstrap_controller: Bootstrap,
-    yes: Yes = False,
-    as_json: AsJson = False,
-    command_config: CommandConfig = None,
-) -> None:
+def collect_garbage_command(options: GarbageOptions) -> None:
     """Collect; see COLLECT_ABOUT."""
     from mockraft.brokers.ids.broker_ids import collect_garbage
     from mockraft.brokers.ids.host_map import HostFile
 
     async def ask(cluster: ObservedCluster) -> dict[str, int]:
-        return collect_garbage(HostFile(data_dir), cluster, remove=yes)
+        return collect_garbage(HostFile(options.data_dir), cluster, remove=options.yes)
 
-    found = _with_cluster(bootstrap_controller, command_config, ask)
-    if as_json:
-        typer.echo(json.dumps({"removed": yes, "hosts": found}, indent=1))
+    found = _with_cluster(options, ask)
+    if options.as_json:
+        typer.echo(json.dumps({"removed": options.yes, "hosts": found}, indent=1))
         return
     for host, broker_id in found.items():
-        typer.echo(f"{'removed' if yes else 'garbage'}  {host}  {broker_id}")
-    if found and not yes:
+        typer.echo(f"{'removed' if options.yes else 'garbage'}  {host}  {broker_id}")
+    if found and not options.yes:
         typer.echo("mockraft broker-id: nothing was removed; --yes removes them", err=True)
 
 
 def _with_cluster(
-    bootstrap: str, command_config: Path | None, ask: Callable[[ObservedCluster], Coroutine[object, object, Found]]
+    options: ControllerOptions, ask: Callable[[ObservedCluster], Coroutine[object, object, Found]]
 ) -> Found:
     """Return the result of a query while the metadata is at hand; every refusal ends the command with its exit code."""
-    from mockraft.brokers.config import endpoint_of
     from mockraft.brokers.fleet import fetch_cluster_id
     from mockraft.brokers.ids.observed_cluster import ObservedCluster
-    from mockraft.wire.client_security import read_properties
     from mockraft.wire.errors import WireError
 
-    try:
-        addresses = [endpoint_of(each) for each in bootstrap.split(",")]
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--bootstrap-controller") from None
-    try:
-        security = None if command_config is None else read_properties(command_config)
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(str(error), param_hint="--command-config") from None
+    addresses, security = options.addresses, client_security(options.command_config)
 
     async def run() -> Found:
         messages = ""
@@ -224,7 +213,7 @@ def _refusing(work: Callable[[], Found]) -> Found:
     try:
         return work()
     except (HostMapError, IdentityError) as error:
-        _refuse(str(error))
+        end("broker-id", error, REFUSED)
 
 
 def _stored_id(log_dirs: list[str]) -> int | None:
@@ -238,10 +227,5 @@ def _stored_id(log_dirs: list[str]) -> int | None:
     try:
         verify(found, None, None)
     except LogDirsError as error:
-        _refuse(str(error))
+        end("broker-id", error, REFUSED)
     return next((each.meta.node_id for each in found if each.meta and each.meta.node_id is not None), None)
-
-
-def _refuse(text: str) -> NoReturn:
-    typer.echo(f"mockraft broker-id: {text}", err=True)
-    raise typer.Exit(REFUSED)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 from mockraft.commands.grouped_help import GroupedCommand
+from mockraft.commands.option_fields import option, required
+from mockraft.commands.proposal_options import ProposalOptions
+from mockraft.commands.refusals import client_security, host_and_port, hosts_and_ports
 
 GROUPS = {
     "Broker": ("broker_id", "bootstrap_controller", "cluster_id", "rack", "listener", "settings", "command_config"),
@@ -50,52 +54,110 @@ Exit codes: 1 it had to stop as a real broker would have, 2 a bad option, 3 the 
 directories cannot be used, 5 no controller answered.
 """
 
-BrokerId = Annotated[int, typer.Option("--id", min=0, max=2**31 - 1, help="The broker's node.id.")]
-Bootstrap = Annotated[
-    str, typer.Option("--bootstrap-controller", help="host:port of a controller; several separated by commas.")
-]
-ClusterId = Annotated[
-    str | None,
-    typer.Option(help="The cluster's id. Default: that of the log directories, else the controller is asked."),
-]
-Rack = Annotated[str | None, typer.Option(help="broker.rack")]
-LogDirPaths = Annotated[
-    list[str] | None, typer.Option("--log-dir", help="Path of a log directory; may be repeated. Default: in memory.")
-]
-MetadataLogDir = Annotated[
-    str | None, typer.Option(help="metadata.log.dir: a broker whose metadata log dir fails stops. Default: the first.")
-]
-Format = Annotated[
-    bool, typer.Option("--format", help="Format the log directories that are not, as `mockraft format` does.")
-]
-ListenerText = Annotated[
-    str | None,
-    typer.Option("--listener", help="host:port where clients find it. Default: any free port of 127.0.0.1."),
-]
-CordonedLogDir = Annotated[
-    list[str] | None, typer.Option(metavar="DIR", help="Take no new replicas there (cordoned.log.dirs); * is all.")
-]
-IoErrors = Annotated[
-    IoErrorRule,
-    typer.Option(help="kafka: any I/O error takes the directory offline; kip-18: one replica, where the disk is well."),
-]
-RestartElsewhere = Annotated[
-    bool,
-    typer.Option("--restart-partitions-elsewhere", help="Lost replicas begin anew in another directory (KIP-18)."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A property as in server.properties; may be repeated."),
-]
-CommandConfig = Annotated[
-    Path | None,
-    typer.Option(
+
+@dataclass(frozen=True, kw_only=True)
+class ControllerOptions:
+    """Options of commands that connect to controllers: where they are, and how to log in."""
+
+    bootstrap_controller: str = required(
+        "--bootstrap-controller", help="host:port of a controller; several separated by commas."
+    )
+    command_config: Path | None = option(
+        None,
         help="Client properties, as Kafka's tools take them: security.protocol, PEM files in ssl.truststore.location "
-        "and ssl.keystore.location, sasl.mechanism, username and password in sasl.jaas.config."
-    ),
-]
-For = Annotated[float | None, typer.Option("--for", min=0, help="Stop after so many seconds.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of everything random, for runs that repeat.")]
+        "and ssl.keystore.location, sasl.mechanism, username and password in sasl.jaas.config.",
+    )
+
+    @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        """The controllers; BadParameter for what is not host:port."""
+        return hosts_and_ports(self.bootstrap_controller, "--bootstrap-controller")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(ControllerOptions):
+    """Options of commands that run simulated brokers."""
+
+    cluster_id: str | None = option(
+        None, help="The cluster's id. Default: that of the log directories, else the controller is asked."
+    )
+    for_s: float | None = option(None, "--for", min=0, help="Stop after so many seconds.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiskFaultOptions:
+    """Options that break disks."""
+
+    fail_log_dir: list[str] | None = option(
+        None, metavar="DIR[@S]", help="This directory fails, S seconds after the broker runs."
+    )
+    fill: list[str] | None = option(None, metavar="DIR[@S]", help="This directory has no room left.")
+    slow: list[str] | None = option(None, metavar="DIR=MS[@S]", help="It takes so many ms longer.")
+    flaky: list[str] | None = option(
+        None, metavar="DIR=P[@S]", help="Its operations fail with this probability; see --seed."
+    )
+    corrupt: list[str] | None = option(None, metavar="FILE[@S]", help="The byte in the middle of this file is flipped.")
+    heal: list[str] | None = option(None, metavar="DIR[@S]", help="It works again, for what is not offline.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerOptions(RunOptions):
+    """Options of `mockraft broker` itself."""
+
+    broker_id: int = required("--id", min=0, max=2**31 - 1, help="The broker's node.id.")
+    rack: str | None = option(None, help="broker.rack")
+    log_dir: list[str] | None = option(
+        None, "--log-dir", help="Path of a log directory; may be repeated. Default: in memory."
+    )
+    metadata_log_dir: str | None = option(
+        None, help="metadata.log.dir: a broker whose metadata log dir fails stops. Default: the first."
+    )
+    format_missing: bool = option(
+        False, "--format", help="Format the log directories that are not, as `mockraft format` does."
+    )
+    listener: str | None = option(None, help="host:port where clients find it. Default: any free port of 127.0.0.1.")
+    cordoned_log_dir: list[str] | None = option(
+        None, metavar="DIR", help="Take no new replicas there (cordoned.log.dirs); * is all."
+    )
+    io_errors: IoErrorRule = option(
+        IoErrorRule.KAFKA,
+        help="kafka: any I/O error takes the directory offline; kip-18: one replica, where the disk is well.",
+    )
+    restart_partitions_elsewhere: bool = option(
+        False, "--restart-partitions-elsewhere", help="Lost replicas begin anew in another directory (KIP-18)."
+    )
+    settings: list[str] | None = option(
+        None, "--set", metavar="NAME=VALUE", help="A property as in server.properties; may be repeated."
+    )
+    seed: int | None = option(None, help="Seed of everything random, for runs that repeat.")
+
+    def fields(self, proposals: ProposalOptions) -> dict[str, Any]:
+        """Return fields of BrokerConfig and arguments of what draws it. BadParameter."""
+        from mockraft.wire import messages
+
+        host, port = host_and_port(self.listener, "--listener") if self.listener else ("127.0.0.1", None)
+        found: dict[str, Any] = {
+            "rack": self.rack,
+            "host": host,
+            "port": port,
+            "serve_clients": True,
+            "security": client_security(self.command_config),
+            "messages": proposals.overlay() or messages,
+            "cordoned_log_dirs": cordoned(self.cordoned_log_dir or ()),
+            "io_errors": str(self.io_errors),
+            "restart_partitions_elsewhere": self.restart_partitions_elsewhere,
+            **fields_of(self.settings or ()),
+            **proposed(proposals.profile or ()),
+        }
+        if self.log_dir:
+            return found | {
+                "paths": self.log_dir,
+                "metadata_log_dir": self.metadata_log_dir,
+                "format_missing": self.format_missing,
+            }
+        if self.metadata_log_dir or self.format_missing:
+            raise typer.BadParameter("which directories? name them with --log-dir", param_hint="--log-dir")
+        return found
 
 
 class BrokerCommand(GroupedCommand):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
+from dataclasses import dataclass
 from string import hexdigits
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 from mockraft.commands.codec import names
 from mockraft.commands.codec.forms import BATCHES, OTHER, RECORD, REQUEST, RESPONSE, Subject, decode, encode, hints
 from mockraft.commands.codec.names import class_named
-from mockraft.commands.proposal_options import Profile, Schemas, overlay
+from mockraft.commands.option_fields import argument, as_typer, option
+from mockraft.commands.proposal_options import ProposalOptions
 from mockraft.wire.errors import WireError
 from mockraft.wire.overlay import using
 
@@ -73,75 +74,128 @@ mockraft explain --batches --raw - < 00000000000000000000.log
 Exit codes: 1 the bytes break somewhere, 2 a bad option.
 """
 
-Data = Annotated[list[str] | None, typer.Argument(metavar="[HEX | -]", help="The bytes; - reads standard input.")]
-Tree = Annotated[str, typer.Argument(metavar="[JSON | -]", help="The JSON; - reads standard input.")]
-Request = Annotated[str | None, typer.Option("--request", "-q", metavar="KEY", help="The bytes are this request.")]
-Response = Annotated[str | None, typer.Option("--response", "-p", metavar="KEY", help="The bytes are this response.")]
-Record = Annotated[str | None, typer.Option("--record", "-r", metavar="KEY", help="… this metadata or control record.")]
-Other = Annotated[
-    str | None, typer.Option("--message", metavar="NAME", help="… another message, such as RequestHeader.")
-]
-Version = Annotated[int | None, typer.Option("--version", "-v", help="Version of the request, response or record.")]
-Frame = Annotated[bool, typer.Option("--frame", help="A request's or response's size and header are there too.")]
-Framed = Annotated[bool, typer.Option("--framed", help="A record's frame (1, type, version) is there too.")]
-RawIn = Annotated[bool, typer.Option("--raw", help="Standard input holds the bytes themselves, not hex.")]
-RawOut = Annotated[bool, typer.Option("--raw", help="Write the bytes themselves, not hex.")]
-Compact = Annotated[bool, typer.Option("--compact", help="JSON on one line.")]
-AsJson = Annotated[bool, typer.Option("--json", help="For machines: one JSON object.")]
-Batches = Annotated[bool, typer.Option("--batches", help="The bytes are record batches, such as a log segment.")]
+
+@dataclass(frozen=True, kw_only=True)
+class SubjectOptions(ProposalOptions):
+    """Options that say which message it is."""
+
+    request: str | None = option(None, "--request", "-q", metavar="KEY", help="The bytes are this request.")
+    response: str | None = option(None, "--response", "-p", metavar="KEY", help="The bytes are this response.")
+    record: str | None = option(None, "--record", "-r", metavar="KEY", help="… this metadata or control record.")
+    message: str | None = option(None, "--message", metavar="NAME", help="… another message, such as RequestHeader.")
+    version: int | None = option(None, "--version", "-v", help="Version of the request, response or record.")
+    frame: bool = option(False, "--frame", help="A request's or response's size and header are there too.")
+    framed: bool = option(False, "--framed", help="A record's frame (1, type, version) is there too.")
+
+    def subject(self, command: str) -> Subject:
+        """Return the kind of bytes that the options name; exit with 2 when they name too much or too little."""
+        given = [(REQUEST, self.request), (RESPONSE, self.response), (RECORD, self.record), (OTHER, self.message)]
+        chosen: list[tuple[str, str | None]] = [(kind, key) for kind, key in given if key is not None]
+        if len(chosen) > 1:
+            _misuse(command, f"--{chosen[0][0]} and --{chosen[1][0]} cannot both be")
+        kind, key = chosen[0] if chosen else (REQUEST if self.frame else RECORD, None)
+        if key is None and self.frame == self.framed:
+            _misuse(command, "what are the bytes? --request, --response, --record or --message; or --frame, --framed")
+        if (self.frame and kind not in (REQUEST, RESPONSE)) or (self.framed and kind != RECORD):
+            _misuse(command, f"--{'frame' if self.frame else 'framed'} does not go with --{kind}")
+        try:
+            name = None if key is None else NAMES_OF[kind](key)
+        except WireError as error:
+            _misuse(command, str(error))
+        says_itself = self.framed or (self.frame and kind == REQUEST)
+        if self.version is None and not says_itself:
+            _misuse(command, f"which --version of {name}? {_versions(str(name))}")
+        if name is not None and self.version is not None:
+            cls = class_named(name)
+            if not cls.min_version <= self.version <= cls.max_version:
+                _misuse(command, f"{name} has no version {self.version}: {_versions(name)}")
+        return Subject(kind, name, self.version, self.frame or self.framed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByteOptions(SubjectOptions):
+    """Options of commands that read bytes."""
+
+    data: list[str] | None = argument(None, metavar="[HEX | -]", help="The bytes; - reads standard input.")
+    raw: bool = option(False, "--raw", help="Standard input holds the bytes themselves, not hex.")
+
+    def content(self, command: str) -> bytes:
+        """Return the bytes that arguments or standard input give; exits with 2 when they are not hex."""
+        from_stdin = not self.data or self.data == ["-"]
+        if self.raw:
+            if not from_stdin:
+                _misuse(command, "--raw bytes come from standard input")
+            return sys.stdin.buffer.read()
+        if not self.data and sys.stdin.isatty():
+            _misuse(command, "no bytes: give them as hex, or - for standard input")
+        text = sys.stdin.read() if from_stdin else "".join(self.data or ())
+        digits = "".join(text.split()).replace(":", "").removeprefix("0x")
+        try:
+            return bytes.fromhex(digits)
+        except ValueError:
+            wrong = next((place for place, digit in enumerate(digits) if digit not in hexdigits), None)
+            odd = f"an odd number of digits, {len(digits)}"
+            what = odd if wrong is None else f"{digits[wrong]!r} after {wrong} digits"
+            _misuse(command, f"this is not hex: {what} (is it raw bytes? then --raw)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeOptions(ByteOptions):
+    """Options of `mockraft decode`."""
+
+    compact: bool = option(False, "--compact", help="JSON on one line.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodeOptions(SubjectOptions):
+    """Options of `mockraft encode`."""
+
+    tree: str = argument("-", metavar="[JSON | -]", help="The JSON; - reads standard input.")
+    raw: bool = option(False, "--raw", help="Write the bytes themselves, not hex.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions(ByteOptions):
+    """Options of `mockraft explain`."""
+
+    batches: bool = option(False, "--batches", help="The bytes are record batches, such as a log segment.")
+    as_json: bool = option(False, "--json", help="For machines: one JSON object.")
+
+    def subject(self, command: str) -> Subject:
+        """Return the kind of bytes: record batches, or as the other options name them."""
+        if not self.batches:
+            return super().subject(command)
+        if (
+            any((self.request, self.response, self.record, self.message, self.frame, self.framed))
+            or self.version is not None
+        ):
+            _misuse(command, "--batches says it all: no other option goes with it but --raw and --json")
+        return Subject(BATCHES, None, None, False)
 
 
 def register(app: typer.Typer) -> None:
     """Add the three commands to `app`."""
-    app.command("decode", help=DECODE_ABOUT)(decode_command)
-    app.command("encode", help=ENCODE_ABOUT)(encode_command)
-    app.command("explain", help=EXPLAIN_ABOUT)(explain_command)
+    app.command("decode", help=DECODE_ABOUT)(as_typer(decode_command))
+    app.command("encode", help=ENCODE_ABOUT)(as_typer(encode_command))
+    app.command("explain", help=EXPLAIN_ABOUT)(as_typer(explain_command))
 
 
-def decode_command(
-    ctx: typer.Context,
-    data: Data = None,
-    request: Request = None,
-    response: Response = None,
-    record: Record = None,
-    message: Other = None,
-    version: Version = None,
-    frame: Frame = False,
-    framed: Framed = False,
-    raw: RawIn = False,
-    compact: Compact = False,
-    profile: Profile = None,
-    schemas: Schemas = None,
-) -> None:
+def decode_command(ctx: typer.Context, options: DecodeOptions) -> None:
     """Print the JSON of bytes."""
-    _speak(ctx, profile, schemas)
-    subject = _subject("decode", request, response, record, message, version, frame, framed)
-    content = _bytes("decode", data, raw)
+    _speak(ctx, options)
+    subject, content = options.subject("decode"), options.content("decode")
     try:
         tree = decode(subject, content)
     except WireError as error:
         _fail("decode", error, _advice(subject, content))
-    _print_json(tree, compact)
+    _print_json(tree, options.compact)
 
 
-def encode_command(
-    ctx: typer.Context,
-    tree: Tree = "-",
-    request: Request = None,
-    response: Response = None,
-    record: Record = None,
-    message: Other = None,
-    version: Version = None,
-    frame: Frame = False,
-    framed: Framed = False,
-    raw: RawOut = False,
-    profile: Profile = None,
-    schemas: Schemas = None,
-) -> None:
+def encode_command(ctx: typer.Context, options: EncodeOptions) -> None:
     """Print the bytes of JSON."""
-    _speak(ctx, profile, schemas)
-    subject = _subject("encode", request, response, record, message, version, frame, framed)
-    text = sys.stdin.read() if tree == "-" else tree
+    _speak(ctx, options)
+    subject = options.subject("encode")
+    text = sys.stdin.read() if options.tree == "-" else options.tree
     try:
         parsed = json.loads(text)
     except ValueError as error:
@@ -152,39 +206,18 @@ def encode_command(
         content = encode(subject, parsed)
     except WireError as error:
         _fail("encode", error, [])
-    if raw:
+    if options.raw:
         sys.stdout.buffer.write(content)
     else:
         typer.echo(content.hex())
 
 
-def explain_command(
-    ctx: typer.Context,
-    data: Data = None,
-    request: Request = None,
-    response: Response = None,
-    record: Record = None,
-    message: Other = None,
-    version: Version = None,
-    frame: Frame = False,
-    framed: Framed = False,
-    batches: Batches = False,
-    raw: RawIn = False,
-    as_json: AsJson = False,
-    profile: Profile = None,
-    schemas: Schemas = None,
-) -> None:
+def explain_command(ctx: typer.Context, options: ExplainOptions) -> None:
     """Print what every byte is."""
-    _speak(ctx, profile, schemas)
-    if batches:
-        if any((request, response, record, message, version is not None, frame, framed)):
-            _misuse("explain", "--batches says it all: no other option goes with it but --raw and --json")
-        subject = Subject(BATCHES, None, None, False)
-    else:
-        subject = _subject("explain", request, response, record, message, version, frame, framed)
-    content = _bytes("explain", data, raw)
+    _speak(ctx, options)
+    subject, content = options.subject("explain"), options.content("explain")
     explanation = _explained(subject, content)
-    if as_json:
+    if options.as_json:
         typer.echo(json.dumps(_explanation_tree(explanation), ensure_ascii=False))
     else:
         from mockraft.commands.codec.explain_view import show
@@ -199,45 +232,10 @@ def explain_command(
         raise typer.Exit(UNREADABLE)
 
 
-def _speak(ctx: typer.Context, profile: list[str] | None, schemas: list[Path] | None) -> None:
+def _speak(ctx: typer.Context, options: SubjectOptions) -> None:
     """Let the rest of this command find the messages that the options ask for."""
-    found = overlay(profile, schemas)
-    if found is not None:
+    if (found := options.overlay()) is not None:
         ctx.with_resource(using(found))
-
-
-def _subject(
-    command: str,
-    request: str | None,
-    response: str | None,
-    record: str | None,
-    message: str | None,
-    version: int | None,
-    frame: bool,
-    framed: bool,
-) -> Subject:
-    """Return the kind of bytes that the options name; exit with 2 when they name too much or too little."""
-    given = [(REQUEST, request), (RESPONSE, response), (RECORD, record), (OTHER, message)]
-    chosen: list[tuple[str, str | None]] = [(kind, key) for kind, key in given if key is not None]
-    if len(chosen) > 1:
-        _misuse(command, f"--{chosen[0][0]} and --{chosen[1][0]} cannot both be")
-    kind, key = chosen[0] if chosen else (REQUEST if frame else RECORD, None)
-    if key is None and frame == framed:
-        _misuse(command, "what are the bytes? --request, --response, --record or --message; or --frame, --framed")
-    if (frame and kind not in (REQUEST, RESPONSE)) or (framed and kind != RECORD):
-        _misuse(command, f"--{'frame' if frame else 'framed'} does not go with --{kind}")
-    try:
-        name = None if key is None else NAMES_OF[kind](key)
-    except WireError as error:
-        _misuse(command, str(error))
-    says_itself = framed or (frame and kind == REQUEST)
-    if version is None and not says_itself:
-        _misuse(command, f"which --version of {name}? {_versions(str(name))}")
-    if name is not None and version is not None:
-        cls = class_named(name)
-        if not cls.min_version <= version <= cls.max_version:
-            _misuse(command, f"{name} has no version {version}: {_versions(name)}")
-    return Subject(kind, name, version, frame or framed)
 
 
 def _versions(name: str) -> str:
@@ -245,25 +243,6 @@ def _versions(name: str) -> str:
     if cls.min_version == cls.max_version:
         return f"there is only {cls.max_version}"
     return f"there are {cls.min_version} to {cls.max_version}"
-
-
-def _bytes(command: str, words: list[str] | None, raw: bool) -> bytes:
-    """The bytes that arguments or standard input give; exits with 2 when they are not hex."""
-    from_stdin = not words or words == ["-"]
-    if raw:
-        if not from_stdin:
-            _misuse(command, "--raw bytes come from standard input")
-        return sys.stdin.buffer.read()
-    if not words and sys.stdin.isatty():
-        _misuse(command, "no bytes: give them as hex, or - for standard input")
-    text = sys.stdin.read() if from_stdin else "".join(words or ())
-    digits = "".join(text.split()).replace(":", "").removeprefix("0x")
-    try:
-        return bytes.fromhex(digits)
-    except ValueError:
-        wrong = next((place for place, digit in enumerate(digits) if digit not in hexdigits), None)
-        what = f"an odd number of digits, {len(digits)}" if wrong is None else f"{digits[wrong]!r} after {wrong} digits"
-        _misuse(command, f"this is not hex: {what} (is it raw bytes? then --raw)")
 
 
 def _explained(subject: Subject, content: bytes) -> Explanation:

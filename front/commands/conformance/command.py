@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from mockraft.commands.conformance import fuzz
+from mockraft.commands.option_fields import as_typer, option
+from mockraft.commands.refusals import blaming, end
 
 if TYPE_CHECKING:
     from mockraft.commands.conformance.screen import Screen
@@ -37,34 +40,31 @@ Exit codes: 0 every case passed (or its difference is known), 1 a case failed, 2
 """
 DIFFERENCES_ABOUT = """Print where mockraft is knowingly not as Kafka's controller, and why."""
 
-Bootstrap = Annotated[
-    str | None, typer.Option(help="host:port of the CONTROLLER listener; several separated by commas.")
-]
-ClusterId = Annotated[str | None, typer.Option(help="The cluster's id. Default: the controller is asked.")]
-Areas = Annotated[list[str] | None, typer.Option("--area", help="Only this area; may be repeated. --list has them.")]
-Only = Annotated[list[str] | None, typer.Option(help="Only cases whose name has this text; may be repeated.")]
-ListCases = Annotated[bool, typer.Option("--list", help="List the cases that would run, and stop.")]
-Disruptive = Annotated[bool, typer.Option("--disruptive", help="Also what makes Kafka's controller resign.")]
-Parallel = Annotated[int, typer.Option(min=1, max=200, help="How many cases run side by side.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of names and ids, for runs that repeat.")]
-Strict = Annotated[bool, typer.Option("--strict", help="A failure that is a known difference of mockraft fails too.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Keep the run in this file, as --against reads it.")]
-JunitFile = Annotated[Path | None, typer.Option("--junit", help="Write the verdicts as JUnit XML.")]
-HtmlFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--html",
-        help="Write a report to look at (mockraft[conformance]).",
-    ),
-]
-Against = Annotated[
-    str | None,
-    typer.Option(
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `mockraft conformance`."""
+
+    bootstrap: str | None = option(None, help="host:port of the CONTROLLER listener; several separated by commas.")
+    cluster_id: str | None = option(None, help="The cluster's id. Default: the controller is asked.")
+    area: list[str] | None = option(None, "--area", help="Only this area; may be repeated. --list has them.")
+    only: list[str] | None = option(None, help="Only cases whose name has this text; may be repeated.")
+    list_cases: bool = option(False, "--list", help="List the cases that would run, and stop.")
+    disruptive: bool = option(False, "--disruptive", help="Also what makes Kafka's controller resign.")
+    strict: bool = option(False, "--strict", help="A failure that is a known difference of mockraft fails too.")
+    parallel: int = option(16, min=1, max=200, help="How many cases run side by side.")
+    seed: int | None = option(None, help="Seed of names and ids, for runs that repeat.")
+    junit_file: Path | None = option(None, "--junit", help="Write the verdicts as JUnit XML.")
+    json_file: Path | None = option(None, "--json", help="Keep the run in this file, as --against reads it.")
+    html_file: Path | None = option(None, "--html", help="Write a report to look at (mockraft[conformance]).")
+    against: str | None = option(
+        None,
         metavar="RUN",
         help="Compare with a file that --json wrote, with the controller at host:port, or with a run that comes with "
         "mockraft: kafka-4.3.1, Kafka's own controller at metadata.version 30.",
-    ),
-]
+    )
+
+
 Table = Annotated[Path | None, typer.Option("--write-docs", help="Write conformance.md in this folder anew.")]
 Baseline = Annotated[Path, typer.Argument(help="The file; --against knows it by its name without .json.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -74,7 +74,7 @@ DocsFolder = Annotated[Path | None, typer.Option("--write-docs", help="Write dif
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     conformance_app = typer.Typer(help=ABOUT, invoke_without_command=True, add_completion=False, rich_markup_mode=None)
-    conformance_app.callback(help=ABOUT)(conformance)
+    conformance_app.callback(help=ABOUT)(as_typer(conformance))
     conformance_app.command("table", short_help="All cases on mockraft and Kafka, at each level.")(table)
     conformance_app.command("baseline", short_help="Keep a run on Kafka's own controller, for --against.")(baseline)
     fuzz.register(conformance_app)
@@ -84,51 +84,34 @@ def register(app: typer.Typer) -> None:
     )
 
 
-def conformance(
-    context: typer.Context,
-    bootstrap: Bootstrap = None,
-    cluster_id: ClusterId = None,
-    area: Areas = None,
-    only: Only = None,
-    list_cases: ListCases = False,
-    disruptive: Disruptive = False,
-    strict: Strict = False,
-    parallel: Parallel = 16,
-    seed: Seed = None,
-    junit_file: JunitFile = None,
-    json_file: JsonFile = None,
-    html_file: HtmlFile = None,
-    against: Against = None,
-) -> None:
+def conformance(context: typer.Context, options: Options) -> None:
     """Run the cases; see ABOUT."""
     from mockraft.commands.conformance.screen import Screen
     from mockraft.conformance import CannotConnectError
 
     if context.invoked_subcommand is not None:
         return
-    cases = _chosen(area or [], only or [], disruptive)
-    if list_cases:
-        Screen().list_cases(cases)
-        return
-    if bootstrap is None:
-        raise typer.BadParameter("say which controller: --bootstrap host:port", param_hint="--bootstrap")
+    cases = _chosen(options.area or [], options.only or [], options.disruptive)
     screen = Screen()
-    other = _kept(against)
-    ask = partial(_run, screen, cases, disruptive=disruptive, parallel=parallel, seed=seed)
+    if options.list_cases:
+        screen.list_cases(cases)
+        return
+    if options.bootstrap is None:
+        raise typer.BadParameter("say which controller: --bootstrap host:port", param_hint="--bootstrap")
+    other = _kept(options.against)
+    ask = partial(_run, screen, cases, disruptive=options.disruptive, parallel=options.parallel, seed=options.seed)
     try:
-        found = asyncio.run(ask(bootstrap, cluster_id))
-        if against is not None and other is None:
-            other = asyncio.run(ask(against, None))
+        with blaming("--bootstrap"):
+            found = asyncio.run(ask(options.bootstrap, options.cluster_id))
+            if options.against is not None and other is None:
+                other = asyncio.run(ask(options.against, None))
     except CannotConnectError as error:
-        typer.echo(f"mockraft conformance: {error}", err=True)
-        raise typer.Exit(NO_CONTROLLER) from None
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--bootstrap") from None
+        end("conformance", error, NO_CONTROLLER)
     screen.summary(found)
     if other is not None:
         screen.comparison(found, other)
-    _write(found, other, junit_file, json_file, html_file)
-    if found.failures if strict else found.unexplained:
+    _write(found, other, options)
+    if found.failures if options.strict else found.unexplained:
         raise typer.Exit(FAILED)
 
 
@@ -221,11 +204,9 @@ def _kept(against: str | None) -> Run | None:
     if against is None:
         return None
     path = Path(against)
-    try:
+    with blaming("--against"):
         if path.exists():
             return Run.read_json(path)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--against") from None
     names = baseline.names()
     if against in names:
         return baseline.read(against)
@@ -235,20 +216,19 @@ def _kept(against: str | None) -> Run | None:
     return None
 
 
-def _write(found: Run, other: Run | None, junit: Path | None, kept: Path | None, html: Path | None) -> None:
+def _write(found: Run, other: Run | None, options: Options) -> None:
     from mockraft.conformance.html_report import NoTemplatesError, write_html
     from mockraft.conformance.junit import write_junit
 
     try:
-        if junit is not None:
-            write_junit(found, junit)
-        if kept is not None:
-            found.write_json(kept)
-        if html is not None:
-            write_html(found, html, other)
+        if options.junit_file is not None:
+            write_junit(found, options.junit_file)
+        if options.json_file is not None:
+            found.write_json(options.json_file)
+        if options.html_file is not None:
+            write_html(found, options.html_file, other)
     except (NoTemplatesError, OSError) as error:
-        typer.echo(f"mockraft conformance: {error}", err=True)
-        raise typer.Exit(BAD_OPTION) from None
+        end("conformance", error, BAD_OPTION)
 
 
 async def _run(screen: Screen, cases: list[Case], bootstrap: str, cluster_id: str | None, **options: Any) -> Run:

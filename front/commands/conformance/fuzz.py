@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+from mockraft.commands.option_fields import as_typer, option, required
+from mockraft.commands.refusals import end
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mockraft.conformance.fuzz.run import Finding
     from mockraft.conformance.fuzz.steps import Step
 
 DIFFERENT = 1
@@ -31,53 +31,54 @@ request, which --replay takes.
 Exit codes: 0 no difference, 1 a difference, 2 a bad option or a controller that is not new, 3 no controller answered.
 """
 
-Bootstrap = Annotated[str, typer.Option(help="host:port of the first controller.")]
-Against = Annotated[str, typer.Option(help="host:port of the second, as a rule Kafka's.")]
-Seed = Annotated[int, typer.Option(help="Seed of the first episode; the next has the next one.")]
-Steps = Annotated[int, typer.Option(min=1, help="How many requests; each 250 begin in an empty world.")]
-ClusterId = Annotated[str | None, typer.Option(help="The first one's cluster id. Default: it is asked.")]
-AgainstClusterId = Annotated[str | None, typer.Option(help="The second one's cluster id. Default: it is asked.")]
-Replay = Annotated[Path | None, typer.Option(help="Take the steps in this file instead.")]
-Save = Annotated[Path | None, typer.Option(help="Keep the steps that show a difference in this file.")]
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `mockraft conformance fuzz`."""
+
+    bootstrap: str = required(help="host:port of the first controller.")
+    against: str = required(help="host:port of the second, as a rule Kafka's.")
+    seed: int = option(1, help="Seed of the first episode; the next has the next one.")
+    steps: int = option(1000, min=1, help="How many requests; each 250 begin in an empty world.")
+    cluster_id: str | None = option(None, help="The first one's cluster id. Default: it is asked.")
+    against_cluster_id: str | None = option(None, help="The second one's cluster id. Default: it is asked.")
+    replay: Path | None = option(None, help="Take the steps in this file instead.")
+    save: Path | None = option(None, help="Keep the steps that show a difference in this file.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to `mockraft conformance`."""
-    app.command("fuzz", help=ABOUT, short_help="Random requests to two controllers at once.")(fuzz)
+    app.command("fuzz", help=ABOUT, short_help="Random requests to two controllers at once.")(as_typer(fuzz))
 
 
-def fuzz(
-    bootstrap: Bootstrap,
-    against: Against,
-    seed: Seed = 1,
-    steps: Steps = 1000,
-    cluster_id: ClusterId = None,
-    against_cluster_id: AgainstClusterId = None,
-    replay: Replay = None,
-    save: Save = None,
-) -> None:
+def fuzz(options: Options) -> None:
     """Fuzz two controllers; see ABOUT."""
     from mockraft.conformance.fuzz import differential
 
-    ids = {"cluster_id": cluster_id, "against_cluster_id": against_cluster_id}
+    ids = {"cluster_id": options.cluster_id, "against_cluster_id": options.against_cluster_id}
     try:
-        if replay is None:
-            report = differential.run(bootstrap, against, seed=seed, steps=steps, on_steps=_tell, **ids)
+        if options.replay is None:
+            report = differential.run(
+                options.bootstrap, options.against, seed=options.seed, steps=options.steps, on_steps=_tell, **ids
+            )
         else:
-            report = differential.run_again(bootstrap, against, _steps_in(replay), **ids)
+            report = differential.run_again(options.bootstrap, options.against, _steps_in(options.replay), **ids)
     except OSError as error:
-        typer.echo(f"mockraft conformance fuzz: {bootstrap} or {against}: {error}", err=True)
-        raise typer.Exit(NO_CONTROLLER) from None
+        end("conformance fuzz", f"{options.bootstrap} or {options.against}: {error}", NO_CONTROLLER)
     except (ValueError, RuntimeError) as error:
         raise typer.BadParameter(str(error)) from None
     if report.finding is None:
         typer.echo(f"{report.steps} steps, no difference")
         return
     typer.echo(differential.text_of(report.finding))
-    if save is not None:
-        save.write_text("\n".join(differential.lines_of(report.finding.steps)) + "\n", encoding="utf-8")
-    if replay is None:
-        typer.echo(_command(bootstrap, against, ids, report.finding))
+    if options.save is not None:
+        options.save.write_text("\n".join(differential.lines_of(report.finding.steps)) + "\n", encoding="utf-8")
+    if options.replay is None:
+        told = "".join(f" --{name.replace('_', '-')} {given}" for name, given in ids.items() if given)
+        typer.echo(
+            f"again: mockraft conformance fuzz --bootstrap {options.bootstrap} --against {options.against}{told}"
+            f" --seed {report.finding.seed} --steps {report.finding.step}"
+        )
     raise typer.Exit(DIFFERENT)
 
 
@@ -95,11 +96,3 @@ def _steps_in(path: Path) -> list[Step]:
         raise typer.BadParameter(f"{path}: {error.strerror}", param_hint="--replay") from None
     except ValueError as error:
         raise typer.BadParameter(f"{path}: {error}", param_hint="--replay") from None
-
-
-def _command(bootstrap: str, against: str, ids: Mapping[str, str | None], finding: Finding) -> str:
-    told = "".join(f" --{name.replace('_', '-')} {given}" for name, given in ids.items() if given)
-    return (
-        f"again: mockraft conformance fuzz --bootstrap {bootstrap} --against {against}{told}"
-        f" --seed {finding.seed} --steps {finding.step}"
-    )

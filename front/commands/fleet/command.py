@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
-from mockraft.commands.broker.command import NO_CONTROLLER, client_security, host_and_port
-from mockraft.commands.broker.options import Bootstrap, ClusterId, CommandConfig, For
-from mockraft.commands.run.command import Plain
+from mockraft.commands.broker.command import NO_CONTROLLER
+from mockraft.commands.broker.options import RunOptions
+from mockraft.commands.option_fields import as_typer, option
+from mockraft.commands.refusals import blaming, client_security
+from mockraft.commands.run.command import is_live
 
 if TYPE_CHECKING:
     from mockraft.brokers.fleet.plan import Action
@@ -50,86 +52,70 @@ Exit codes: 1 brokers were fenced by mistake, died or never registered, 2 a bad 
 answered.
 """
 
-Brokers = Annotated[int, typer.Option(min=1, max=1_000_000, help="How many simulated brokers.")]
-FirstId = Annotated[int, typer.Option(min=0, max=2**31 - 1_000_001, help="The id of the first; the others follow.")]
-Processes = Annotated[
-    int | None, typer.Option(min=1, max=256, help=f"Default: one for each {BROKERS_A_PROCESS:,}, no more than cores.")
-]
-Ramp = Annotated[
-    float | None, typer.Option(min=0, help=f"Spread the starts over so many seconds. Default: {STARTS_PER_S} a second.")
-]
-Racks = Annotated[str | None, typer.Option(help="Names of racks with commas between, dealt out in turn.")]
-HeartbeatIntervalMs = Annotated[int, typer.Option(min=1, max=2**31 - 1, help="broker.heartbeat.interval.ms")]
-SessionTimeoutMs = Annotated[
-    int, typer.Option(min=2, max=2**31 - 1, help="broker.session.timeout.ms of the controller.")
-]
-LogDirs = Annotated[int, typer.Option(min=1, max=1000, help="Log directories of each broker, in memory only.")]
-ReplicationMode = Annotated[
-    str | None, typer.Option("--replication", help="own or shared. Default: own for up to 100 brokers.")
-]
-Script = Annotated[Path | None, typer.Option(help="What shall happen to them and when; JSON, or TOML in *.toml.")]
-Seed = Annotated[
-    int | None, typer.Option(help="Seed of ids and of whom a script draws. Default: a new one, told in the summary.")
-]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the summary with a sample a second to this file.")]
-PlotFile = Annotated[Path | None, typer.Option("--plot", help="Draw the run: .svg, .png or .pdf (needs matplotlib).")]
+
+@dataclass(frozen=True, kw_only=True)
+class FleetOptions(RunOptions):
+    """Options of `mockraft fleet`."""
+
+    brokers: int = option(100, min=1, max=1_000_000, help="How many simulated brokers.")
+    first_id: int = option(1, min=0, max=2**31 - 1_000_001, help="The id of the first; the others follow.")
+    processes: int | None = option(
+        None, min=1, max=256, help=f"Default: one for each {BROKERS_A_PROCESS:,}, no more than cores."
+    )
+    ramp: float | None = option(
+        None, min=0, help=f"Spread the starts over so many seconds. Default: {STARTS_PER_S} a second."
+    )
+    racks: str | None = option(None, help="Names of racks with commas between, dealt out in turn.")
+    log_dirs: int = option(1, min=1, max=1000, help="Log directories of each broker, in memory only.")
+    heartbeat_interval_ms: int = option(2_000, min=1, max=2**31 - 1, help="broker.heartbeat.interval.ms")
+    session_timeout_ms: int = option(9_000, min=2, max=2**31 - 1, help="broker.session.timeout.ms of the controller.")
+    replication: str | None = option(None, "--replication", help="own or shared. Default: own for up to 100 brokers.")
+    script: Path | None = option(None, help="What shall happen to them and when; JSON, or TOML in *.toml.")
+    seed: int | None = option(
+        None, help="Seed of ids and of whom a script draws. Default: a new one, told in the summary."
+    )
+    json_file: Path | None = option(None, "--json", help="Write the summary with a sample a second to this file.")
+    plot_file: Path | None = option(None, "--plot", help="Draw the run: .svg, .png or .pdf (needs matplotlib).")
+    plain: bool = option(False, "--plain", help="Plain lines, as without a terminal.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("fleet", help=ABOUT, short_help="Run many simulated brokers on any controller.")(fleet)
+    app.command("fleet", help=ABOUT, short_help="Run many simulated brokers on any controller.")(as_typer(fleet))
 
 
-def fleet(
-    bootstrap_controller: Bootstrap,
-    brokers: Brokers = 100,
-    first_id: FirstId = 1,
-    cluster_id: ClusterId = None,
-    processes: Processes = None,
-    ramp: Ramp = None,
-    racks: Racks = None,
-    log_dirs: LogDirs = 1,
-    heartbeat_interval_ms: HeartbeatIntervalMs = 2_000,
-    session_timeout_ms: SessionTimeoutMs = 9_000,
-    replication: ReplicationMode = None,
-    script: Script = None,
-    for_s: For = None,
-    seed: Seed = None,
-    command_config: CommandConfig = None,
-    json_file: JsonFile = None,
-    plot_file: PlotFile = None,
-    plain: Plain = False,
-) -> None:
+def fleet(options: FleetOptions) -> None:
     """Run a fleet until a signal or the end of its time."""
     from mockraft.brokers.fleet.shard import OWN_REPLICATION_BROKERS_MAX
     from mockraft.commands.fleet.processes import FleetOrder, run_fleet, to_json
 
+    replication, brokers = options.replication, options.brokers
     if replication not in (None, "own", "shared"):
         raise typer.BadParameter(f"{replication!r} is neither own nor shared", param_hint="--replication")
-    names: list[str | None] = [name.strip() or None for name in racks.split(",")] if racks else [None]
-    of_broker = {first_id + number: names[number % len(names)] for number in range(brokers)}
-    bootstrap = tuple(host_and_port(part, "--bootstrap-controller") for part in bootstrap_controller.split(","))
-    seed = random.randrange(1 << 31) if seed is None else seed
+    names: list[str | None] = [name.strip() or None for name in options.racks.split(",")] if options.racks else [None]
+    racks = {options.first_id + number: names[number % len(names)] for number in range(brokers)}
+    seed = random.randrange(1 << 31) if options.seed is None else options.seed
+    ramp_s = brokers / STARTS_PER_S if options.ramp is None else options.ramp
     order = FleetOrder(
-        bootstrap=bootstrap,
-        cluster_id=cluster_id,
-        security=client_security(command_config),
-        racks=of_broker,
-        actions=_actions(of_broker, brokers / STARTS_PER_S if ramp is None else ramp, script, seed),
-        processes=processes or min(os.cpu_count() or 1, -(-brokers // BROKERS_A_PROCESS)),
+        bootstrap=options.addresses,
+        cluster_id=options.cluster_id,
+        security=client_security(options.command_config),
+        racks=racks,
+        actions=_actions(racks, ramp_s, options.script, seed),
+        processes=options.processes or min(os.cpu_count() or 1, -(-brokers // BROKERS_A_PROCESS)),
         told={
             "seed": seed,
             "shares_replication": (replication or ("own", "shared")[brokers > OWN_REPLICATION_BROKERS_MAX]) == "shared",
-            "log_dirs_per_broker": log_dirs,
-            "heartbeat_interval_ms": heartbeat_interval_ms,
-            "session_timeout_ms": session_timeout_ms,
-            "command_config": None if command_config is None else str(command_config.absolute()),
+            "log_dirs_per_broker": options.log_dirs,
+            "heartbeat_interval_ms": options.heartbeat_interval_ms,
+            "session_timeout_ms": options.session_timeout_ms,
+            "command_config": options.command_config and str(options.command_config.absolute()),
         },
-        for_s=for_s,
-        live=sys.stdout.isatty() and not plain and os.environ.get("TERM") != "dumb",
+        for_s=options.for_s,
+        live=is_live(options.plain),
     )
-    draw = _plotter(plot_file)
-    with _open_for_writing(json_file, "--json") as out:
+    draw = _plotter(options.plot_file)
+    with _open_for_writing(options.json_file, "--json") as out:
         summary = run_fleet(order)
         if summary is None:
             raise typer.Exit(NO_CONTROLLER)
@@ -146,11 +132,10 @@ def _actions(racks: dict[int, str | None], ramp_s: float, script: Path | None, s
     from mockraft.brokers.fleet.script import ScriptError, read_script
 
     try:
-        return plan(racks, round(1000 * ramp_s), read_script(script) if script is not None else (), seed)
+        with blaming("--script", ScriptError):
+            return plan(racks, round(1000 * ramp_s), read_script(script) if script is not None else (), seed)
     except OSError as error:
         raise typer.BadParameter(f"cannot read {script}: {error.strerror}", param_hint="--script") from None
-    except ScriptError as error:
-        raise typer.BadParameter(str(error), param_hint="--script") from None
 
 
 @contextlib.contextmanager

@@ -8,9 +8,11 @@ import logging
 import os
 import random
 import sys
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import typer
+from mockraft.commands.option_fields import as_typer, option
 from mockraft.commands.signals import end_tasks, stop_on_signals
 
 if TYPE_CHECKING:
@@ -31,61 +33,51 @@ The brokers register, replicate the metadata log, heartbeat and are unfenced as 
 More of them, and real ones, can join while it runs. Without a terminal it prints plain lines. Ctrl-C ends it.
 """
 
-Brokers = Annotated[int, typer.Option(min=0, help="How many simulated brokers.")]
-LogDirs = Annotated[int, typer.Option(min=1, help="Log directories of each simulated broker.")]
-Host = Annotated[str, typer.Option(help="Address to listen on.")]
-Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on. Default: 9093, or a free one.")]
-For = Annotated[float | None, typer.Option("--for", min=0, help="Stop after so many seconds.")]
-Plain = Annotated[bool, typer.Option("--plain", help="Plain lines, as without a terminal.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of everything random, for runs that repeat.")]
-SessionTimeoutMs = Annotated[int, typer.Option(min=1, help="broker.session.timeout.ms")]
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `mockraft run`."""
+
+    brokers: int = option(3, min=0, help="How many simulated brokers.")
+    log_dirs: int = option(2, min=1, help="Log directories of each simulated broker.")
+    host: str = option("127.0.0.1", help="Address to listen on.")
+    port: int | None = option(None, min=0, max=65535, help="Port to listen on. Default: 9093, or a free one.")
+    for_s: float | None = option(None, "--for", min=0, help="Stop after so many seconds.")
+    plain: bool = option(False, "--plain", help="Plain lines, as without a terminal.")
+    session_timeout_ms: int = option(9_000, min=1, help="broker.session.timeout.ms")
+    seed: int | None = option(None, help="Seed of everything random, for runs that repeat.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command("run", help=RUN_ABOUT, short_help="Show a controller with simulated brokers, live.")(run)
+    app.command("run", help=RUN_ABOUT, short_help="Show a controller with simulated brokers, live.")(as_typer(run))
 
 
-def run(
-    brokers: Brokers = 3,
-    log_dirs: LogDirs = 2,
-    host: Host = "127.0.0.1",
-    port: Port = None,
-    for_s: For = None,
-    plain: Plain = False,
-    session_timeout_ms: SessionTimeoutMs = 9_000,
-    seed: Seed = None,
-) -> None:
+def run(options: Options) -> None:
     """Run a controller and brokers until Ctrl-C."""
     from mockraft.server.running import event_loop
 
-    chance = random.Random(seed)
-    live = sys.stdout.isatty() and not plain and os.environ.get("TERM") != "dumb"
     logging.getLogger().addHandler(logging.NullHandler())
     with asyncio.Runner(loop_factory=event_loop) as runner:
-        code = runner.run(_run(brokers, log_dirs, host, port, for_s, live, session_timeout_ms, chance))
+        code = runner.run(_run(options, random.Random(options.seed)))
     if code:
         raise typer.Exit(code)
 
 
-async def _run(
-    brokers: int,
-    log_dirs: int,
-    host: str,
-    port: int | None,
-    for_s: float | None,
-    live: bool,
-    session_timeout_ms: int,
-    chance: random.Random,
-) -> int:
+def is_live(plain: bool) -> bool:
+    """Return True if a screen can be drawn: in a terminal, unless plain lines are wanted."""
+    return sys.stdout.isatty() and not plain and os.environ.get("TERM") != "dumb"
+
+
+async def _run(options: Options, chance: random.Random) -> int:
     """Run until a signal or the time is over; gives the exit code."""
     from mockraft.brokers.fleet import start_brokers
     from mockraft.commands.run.picture import Watch
 
     try:
-        running = await _start_controller(host, port, session_timeout_ms, chance)
+        running = await _start_controller(options, chance)
     except OSError as error:
-        where = f"{host}:{port}" if port is not None else f"any port of {host}"
+        where = f"{options.host}:{options.port}" if options.port is not None else f"any port of {options.host}"
         print(f"mockraft run: cannot listen on {where}: {error.strerror}", file=sys.stderr)
         return PORT_TAKEN
     watch = Watch(running)
@@ -93,11 +85,16 @@ async def _run(
     with stop_on_signals() as stopped:
         cluster_id = running.config.cluster_id
         fleet = await start_brokers(
-            [address], cluster_id, brokers, log_dirs_per_broker=log_dirs, chance=chance, client_port=0
+            [address],
+            cluster_id,
+            options.brokers,
+            log_dirs_per_broker=options.log_dirs,
+            chance=chance,
+            client_port=0,
         )
-        show = asyncio.ensure_future(_show_live(watch) if live else _show_plain(watch))
+        show = asyncio.ensure_future(_show_live(watch) if is_live(options.plain) else _show_plain(watch))
         waiting = asyncio.ensure_future(stopped.wait())
-        await asyncio.wait((show, waiting), timeout=for_s, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((show, waiting), timeout=options.for_s, return_when=asyncio.FIRST_COMPLETED)
         await end_tasks(show, waiting)
         await fleet.shut_down(SHUTDOWN_MS)
     await running.stop()
@@ -105,23 +102,21 @@ async def _run(
     return 0
 
 
-async def _start_controller(
-    host: str, port: int | None, session_timeout_ms: int, chance: random.Random
-) -> RunningController:
+async def _start_controller(options: Options, chance: random.Random) -> RunningController:
     """On the port that was asked for; on Kafka's usual one, or any free one, when none was. Raises OSError."""
     from mockraft.server.config import ControllerConfig
     from mockraft.server.running import RunningController, random_cluster_id
 
     config = ControllerConfig(
-        host=host,
-        port=DEFAULT_PORT if port is None else port,
+        host=options.host,
+        port=DEFAULT_PORT if options.port is None else options.port,
         cluster_id=random_cluster_id(chance),
-        session_timeout_ms=session_timeout_ms,
+        session_timeout_ms=options.session_timeout_ms,
     )
     try:
         return await RunningController.start(config, rng=chance)
     except OSError:
-        if port is not None:
+        if options.port is not None:
             raise
         return await RunningController.start(dataclasses.replace(config, port=0), rng=chance)
 

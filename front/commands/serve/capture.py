@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import typer
+from mockraft.commands.option_fields import as_typer, option
+from mockraft.commands.refusals import end
 from mockraft.commands.traffic.capture import listen_address
-from mockraft.commands.traffic.replay import Capture, Ports, exchanges_of
+from mockraft.commands.traffic.replay import CaptureOptions, exchanges_of
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.regression.capture_controller import CaptureController
@@ -27,28 +30,34 @@ A request that the capture has no answer to ends its connection and is told.
 Ctrl-C ends it and tells what was answered. Exit codes: 2 a bad option or capture, 3 the port cannot be had.
 """
 
-Listen = Annotated[str, typer.Option(metavar="HOST:PORT", help="Where brokers connect; port 0 is any free one.")]
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CaptureOptions):
+    """Options of `mockraft serve-capture`."""
+
+    listen: str = option("127.0.0.1:19093", metavar="HOST:PORT", help="Where brokers connect; port 0 is any free one.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("serve-capture", help=ABOUT, short_help="Answer brokers with a capture's answers.")(serve_capture)
+    app.command("serve-capture", help=ABOUT, short_help="Answer brokers with a capture's answers.")(
+        as_typer(serve_capture)
+    )
 
 
-def serve_capture(capture: Capture, listen: Listen = "127.0.0.1:19093", port: Ports = None) -> None:
+def serve_capture(options: Options) -> None:
     """Serve; see ABOUT."""
     from mockraft.spark_replay.regression.capture_controller import CaptureController
     from mockraft.spark_replay.regression.captured_answers import CapturedAnswers
 
-    host, to_port = listen_address(listen)
-    answers = CapturedAnswers(exchanges_of("serve-capture", capture, port), host, to_port)
+    host, to_port = listen_address(options.listen)
+    answers = CapturedAnswers(exchanges_of("serve-capture", options.capture, options.port), host, to_port)
     for (api, why), count in answers.left_out.items():
         typer.echo(f"left out: {count:,} {api}, {why}", err=True)
     try:
         asyncio.run(_serve(CaptureController(answers, on_event=_print_event)))
     except OSError as error:
-        typer.echo(f"mockraft serve-capture: {error}", err=True)
-        raise typer.Exit(NO_PORT) from None
+        end("serve-capture", error, NO_PORT)
     for api, count in answers.answered.most_common():
         typer.echo(f"{api}: {count:,} answered", err=True)
     for (api, why), count in answers.unanswered.items():

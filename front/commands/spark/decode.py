@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
-from mockraft.commands.spark.options import (
-    FAILED,
-    Apis,
-    Captures,
-    Clients,
-    Conf,
-    Master,
-    More,
-    OnError,
-    Partitions,
-    Ports,
-    TimeFrom,
-    TimeTo,
-    existing_captures,
-    need_spark,
-    no_kafka,
-    result_console,
-    source_options,
-    spark_session,
-    writable_folder,
-)
+from mockraft.commands.option_fields import as_typer, option, required
+from mockraft.commands.spark.options import FAILED, SparkOptions, need_spark, result_console, writable_folder
 from rich.console import Console
 from rich.table import Table
 
@@ -63,76 +45,76 @@ Exit codes: 0 all messages are equal, 1 one is not (or a capture could not be re
 3 no PySpark or no Java, 130 interrupted.
 """
 
-Out = Annotated[Path, typer.Option(help="The folder for the tables.")]
-Format = Annotated[str, typer.Option("--format", metavar="parquet|json", help="Format of the tables.")]
-Tables = Annotated[str | None, typer.Option(metavar="TABLE[,TABLE]", help="Only these tables. Default: all five.")]
-Body = Annotated[
-    str, typer.Option(metavar="json|none", help="Message bodies as JSON text, or without bodies (faster).")
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing tables.")]
-AsJson = Annotated[bool, typer.Option("--json", help="The summary as JSON.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Treat unknown, opaque and truncated messages as failures.")]
+
+@dataclass(frozen=True, kw_only=True)
+class FrameOptions(SparkOptions):
+    """Options of both commands."""
+
+    apis: str | None = option(None, metavar="API[,API]", help="Only these APIs, by name or key.")
+    clients: str | None = option(None, metavar="HOST[,HOST]", help="Only traffic of these client addresses.")
+    time_from: str | None = option(None, metavar="TIME", help="Start (inclusive): 2026-11-20T10:00:00Z, or ns.")
+    time_to: str | None = option(None, metavar="TIME", help="End (exclusive).")
+    as_json: bool = option(False, "--json", help="The summary as JSON.")
+    partitions: int | None = option(
+        None, min=1, help="Shuffle partitions. Default: two per core; on a cluster spark.sql.shuffle.partitions."
+    )
+
+    def source(self, **more: str | None) -> dict[str, object]:
+        """Return the options for `tables.frames`, with those that select frames."""
+        times = {"timeFrom": self.time_from, "timeTo": self.time_to}
+        return super().source(apiKeys=self.apis, clients=self.clients, **times, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeOptions(FrameOptions):
+    """Options of `mockraft spark decode`."""
+
+    out: Path = required(help="The folder for the tables.")
+    file_format: str = option("parquet", "--format", metavar="parquet|json", help="Format of the tables.")
+    tables: str | None = option(None, metavar="TABLE[,TABLE]", help="Only these tables. Default: all five.")
+    body: str = option("json", metavar="json|none", help="Message bodies as JSON text, or without bodies (faster).")
+    overwrite: bool = option(False, "--overwrite", help="Replace existing tables.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundtripOptions(FrameOptions):
+    """Options of `mockraft spark roundtrip`."""
+
+    strict: bool = option(False, "--strict", help="Treat unknown, opaque and truncated messages as failures.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `mockraft spark`."""
-    app.command("decode", help=DECODE, short_help="Decode captures to tables in Parquet or JSON.")(decode)
-    app.command("roundtrip", help=ROUNDTRIP, short_help="Verify the codec with captures.")(roundtrip)
+    app.command("decode", help=DECODE, short_help="Decode captures to tables in Parquet or JSON.")(as_typer(decode))
+    app.command("roundtrip", help=ROUNDTRIP, short_help="Verify the codec with captures.")(as_typer(roundtrip))
 
 
-def decode(
-    captures: Captures,
-    out: Out,
-    file_format: Format = "parquet",
-    tables: Tables = None,
-    body: Body = "json",
-    ports: Ports = None,
-    apis: Apis = None,
-    clients: Clients = None,
-    time_from: TimeFrom = None,
-    time_to: TimeTo = None,
-    on_error: OnError = "fail",
-    option: More = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
-    master: Master = "local[*]",
-    partitions: Partitions = None,
-    conf: Conf = None,
-) -> None:
+def decode(options: DecodeOptions) -> None:
     """Write the tables and print a summary."""
     need_spark()
     from mockraft.commands.spark.progress import TaskProgress
     from mockraft.spark_replay.spark import decode_job
     from mockraft.spark_replay.spark.coverage import coverage
 
-    only = _chosen(tables, decode_job.TABLES, "--tables")
+    out, file_format = options.out, options.file_format
+    only = _chosen(options.tables, decode_job.TABLES, "--tables")
     _chosen(file_format, decode_job.FORMATS, "--format")
-    _chosen(body, ("json", "none"), "--body")
-    given = source_options(
-        ports=ports,
-        apis=apis,
-        clients=clients,
-        time_from=time_from,
-        time_to=time_to,
-        on_error=on_error,
-        more=option,
-    )
-    files = existing_captures(captures)
+    _chosen(options.body, ("json", "none"), "--body")
+    source, files = options.source(), options.files()
     there = [name for name in only if (out / name).exists()]
-    if there and not overwrite:
+    if there and not options.overwrite:
         raise typer.BadParameter(f"{out / there[0]} exists: --overwrite replaces it", param_hint="--out")
     writable_folder(str(out))
-    screen = TaskProgress(Console(stderr=True))
-    with screen.shown() as progress, spark_session(master, conf) as spark, progress.watching(spark):
+    with TaskProgress.on_spark(options.master, options.conf) as (spark, progress):
         counts = decode_job.write_tables(
             spark,
             files,
             out,
             only=only,
             file_format=file_format,
-            with_bodies=body == "json",
-            partitions=partitions,
-            options=given,
+            with_bodies=options.body == "json",
+            partitions=options.partitions,
+            options=source,
             on_table=lambda name: progress.step(f"writing {name} ({only.index(name) + 1} of {len(only)})"),
         )
         found = []
@@ -140,8 +122,8 @@ def decode(
             progress.step("counting messages")
             found = coverage(decode_job.read_table(spark, out / "messages", file_format))
     if not any(counts.values()):
-        typer.echo(f"mockraft spark decode: {no_kafka(files, ports)}", err=True)
-    if as_json:
+        typer.echo(f"mockraft spark decode: {options.no_kafka(files)}", err=True)
+    if options.as_json:
         typer.echo(json.dumps({"captures": files, "out": str(out), "rows": counts, "coverage": _objects(found)}))
         return
     console = result_console()
@@ -149,47 +131,23 @@ def decode(
     console.print(", ".join(f"{count:,} {name}" for name, count in counts.items()) + f" in {out}", soft_wrap=True)
 
 
-def roundtrip(
-    captures: Captures,
-    ports: Ports = None,
-    apis: Apis = None,
-    clients: Clients = None,
-    time_from: TimeFrom = None,
-    time_to: TimeTo = None,
-    on_error: OnError = "fail",
-    option: More = None,
-    strict: Strict = False,
-    as_json: AsJson = False,
-    master: Master = "local[*]",
-    partitions: Partitions = None,
-    conf: Conf = None,
-) -> None:
+def roundtrip(options: RoundtripOptions) -> None:
     """Decode and encode every message; exit with code 1 if one differs."""
     need_spark()
     from mockraft.commands.spark.progress import TaskProgress
     from mockraft.spark_replay.spark import tables
     from mockraft.spark_replay.spark.coverage import coverage, fails
 
-    given = source_options(
-        ports=ports,
-        apis=apis,
-        clients=clients,
-        time_from=time_from,
-        time_to=time_to,
-        on_error=on_error,
-        more=option,
-    )
-    files = existing_captures(captures)
-    screen = TaskProgress(Console(stderr=True))
-    with screen.shown() as progress, spark_session(master, conf) as spark, progress.watching(spark):
+    source, files = options.source(), options.files()
+    with TaskProgress.on_spark(options.master, options.conf) as (spark, progress):
         progress.step("decoding and encoding messages")
-        frames = tables.frames_table(spark, files, partitions=partitions, **given)
+        frames = tables.frames_table(spark, files, partitions=options.partitions, **source)
         found = coverage(tables.messages_table(frames, with_bodies=False))
-    failed = [row for row in found if fails(row) or (strict and row.decode_status != "ok")]
+    failed = [row for row in found if fails(row) or (options.strict and row.decode_status != "ok")]
     total, back = sum(row.frames for row in found), sum(row.equal for row in found)
     if not found:
-        raise typer.BadParameter(no_kafka(files, ports), param_hint="--captures")
-    if as_json:
+        raise typer.BadParameter(options.no_kafka(files), param_hint="--captures")
+    if options.as_json:
         typer.echo(json.dumps({"captures": files, "messages": total, "equal": back, "coverage": _objects(found)}))
     else:
         console = result_console()

@@ -8,10 +8,13 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+from mockraft.commands.option_fields import option, required
+from mockraft.commands.refusals import blaming
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,27 +24,48 @@ FAILED = 1
 MISSING = 3
 INTERRUPTED = 130
 
-Captures = Annotated[list[str], typer.Option(metavar="PATH", help="A capture, a quoted glob, or a folder; repeatable.")]
-Ports = Annotated[str | None, typer.Option(metavar="PORT[,PORT]", help="The servers' ports. Default: all.")]
-Apis = Annotated[str | None, typer.Option(metavar="API[,API]", help="Only these APIs, by name or key.")]
-Clients = Annotated[str | None, typer.Option(metavar="HOST[,HOST]", help="Only traffic of these client addresses.")]
-TimeFrom = Annotated[str | None, typer.Option(metavar="TIME", help="Start (inclusive): 2026-11-20T10:00:00Z, or ns.")]
-TimeTo = Annotated[str | None, typer.Option(metavar="TIME", help="End (exclusive).")]
-OnError = Annotated[
-    str, typer.Option(metavar="WHAT", help="For damaged files: fail, quarantine (add to file_events), skip.")
-]
-More = Annotated[
-    list[str] | None,
-    typer.Option("--option", metavar="NAME=VALUE", help="An option of the source (splitBytes=16m); repeatable."),
-]
-Master = Annotated[str, typer.Option(metavar="URL", help="Spark master: local[4], spark://host:7077, yarn, …")]
-Partitions = Annotated[
-    int | None,
-    typer.Option(min=1, help="Shuffle partitions. Default: two per core; on a cluster spark.sql.shuffle.partitions."),
-]
-Conf = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=VALUE", help="A Spark setting (spark.driver.memory=8g); repeatable.")
-]
+
+@dataclass(frozen=True, kw_only=True)
+class SparkOptions:
+    """Options of commands that read captures on Spark."""
+
+    captures: list[str] = required(metavar="PATH", help="A capture, a quoted glob, or a folder; repeatable.")
+    ports: str | None = option(None, metavar="PORT[,PORT]", help="The servers' ports. Default: all.")
+    on_error: str = option(
+        "fail", metavar="WHAT", help="For damaged files: fail, quarantine (add to file_events), skip."
+    )
+    more: list[str] | None = option(
+        None, "--option", metavar="NAME=VALUE", help="An option of the source (splitBytes=16m); repeatable."
+    )
+    master: str = option("local[*]", metavar="URL", help="Spark master: local[4], spark://host:7077, yarn, …")
+    conf: list[str] | None = option(
+        None, metavar="NAME=VALUE", help="A Spark setting (spark.driver.memory=8g); repeatable."
+    )
+
+    def source(self, **more: str | None) -> dict[str, object]:
+        """Return the options for `tables.frames`, with more of them. Raises BadParameter for an invalid one."""
+        from mockraft.spark_replay.spark.options import OptionError, SourceOptions
+
+        given = {"ports": self.ports, "onError": self.on_error, **more, **pairs(self.more, "--option")}
+        options = {name: value for name, value in given.items() if value is not None}
+        try:
+            SourceOptions.read({"level": "frames"} | options, levels=("frames",))
+        except OptionError as error:
+            raise typer.BadParameter(str(error)) from None
+        return dict(options)
+
+    def files(self) -> list[str]:
+        """Return the files of --captures. Raises BadParameter if there are none."""
+        from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_paths
+
+        with blaming("--captures", NoCaptureError):
+            return capture_paths(self.captures)
+
+    def no_kafka(self, files: Sequence[str]) -> str:
+        """Return a message for captures without any frame."""
+        where = files[0] if len(files) == 1 else f"{len(files):,} files"
+        hint = "; without --ports all Kafka servers are included" if self.ports else ""
+        return f"no Kafka frame {f'on port {self.ports} ' if self.ports else ''}was found in {where}{hint}"
 
 
 def need_spark() -> None:
@@ -49,46 +73,6 @@ def need_spark() -> None:
     if importlib.util.find_spec("pyspark") is None:
         typer.echo("mockraft spark: PySpark is missing: pip install 'mockraft[spark]'", err=True)
         raise typer.Exit(MISSING)
-
-
-def source_options(
-    *,
-    ports: str | None = None,
-    apis: str | None = None,
-    clients: str | None = None,
-    time_from: str | None = None,
-    time_to: str | None = None,
-    on_error: str = "fail",
-    more: Sequence[str] | None = None,
-) -> dict[str, object]:
-    """Return the options for `tables.frames`. Raises BadParameter for an invalid one."""
-    from mockraft.spark_replay.spark.options import OptionError, SourceOptions
-
-    given = {
-        "ports": ports,
-        "apiKeys": apis,
-        "clients": clients,
-        "timeFrom": time_from,
-        "timeTo": time_to,
-        "onError": on_error,
-        **pairs(more, "--option"),
-    }
-    options = {name: value for name, value in given.items() if value is not None}
-    try:
-        SourceOptions.read({"level": "frames"} | options, levels=("frames",))
-    except OptionError as error:
-        raise typer.BadParameter(str(error)) from None
-    return dict(options)
-
-
-def existing_captures(paths: Sequence[str]) -> list[str]:
-    """Return the files of --captures. Raises BadParameter if there are none."""
-    from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_paths
-
-    try:
-        return capture_paths(paths)
-    except NoCaptureError as error:
-        raise typer.BadParameter(str(error), param_hint="--captures") from None
 
 
 def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
@@ -105,13 +89,6 @@ def writable_folder(out: str) -> None:
             Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise typer.BadParameter(f"cannot create the folder {out}: {error.strerror}", param_hint="--out") from None
-
-
-def no_kafka(files: Sequence[str], ports: str | None) -> str:
-    """Return a message for captures without any frame."""
-    where = files[0] if len(files) == 1 else f"{len(files):,} files"
-    hint = "; without --ports all Kafka servers are included" if ports else ""
-    return f"no Kafka frame {f'on port {ports} ' if ports else ''}was found in {where}{hint}"
 
 
 def result_console() -> Console:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from mockraft.commands.spark.options import spark_session
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -47,14 +48,16 @@ class TaskProgress:
         self._has_detail = True
         self._rows.update(self._row, detail=text)
 
+    @classmethod
     @contextmanager
-    def shown(self) -> Iterator[TaskProgress]:
-        """Show the rows until the block ends, then remove them."""
-        with self._rows:
-            yield self
+    def on_spark(cls, master: str, conf: Sequence[str] | None) -> Iterator[tuple[SparkSession, TaskProgress]]:
+        """Yield a session and its progress on stderr, which is shown until the block ends."""
+        progress = cls(Console(stderr=True))
+        with progress._rows, spark_session(master, conf) as spark, progress._watching(spark):
+            yield spark, progress
 
     @contextmanager
-    def watching(self, spark: SparkSession) -> Iterator[None]:
+    def _watching(self, spark: SparkSession) -> Iterator[None]:
         """Follow the session's stages until the block ends."""
         ended = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(spark, ended), daemon=True)

@@ -7,26 +7,14 @@ import sys
 import tempfile
 import uuid
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from mockraft.commands.broker.command import host_and_port
-from mockraft.commands.spark.options import (
-    Captures,
-    Conf,
-    Master,
-    More,
-    OnError,
-    Ports,
-    existing_captures,
-    need_spark,
-    no_kafka,
-    result_console,
-    source_options,
-    spark_session,
-    writable_folder,
-)
+from mockraft.commands.option_fields import as_typer, option
+from mockraft.commands.refusals import api_filter, blaming, end, host_and_port, write
+from mockraft.commands.spark.options import SparkOptions, need_spark, result_console, writable_folder
 
 if TYPE_CHECKING:
     from mockraft.commands.spark.progress import TaskProgress
@@ -67,97 +55,73 @@ def _print_rules(wanted: bool) -> None:
         raise typer.Exit
 
 
-Target_ = Annotated[str, typer.Option("--target", metavar="HOST:PORT|mockraft[==V]", help="Target of the requests.")]
-Baseline = Annotated[str | None, typer.Option(metavar="DIR|TARGET", help="Ignore differences that this run also has.")]
-Order = Annotated[str, typer.Option(help="connection, causal or paced (see docs/spark-replay.md).")]
-Speed = Annotated[float, typer.Option(min=1e-6, help="With --order paced: a multiple of the capture's pace.")]
-RulesFile = Annotated[
-    Path | None, typer.Option("--rules", help="A TOML file of rules that override the generated ones.")
-]
-PrintRules = Annotated[
-    bool,
-    typer.Option("--print-rules", callback=_print_rules, is_eager=True, help="Print the generated rules and exit."),
-]
-Filters = Annotated[
-    list[str] | None, typer.Option("--filter", metavar="API[,API]", help="Send only these APIs, or with ! all others.")
-]
-TargetPython = Annotated[
-    str | None, typer.Option(metavar="PATH", help="Python interpreter on the workers whose mockraft is started.")
-]
-Out = Annotated[
-    str | None,
-    typer.Option(metavar="DIR", help="Write the tables to this folder, as Parquet; earlier ones are replaced."),
-]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the report to this file; - for stdout.")]
-HtmlFile = Annotated[Path | None, typer.Option("--html", help="Write the report as an HTML page.")]
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions(SparkOptions):
+    """Options of `mockraft spark replay`."""
+
+    target: str = option("mockraft", metavar="HOST:PORT|mockraft[==V]", help="Target of the requests.")
+    baseline: str | None = option(None, metavar="DIR|TARGET", help="Ignore differences that this run also has.")
+    order: str = option("causal", help="connection, causal or paced (see docs/spark-replay.md).")
+    speed: float = option(1.0, min=1e-6, help="With --order paced: a multiple of the capture's pace.")
+    rules: Path | None = option(None, "--rules", help="A TOML file of rules that override the generated ones.")
+    print_rules: bool = option(
+        False, "--print-rules", callback=_print_rules, is_eager=True, help="Print the generated rules and exit."
+    )
+    filters: list[str] | None = option(
+        None, "--filter", metavar="API[,API]", help="Send only these APIs, or with ! all others."
+    )
+    target_python: str | None = option(
+        None, metavar="PATH", help="Python interpreter on the workers whose mockraft is started."
+    )
+    out: str | None = option(
+        None, metavar="DIR", help="Write the tables to this folder, as Parquet; earlier ones are replaced."
+    )
+    json_file: Path | None = option(None, "--json", help="Write the report to this file; - for stdout.")
+    html: Path | None = option(None, "--html", help="Write the report as an HTML page.")
+    master: str = option("local[2]", metavar="URL", help="Spark master: local[4], spark://host:7077, yarn, …")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to `mockraft spark`."""
-    app.command("replay", help=ABOUT, short_help="Replay captures and compare the responses.")(replay)
+    app.command("replay", help=ABOUT, short_help="Replay captures and compare the responses.")(as_typer(replay))
 
 
-def replay(
-    captures: Captures,
-    target: Target_ = "mockraft",
-    baseline: Baseline = None,
-    order: Order = "causal",
-    speed: Speed = 1.0,
-    rules: RulesFile = None,
-    print_rules: PrintRules = False,
-    ports: Ports = None,
-    filters: Filters = None,
-    target_python: TargetPython = None,
-    out: Out = None,
-    json_file: JsonFile = None,
-    html: HtmlFile = None,
-    on_error: OnError = "fail",
-    option: More = None,
-    master: Master = "local[2]",
-    conf: Conf = None,
-) -> None:
+def replay(options: ReplayOptions) -> None:
     """Replay; see ABOUT."""
-    from mockraft.spark_replay.recording import Filter
     from mockraft.spark_replay.regression.replay import Options
     from mockraft.spark_replay.regression.send_order import ORDERS
     from mockraft.spark_replay.regression.session_replay import Run
 
-    if order not in ORDERS:
-        raise typer.BadParameter(f"{order!r} is not one of {', '.join(ORDERS)}", param_hint="--order")
-    try:
-        kept = Filter.parse(filters or ())
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--filter") from None
-    options = Options(order=order, speed=speed, rules=rules_of(rules), kept=kept)
-    run = Run(uuid.uuid4().hex[:12], target_of(target, target_python), options)
+    if options.order not in ORDERS:
+        raise typer.BadParameter(f"{options.order!r} is not one of {', '.join(ORDERS)}", param_hint="--order")
+    kept = api_filter(options.filters)
+    how = Options(order=options.order, speed=options.speed, rules=rules_of(options.rules), kept=kept)
+    run = Run(uuid.uuid4().hex[:12], target_of(options.target, options.target_python), how)
+    baseline, out = options.baseline, options.out
     earlier: Run | str | None = baseline
     if baseline is not None and not _is_folder(baseline):
         earlier = run._replace(run_id=f"{run.run_id}-baseline", target=target_of(baseline, None, "--baseline"))
     need_spark()
     from mockraft.commands.spark.progress import TaskProgress
-    from rich.console import Console
 
-    given = source_options(ports=ports, on_error=on_error, more=option)
-    files = existing_captures(captures)
+    source, files = options.source(), options.files()
     if out is not None:
         if baseline is not None and Path(out).resolve() == Path(baseline).resolve():
             raise typer.BadParameter(f"{out} is the baseline, which this run would replace", param_hint="--out")
         writable_folder(out)
+    settings = ["spark.task.maxFailures=1", "spark.speculation=false", *(options.conf or ())]
     with ExitStack() as stack:
         folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="mockraft-spark-replay-"))
-        settings = ["spark.task.maxFailures=1", "spark.speculation=false", *(conf or ())]
-        progress = stack.enter_context(TaskProgress(Console(stderr=True)).shown())
-        spark = stack.enter_context(spark_session(master, settings))
-        stack.enter_context(progress.watching(spark))
-        found = _on_spark(spark, files, given, run, earlier, folder, progress)
-        if html is not None:
-            progress.step(f"writing {html}")
-            _write_html(html, files, ports, folder)
+        spark, progress = stack.enter_context(TaskProgress.on_spark(options.master, settings))
+        found = _on_spark(spark, files, source, run, earlier, folder, progress)
+        if options.html is not None:
+            progress.step(f"writing {options.html}")
+            _write_html(options.html, files, options.ports, folder)
     if not found["apis"] and not found["leftOut"]:
-        raise typer.BadParameter(no_kafka(files, ports), param_hint="--captures")
-    if json_file is not None:
-        _write(json_file, json.dumps(found, indent=1, ensure_ascii=False))
-    if json_file != Path("-"):
+        raise typer.BadParameter(options.no_kafka(files), param_hint="--captures")
+    if options.json_file is not None:
+        write("spark replay", options.json_file, json.dumps(found, indent=1, ensure_ascii=False))
+    if options.json_file != Path("-"):
         _show(found)
     if found["different"]:
         raise typer.Exit(DIFFERENT)
@@ -172,24 +136,21 @@ def rules_of(path: Path | None) -> Rules:
         return Rules()
     try:
         return read_rules(path)
-    except OSError as error:
-        raise typer.BadParameter(f"cannot read {path}: {error.strerror}", param_hint="--rules") from None
-    except RuleError as error:
-        raise typer.BadParameter(f"{path}: {error}", param_hint="--rules") from None
+    except (OSError, RuleError) as error:
+        why = f"cannot read {path}: {error.strerror}" if isinstance(error, OSError) else f"{path}: {error}"
+        raise typer.BadParameter(why, param_hint="--rules") from None
 
 
-def target_of(text: str, python: str | None, option: str = "--target") -> Target:
+def target_of(text: str, python: str | None, flag: str = "--target") -> Target:
     """Parse `HOST:PORT`, `mockraft` or `mockraft==VERSION`, which is installed if needed."""
     from mockraft.spark_replay.regression.targets import Endpoint, FreshProcess, TargetError, install
 
     name, equals, version = text.partition("==")
     if name != "mockraft":
-        return Endpoint(*host_and_port(text, option))
+        return Endpoint(*host_and_port(text, flag))
     if equals and python is None:
-        try:
+        with blaming(flag, TargetError):
             install(version)
-        except TargetError as error:
-            raise typer.BadParameter(str(error), param_hint=option) from None
     command = [python or sys.executable, "-m", "mockraft", "serve", "--host", "127.0.0.1", "--port", "0"]
     return FreshProcess(command, version=version if equals and python is None else None)
 
@@ -259,19 +220,7 @@ def _write_html(path: Path, files: list[str], ports: str | None, out: str) -> No
     try:
         write_report(path, captures=[Path(each) for each in files], ports=servers, replay=Path(out))
     except OSError as error:
-        typer.echo(f"mockraft spark replay: cannot write {path}: {error}", err=True)
-        raise typer.Exit(BAD_OPTION) from None
-
-
-def _write(path: Path, text: str) -> None:
-    if path == Path("-"):
-        typer.echo(text)
-        return
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        typer.echo(f"mockraft spark replay: cannot write {path}: {error.strerror}", err=True)
-        raise typer.Exit(BAD_OPTION) from None
+        end("spark replay", f"cannot write {path}: {error}", BAD_OPTION)
 
 
 def _show(found: dict[str, Any]) -> None:

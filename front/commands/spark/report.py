@@ -6,15 +6,19 @@ import glob
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import typer
+from mockraft.commands.option_fields import as_typer, option, required
+from mockraft.commands.refusals import end, write
 from mockraft.commands.spark.options import INTERRUPTED, result_console
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.report.sources import OnRows
 
+COMMAND = "spark report"
 GO_ON = "; --on-error skip continues behind the damage"
 NOT_CLEAN, BAD_OPTION, MISSING = 1, 2, 3
 ABOUT = """Write a report of captured traffic as one self-contained HTML file.
@@ -37,87 +41,76 @@ Exit codes: 0 the report is written, 1 with --strict: a frame did not decode or 
 invalid option, table or capture, 3 a package is missing, 130 interrupted.
 """
 
-TablesFolder = Annotated[Path | None, typer.Option("--tables", metavar="DIR", help="Tables of mockraft spark decode.")]
-Captures = Annotated[
-    list[str] | None, typer.Option(metavar="GLOB", help="Capture files instead of tables; repeatable.")
-]
-Ports = Annotated[
-    list[str] | None,
-    typer.Option("--ports", "--port", metavar="PORT[,PORT]", help="The servers' ports; repeatable. Default: all."),
-]
-ReplayFolder = Annotated[Path | None, typer.Option("--replay", metavar="DIR", help="Tables of mockraft spark replay.")]
-HtmlFile = Annotated[Path, typer.Option("--html", metavar="FILE", help="The file to write.")]
-Title = Annotated[str | None, typer.Option(help="The page's heading.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file too; - for stdout.")]
-OnDamage = Annotated[
-    str,
-    typer.Option(
-        "--on-error", metavar="WHAT", help="For damaged captures: fail, or skip (count the damage and continue)."
-    ),
-]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 if a frame or response differs.")]
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """Options of `mockraft spark report`."""
+
+    html: Path = required("--html", metavar="FILE", help="The file to write.")
+    tables: Path | None = option(None, "--tables", metavar="DIR", help="Tables of mockraft spark decode.")
+    captures: list[str] | None = option(None, metavar="GLOB", help="Capture files instead of tables; repeatable.")
+    ports: list[str] | None = option(
+        None, "--ports", "--port", metavar="PORT[,PORT]", help="The servers' ports; repeatable. Default: all."
+    )
+    replay: Path | None = option(None, "--replay", metavar="DIR", help="Tables of mockraft spark replay.")
+    title: str | None = option(None, help="The page's heading.")
+    on_error: Literal["fail", "skip"] = option(
+        "fail", "--on-error", help="For damaged captures: fail, or skip (count the damage and continue)."
+    )
+    json_file: Path | None = option(None, "--json", help="Write the numbers to this file too; - for stdout.")
+    strict: bool = option(False, "--strict", help="Exit with code 1 if a frame or response differs.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to `mockraft spark`."""
-    app.command("report", help=ABOUT, short_help="Report captured traffic and its replay as one HTML file.")(report)
+    app.command("report", help=ABOUT, short_help="Report captured traffic and its replay as one HTML file.")(
+        as_typer(report)
+    )
 
 
-def report(
-    html: HtmlFile,
-    tables: TablesFolder = None,
-    captures: Captures = None,
-    ports: Ports = None,
-    replay: ReplayFolder = None,
-    title: Title = None,
-    on_error: OnDamage = "fail",
-    json_file: JsonFile = None,
-    strict: Strict = False,
-) -> None:
+def report(options: ReportOptions) -> None:
     """Write a report; see ABOUT."""
-    if on_error not in ("fail", "skip"):
-        _misuse(f"--on-error {on_error} is neither fail nor skip")
-    if tables and captures:
+    if options.tables and options.captures:
         _misuse("use either --tables or --captures")
-    if not (tables or captures or replay):
+    if not (options.tables or options.captures or options.replay):
         _misuse("--tables, --captures or --replay is needed")
-    for option, folder in (("--tables", tables), ("--replay", replay)):
+    for flag, folder in (("--tables", options.tables), ("--replay", options.replay)):
         if folder is not None and not folder.is_dir():
-            _misuse(f"{option} {folder} is not a folder")
+            _misuse(f"{flag} {folder} is not a folder")
     try:
         from mockraft.spark_replay.report.page import NoTemplatesError, write_report
         from mockraft.spark_replay.report.sources import SourceError
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("mockraft"):
             raise
-        _end(f"the package {error.name} is missing: pip install 'mockraft[spark]'", MISSING)
-    servers = _ports(ports or ())
-    files = [path for pattern in captures or () for path in _files(pattern)]
+        end(COMMAND, f"the package {error.name} is missing: pip install 'mockraft[spark]'", MISSING)
+    servers = _ports(options.ports or ())
+    files = [path for pattern in options.captures or () for path in _files(pattern)]
     try:
         with _progress() as on_rows:
             found = write_report(
-                html,
-                tables=tables,
+                options.html,
+                tables=options.tables,
                 captures=files,
                 ports=servers,
-                replay=replay,
-                title=title,
-                on_error="skip" if on_error == "skip" else "fail",
+                replay=options.replay,
+                title=options.title,
+                on_error=options.on_error,
                 on_rows=on_rows,
             )
     except SourceError as error:
-        _misuse(f"{error}{GO_ON if files and on_error == 'fail' else ''}")
+        _misuse(f"{error}{GO_ON if files and options.on_error == 'fail' else ''}")
     except NoTemplatesError as error:
-        _end(str(error), MISSING)
+        end(COMMAND, error, MISSING)
     except KeyboardInterrupt:
-        _end("interrupted", INTERRUPTED)
+        end(COMMAND, "interrupted", INTERRUPTED)
     except OSError as error:
-        _misuse(f"cannot write {html}: {error.strerror or error}")
-    if json_file is not None:
-        _write_json(json_file, found)
-    if json_file != Path("-"):
-        _show(found, html)
-    if strict and not _is_clean(found):
+        _misuse(f"cannot write {options.html}: {error.strerror or error}")
+    if options.json_file is not None:
+        write(COMMAND, options.json_file, json.dumps(found, indent=1, ensure_ascii=False))
+    if options.json_file != Path("-"):
+        _show(found, options.html)
+    if options.strict and not _is_clean(found):
         raise typer.Exit(NOT_CLEAN)
 
 
@@ -165,17 +158,6 @@ def _is_clean(found: dict[str, Any]) -> bool:
     return is_read and (replay is None or replay["same"] == replay["sent"])
 
 
-def _write_json(path: Path, found: dict[str, Any]) -> None:
-    text = json.dumps(found, indent=1, ensure_ascii=False)
-    if path == Path("-"):
-        typer.echo(text)
-        return
-    try:
-        path.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        _misuse(f"cannot write {path}: {error.strerror}")
-
-
 def _show(found: dict[str, Any], html: Path) -> None:
     from rich.table import Table
     from rich.text import Text
@@ -204,9 +186,4 @@ def _show(found: dict[str, Any], html: Path) -> None:
 
 
 def _misuse(what: str) -> NoReturn:
-    _end(what, BAD_OPTION)
-
-
-def _end(what: str, code: int) -> NoReturn:
-    typer.echo(f"mockraft spark report: {what}", err=True)
-    raise typer.Exit(code)
+    end(COMMAND, what, BAD_OPTION)

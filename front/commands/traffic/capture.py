@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 import sys
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import typer
-from mockraft.commands.broker.command import host_and_port
+from mockraft.commands.option_fields import as_typer, option, required
+from mockraft.commands.refusals import api_filter, end, host_and_port, hosts_and_ports
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.recording import TrafficRecorder
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 RECORDING_ENDED = 1
 NO_PORT = 3
 PROGRESS_INTERVAL_S = 1.0
+RecorderT = TypeVar("RecorderT", bound="TrafficRecorder")
 WILDCARDS = ("0.0.0.0", "::")
 
 ABOUT = """Record the traffic between brokers and their controllers, as a proxy, to a pcapng file for Wireshark.
@@ -40,66 +44,68 @@ killed, the file is valid up to its last packet. If the disk is full, recording 
 Exit codes: 1 recording ended early (full disk, --max-bytes), 2 invalid option, 3 the file or a port is not available.
 """
 
-Listen = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="Address for brokers; a second upstream gets the next port.")
-]
-Upstream = Annotated[
-    list[str],
-    typer.Option(metavar="HOST:PORT", help="A controller; repeatable. Controllers named in responses are added."),
-]
-Out = Annotated[Path, typer.Option(help="The capture file; overwritten.")]
-Advertise = Annotated[
-    str | None, typer.Option(metavar="HOST", help="Host that brokers connect to. Default: the host of --listen.")
-]
-Filters = Annotated[
-    list[str] | None,
-    typer.Option("--filter", metavar="API[,API]", help="Record only these APIs, or with ! all others."),
-]
-MaxBytes = Annotated[int | None, typer.Option(min=1, help="Maximum bytes to record; traffic is still forwarded.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress line.")]
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `mockraft capture`."""
+
+    listen: str = required(metavar="HOST:PORT", help="Address for brokers; a second upstream gets the next port.")
+    upstream: list[str] = required(
+        metavar="HOST:PORT", help="A controller; repeatable. Controllers named in responses are added."
+    )
+    out: Path = required(help="The capture file; overwritten.")
+    advertise: str | None = option(
+        None, metavar="HOST", help="Host that brokers connect to. Default: the host of --listen."
+    )
+    filters: list[str] | None = option(
+        None, "--filter", metavar="API[,API]", help="Record only these APIs, or with ! all others."
+    )
+    max_bytes: int | None = option(None, min=1, help="Maximum bytes to record; traffic is still forwarded.")
+    quiet: bool = option(False, "--quiet", help="No progress line.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
     app.command("capture", help=ABOUT, short_help="Record the traffic between brokers and controllers, as a proxy.")(
-        capture
+        as_typer(capture)
     )
 
 
-def capture(
-    listen: Listen,
-    upstream: Upstream,
-    out: Out,
-    advertise: Advertise = None,
-    filters: Filters = None,
-    max_bytes: MaxBytes = None,
-    quiet: Quiet = False,
-) -> None:
+def capture(options: Options) -> None:
     """Run the proxy until a signal."""
-    from mockraft.spark_replay.endpoints import Endpoint
-    from mockraft.spark_replay.recording import Filter, Recording
-    from mockraft.spark_replay.recording_proxy import RecordingProxy
+    from mockraft.spark_replay.recording import Recording
 
-    host, port = listen_address(listen)
-    upstreams = [Endpoint(*host_and_port(text, "--upstream")) for each in upstream for text in each.split(",")]
-    if advertise is None and host in WILDCARDS:
-        raise typer.BadParameter(f"brokers cannot connect to {host}: use --advertise HOST")
-    try:
-        kept = Filter.parse(filters or ())
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--filter") from None
-    try:
-        recording = Recording(out, bytes_max=max_bytes, kept=kept)
-        proxy = RecordingProxy(
-            recording, upstreams, host=host, port=port, advertised_host=advertise, on_event=_print_event
-        )
-        run_until_signal(proxy, out=out, quiet=quiet)
-    except OSError as error:
-        typer.echo(f"mockraft capture: {error}", err=True)
-        raise typer.Exit(NO_PORT) from None
+    addresses = Addresses.parse(options.listen, options.upstream, options.advertise)
+    kept = api_filter(options.filters)
+    recording = record_until_signal(
+        "capture",
+        lambda: Recording(options.out, bytes_max=options.max_bytes, kept=kept),
+        addresses,
+        out=options.out,
+        quiet=options.quiet,
+    )
     if recording.ended is not None:
-        typer.echo(f"mockraft capture: recording ended early: {recording.ended}", err=True)
-        raise typer.Exit(RECORDING_ENDED)
+        end("capture", f"recording ended early: {recording.ended}", RECORDING_ENDED)
+
+
+class Addresses(NamedTuple):
+    """Addresses of a proxy: where it listens, the host that brokers connect to, and the controllers."""
+
+    host: str
+    port: int
+    advertised_host: str | None
+    upstreams: list[tuple[str, int]]
+
+    @classmethod
+    def parse(cls, listen: str, upstream: Sequence[str], advertise: str | None = None) -> Addresses:
+        """Parse --listen and --upstream; BadParameter for what is not host:port, and for a host to listen on only."""
+        host, port = listen_address(listen)
+        upstreams = [address for each in upstream for address in hosts_and_ports(each, "--upstream")]
+        if advertise is None and host in WILDCARDS:
+            raise typer.BadParameter(
+                f"brokers cannot connect to {host}: use --advertise HOST, or listen on an address of this host"
+            )
+        return cls(host, port, advertise, upstreams)
 
 
 def listen_address(text: str) -> tuple[str, int]:
@@ -107,12 +113,28 @@ def listen_address(text: str) -> tuple[str, int]:
     return (text[:-2].strip("[]"), 0) if text.endswith(":0") else host_and_port(text, "--listen")
 
 
-def run_until_signal(proxy: RecordingProxy, *, out: Path, quiet: bool, command: str = "capture") -> None:
-    """Run the proxy until a signal; print the ready line and, unless `quiet`, progress. Raises OSError."""
+def record_until_signal(
+    command: str, record: Callable[[], RecorderT], to: Addresses, *, out: Path, quiet: bool = False
+) -> RecorderT:
+    """Run a proxy until a signal; print the ready line and, unless `quiet`, progress. Exit code 3 for OSError."""
     from mockraft.server.running import event_loop
+    from mockraft.spark_replay.endpoints import Endpoint
+    from mockraft.spark_replay.recording_proxy import RecordingProxy
 
-    with asyncio.Runner(loop_factory=event_loop) as runner:
-        runner.run(_run(proxy, out, quiet, command))
+    def on_event(text: str) -> None:
+        typer.echo(f"mockraft {command}: {text}", err=True)
+
+    try:
+        recorder = record()
+        upstreams = [Endpoint(*each) for each in to.upstreams]
+        proxy = RecordingProxy(
+            recorder, upstreams, host=to.host, port=to.port, advertised_host=to.advertised_host, on_event=on_event
+        )
+        with asyncio.Runner(loop_factory=event_loop) as runner:
+            runner.run(_run(proxy, out, quiet, command))
+    except OSError as error:
+        end(command, error, NO_PORT)
+    return recorder
 
 
 async def _run(proxy: RecordingProxy, out: Path, quiet: bool, command: str) -> None:
@@ -138,7 +160,7 @@ async def _watch(proxy: RecordingProxy, stopped: asyncio.Event, quiet: bool) -> 
         recording.flush()
         if recording.ended is not None and not is_reported:
             is_reported = True
-            _print_event(f"recording ended, traffic is still forwarded: {recording.ended}")
+            proxy.on_event(f"recording ended, traffic is still forwarded: {recording.ended}")
         if not quiet:
             now_s = time.monotonic()
             rate = (recording.requests - requests) / (now_s - at_s)
@@ -156,7 +178,3 @@ def _figures(recording: TrafficRecorder) -> str:
     most = ", ".join(f"{api_keys.name(key)} {count:,}" for key, count in recording.by_api.most_common(4))
     megabytes = recording.bytes_kept / 1e6
     return f"connections {recording.connections:,}, requests {recording.requests:,} ({most}), {megabytes:,.1f} MB"
-
-
-def _print_event(text: str) -> None:
-    typer.echo(f"mockraft capture: {text}", err=True)

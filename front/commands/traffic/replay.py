@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
-from mockraft.commands.broker.command import client_security, host_and_port
-from mockraft.commands.broker.options import CommandConfig
+from mockraft.commands.option_fields import as_typer, option, required
+from mockraft.commands.refusals import api_filter, blaming, client_security, end, host_and_port, write
 
 if TYPE_CHECKING:
+    from mockraft.spark_replay.regression import replay as replaying
     from mockraft.spark_replay.regression.captured import Captured
-    from mockraft.spark_replay.regression.replay import Options, Outcome, Replayed
+    from mockraft.spark_replay.regression.replay import Outcome, Replayed
     from mockraft.spark_replay.regression.summary import Report
 
 DIFFERENT = 1
@@ -41,71 +43,70 @@ Reading captures needs pip install 'mockraft[captures]'.
 Exit codes: 0 all responses as captured, 1 differences, 2 invalid option or capture, 3 no response from the controller.
 """
 
-Capture = Annotated[Path, typer.Option(help="A pcap or pcapng file, from mockraft capture or tcpdump.")]
-Bootstrap = Annotated[str, typer.Option(metavar="HOST:PORT", help="The controller to send to.")]
-Ports = Annotated[
-    list[int] | None,
-    typer.Option("--port", help="The captured controller's port; repeatable. Default: all servers."),
-]
-Speed = Annotated[str, typer.Option(help="max, or a multiple of the capture's pace: 1, 10.", metavar="max|N")]
-Filters = Annotated[
-    list[str] | None, typer.Option("--filter", metavar="API[,API]", help="Send only these APIs, or with ! all others.")
-]
-Ignore = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FIELD", help="Do not compare this field (isFenced, or Fetch:nodeEndpoints[0].host); repeatable."
-    ),
-]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the report to this file; - for stdout.")]
+
+@dataclass(frozen=True, kw_only=True)
+class CaptureOptions:
+    """Options of commands that read one capture."""
+
+    capture: Path = required(help="A pcap or pcapng file, from mockraft capture or tcpdump.")
+    port: list[int] | None = option(
+        None, "--port", help="The captured controller's port; repeatable. Default: all servers."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CaptureOptions):
+    """Options of `mockraft replay`."""
+
+    bootstrap: str = required(metavar="HOST:PORT", help="The controller to send to.")
+    speed: str = option("max", help="max, or a multiple of the capture's pace: 1, 10.", metavar="max|N")
+    filters: list[str] | None = option(
+        None, "--filter", metavar="API[,API]", help="Send only these APIs, or with ! all others."
+    )
+    ignore: list[str] | None = option(
+        None,
+        metavar="FIELD",
+        help="Do not compare this field (isFenced, or Fetch:nodeEndpoints[0].host); repeatable.",
+    )
+    command_config: Path | None = option(
+        None, help="Client properties for a controller with TLS or SASL, as Kafka's tools take them."
+    )
+    json_file: Path | None = option(None, "--json", help="Write the report to this file; - for stdout.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("replay", help=ABOUT, short_help="Send a capture's requests again and compare the responses.")(replay)
+    app.command("replay", help=ABOUT, short_help="Send a capture's requests again and compare the responses.")(
+        as_typer(replay)
+    )
 
 
-def replay(
-    capture: Capture,
-    bootstrap: Bootstrap,
-    port: Ports = None,
-    speed: Speed = "max",
-    filters: Filters = None,
-    ignore: Ignore = None,
-    command_config: CommandConfig = None,
-    json_file: JsonFile = None,
-) -> None:
+def replay(options: Options) -> None:
     """Replay; see ABOUT."""
-    from mockraft.spark_replay.recording import Filter
-    from mockraft.spark_replay.regression.replay import Options
+    from mockraft.spark_replay.regression import replay as replaying
     from mockraft.spark_replay.regression.send_order import CAUSAL, PACED
     from mockraft.spark_replay.regression.summary import report
     from mockraft.wire.client import DisconnectedError, UnsupportedVersionError
     from mockraft.wire.errors import WireError
 
-    host, to_port = host_and_port(bootstrap, "--bootstrap")
-    try:
-        kept = Filter.parse(filters or ())
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--filter") from None
-    exchanges = exchanges_of("replay", capture, port)
-    pace = _speed(speed)
-    options = Options(
+    host, port = host_and_port(options.bootstrap, "--bootstrap")
+    kept = api_filter(options.filters)
+    exchanges = exchanges_of("replay", options.capture, options.port)
+    pace = _speed(options.speed)
+    how = replaying.Options(
         order=CAUSAL if pace is None else PACED,
         speed=pace or 1.0,
         kept=kept,
-        ignored=ignore or (),
-        security=client_security(command_config),
+        ignored=options.ignore or (),
+        security=client_security(options.command_config),
     )
     try:
-        replayed = asyncio.run(_with_progress(exchanges, host, to_port, options))
+        found = report(asyncio.run(_with_progress(exchanges, host, port, how)))
     except (DisconnectedError, UnsupportedVersionError, WireError) as error:
-        typer.echo(f"mockraft replay: {error}", err=True)
-        raise typer.Exit(NO_CONTROLLER) from None
-    found = report(replayed)
-    if json_file is not None:
-        _write(json_file, found)
-    if json_file != Path("-"):
+        end("replay", error, NO_CONTROLLER)
+    if options.json_file is not None:
+        write("replay", options.json_file, json.dumps(found.to_json(), indent=1, ensure_ascii=False))
+    if options.json_file != Path("-"):
         _show(found)
     if found.same < found.sent:
         raise typer.Exit(DIFFERENT)
@@ -117,14 +118,11 @@ def exchanges_of(command: str, capture: Path, ports: list[int] | None) -> list[C
         from mockraft.spark_replay.exchanges import read_exchanges
     except ModuleNotFoundError as error:
         about = f"reading a capture needs {error.name}, which is not installed: pip install 'mockraft[captures]'"
-        typer.echo(f"mockraft {command}: {about}", err=True)
-        raise typer.Exit(BAD_OPTION) from None
+        end(command, about, BAD_OPTION)
     from mockraft.spark_replay.formats import CaptureError
 
-    try:
+    with blaming("--capture", CaptureError):
         exchanges = read_exchanges(capture, ports or ())
-    except CaptureError as error:
-        raise typer.BadParameter(str(error), param_hint="--capture") from None
     if not exchanges:
         where = f" to port {', '.join(map(str, ports))}" if ports else ""
         raise typer.BadParameter(f"{capture} has no Kafka exchanges{where}", param_hint="--capture")
@@ -141,7 +139,7 @@ def _speed(text: str) -> float | None:
     return speed
 
 
-async def _with_progress(exchanges: list[Captured], host: str, port: int, options: Options) -> Replayed:
+async def _with_progress(exchanges: list[Captured], host: str, port: int, how: replaying.Options) -> Replayed:
     from mockraft.spark_replay.regression.replay import LEFT_OUT
     from mockraft.spark_replay.regression.replay import replay as replay_exchanges
     from rich.console import Console
@@ -157,19 +155,7 @@ async def _with_progress(exchanges: list[Captured], host: str, port: int, option
             different += not outcome.is_same and outcome.status != LEFT_OUT
             progress.update(task, advance=1, description=f"to {host}:{port}, {different} different")
 
-        return await replay_exchanges(exchanges, host, port, options, on_outcome=on_outcome)
-
-
-def _write(path: Path, found: Report) -> None:
-    text = json.dumps(found.to_json(), indent=1, ensure_ascii=False)
-    if path == Path("-"):
-        typer.echo(text)
-        return
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        typer.echo(f"mockraft replay: cannot write {path}: {error.strerror}", err=True)
-        raise typer.Exit(BAD_OPTION) from None
+        return await replay_exchanges(exchanges, host, port, how, on_outcome=on_outcome)
 
 
 def _show(found: Report) -> None:
