@@ -27,7 +27,8 @@ PACKAGES_real-kafka := java:openjdk-17-jdk-headless mvn:maven openssl tshark
 PACKAGES_doors := java:openjdk-17-jdk-headless mvn:maven chromium go:golang-go dockerd:docker.io docker-compose debootstrap
 comma := ,
 PACKAGES = $(sort $(foreach environment,$(subst $(comma), ,$(ENVIRONMENTS)),$(PACKAGES_$(environment))))
-# The editable install links files one by one: it is made anew when a file comes or goes.
+# The editable install links files one by one: it is made anew when a file comes or goes, and so is mypy's cache, which
+# would miss names of new modules.
 INSTALLED_FOLDERS := $(shell sed -nE 's/^"mockraft[a-z_.]*" = "(.*)"$$/\1/p' pyproject.toml)
 
 .PHONY: help run run-kafka test soak check test-one benchmarks generate clean java FORCE
@@ -45,7 +46,7 @@ help:  ## what can be made
 
 .venv/files: .venv/python FORCE
 	@find $(INSTALLED_FOLDERS) -type f ! -name '*.pyc' | sort >$@.new
-	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; rm -rf .mypy_cache; fi
 
 .venv/ready: .venv/python .venv/files
 	@$(PIP) --reinstall-package mockraft --config-settings editable_mode=strict \
