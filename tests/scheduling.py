@@ -29,7 +29,7 @@ FIRST = (
     "tests/real_kafka/presets/test_presets.py",
     "tests/real_kafka/disks/test_log_dirs_parity.py",
     "tests/real_kafka/presets/test_presets_shutdown.py",
-    "tests/real_kafka/disks/test_replica_logs.py",
+    "tests/real_kafka/disks/test_log_recovery.py",
     "tests/real_kafka/disks/test_moves_taken_over.py",
     "tests/spark/test_howto_from_tcpdump_to_report.py",
 )

@@ -1,25 +1,30 @@
-"""A real broker and a real controller with `mockraft capture` between them, before and after the broker restarts."""
+"""A real broker and a real controller with `mockraft capture` between them; captures served and replayed."""
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from mockraft import Controller
+from mockraft.double.process import MockraftController
 from mockraft.kafka.child_process import ChildProcess, free_port
 from mockraft.kafka.processes import KafkaBroker, KafkaController, random_uuid
 from mockraft.server.stubs.stub import stub
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.regression.captured import Captured
-from mockraft.spark_replay.regression.replay import replay
+from mockraft.spark_replay.regression.replay import Outcome, replay
 from mockraft.spark_replay.regression.summary import report
-from mockraft.wire import api_keys
+from mockraft.wire import api_keys, error_codes
 from mockraft.wire.connection import parse_request
 
+from ..budgets import soak
 from ..clients import create_topic
 
 pytestmark = pytest.mark.real_kafka
@@ -129,3 +134,100 @@ def test_file_contains_the_controllers_advertised_address(captured: TwoLives) ->
     assert {Endpoint(each.server, each.server_port) for each in fetches} == {captured.controller}
     client_ids = {parse_request(each.request).client_id for each in captured.exchanges if each.request}
     assert {"raft-client-1", "1"} <= client_ids
+
+
+CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
+
+
+@pytest.fixture
+def bootstrap(tmp_path: Path) -> Iterator[str]:
+    """`mockraft serve-capture` of the real controller's capture."""
+    command = [sys.executable, "-m", "mockraft", "serve-capture", "--capture", str(CAPTURE), "--port", "19093"]
+    with (
+        (tmp_path / "told").open("w") as told,
+        subprocess.Popen(
+            [*command, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=told, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        yield process.stdout.readline().partition("bootstrap=")[2].strip()
+        process.terminate()
+        assert process.wait(20) == 0
+    told_at_the_end = (tmp_path / "told").read_text()
+    assert "BrokerRegistration: 1 answered" in told_at_the_end
+    assert "BrokerHeartbeat: " in told_at_the_end
+
+
+def test_a_real_broker_runs_on_captured_answers(
+    bootstrap: str, start_brokers: Callable[..., dict[int, KafkaBroker]]
+) -> None:
+    (broker,) = start_brokers(bootstrap, random_uuid(), 1).values()
+    registered = broker.wait_for_log(r"registered broker 1 with broker epoch (\d+)", 10, "its registration")
+    assert registered[1] == "17"  # the captured controller's word
+
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs" / "spark-replay.md").read_text()
+CAPTURES = ROOT / "tests" / "captures"
+BY_EXCHANGE = re.compile(r"^\| (\d+) \| (\w+) \| `([^`]+)` \| (\S+) \| (\S+) \|", re.MULTILINE)
+BY_ANSWER = re.compile(r"^\| ([\w, ]+) \| (\d+) \| (closed|as captured|otherwise|[A-Z_, ]+) \|", re.MULTILINE)
+
+AnyController = KafkaController | MockraftController
+
+
+@pytest.fixture(params=[pytest.param("kafka", marks=soak), "mockraft"])
+def controller(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AnyController]:
+    made: AnyController
+    if request.param == "mockraft":
+        made = MockraftController(tmp_path, random_uuid())
+    else:
+        made = KafkaController(tmp_path, random_uuid())
+        made.format()
+    try:
+        made.start()
+        made.wait_until_running()
+        yield made
+    finally:
+        made.kill()
+
+
+async def test_a_real_controllers_capture_has_the_listed_differences_on_any_controller(
+    controller: AnyController,
+) -> None:
+    listed = BY_EXCHANGE.findall(DOCUMENT)
+    assert listed
+    exchanges = read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093})
+    replayed = await replay(exchanges, controller.host, controller.port)
+    assert len(replayed.outcomes) == 858
+    found = []
+    for outcome in replayed.outcomes:
+        assert outcome.failure is None
+        for each in outcome.differences:
+            live = "offset" if each.path.endswith("highWatermark") else str(each.live)
+            path = re.sub(r"\[[^]]*\]", "[]", each.path)
+            found.append((str(outcome.captured.number), outcome.api, path, str(each.captured), live))
+    assert sorted(found) == sorted(listed)
+
+
+async def test_recorded_broker_requests_are_answered_as_listed_by_any_controller(controller: AnyController) -> None:
+    exchanges = read_exchanges(CAPTURES / "brokers-4.3.1.pcap", {19192, 19292})
+    replayed = await replay(exchanges, controller.host, controller.port)
+    found = Counter((outcome.api, answered(outcome)) for outcome in replayed.outcomes)
+    listed: set[tuple[str, str]] = set()
+    for apis, count, how in BY_ANSWER.findall(DOCUMENT):
+        rows = {(api, how) for api in apis.split(", ")}
+        assert sum(found[row] for row in rows) == int(count), (apis, how)
+        listed |= rows
+    assert listed == set(found)
+
+
+def answered(outcome: Outcome) -> str:
+    """In one word: closed, as captured, the error codes that the captured answer had not, or otherwise."""
+    if outcome.failure is not None:
+        return "closed"
+    codes = {
+        error_codes.name(each.live)
+        for each in outcome.differences
+        if each.path.endswith("errorCode") and isinstance(each.live, int)
+    }
+    return ", ".join(sorted(codes)) or ("otherwise" if outcome.differences else "as captured")

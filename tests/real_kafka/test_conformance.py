@@ -1,19 +1,25 @@
-"""The cases of the conformance suite on Kafka's own controller and on ours, at each level of the documents' table.
+"""The conformance cases on Kafka's controller and on ours at each level; vendored specs, archives, proposals.
 
 A case that Kafka's controller fails is a wrong case.
 """
 
+from __future__ import annotations
+
 import asyncio
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from mockraft import Controller
+from mockraft.codegen.sync import main, sync
 from mockraft.commands.conformance.levels import TOKEN_KEY, run_on_kafka, runs_on_kafka, runs_on_mockraft
 from mockraft.conformance import Run, baseline, run
 from mockraft.conformance.comparison import partings
 from mockraft.conformance.marked_text import marked
 from mockraft.conformance.parity_table import LEVELS, as_markdown
+from mockraft.kafka.processes import KafkaBroker
+from mockraft.kafka.tools import java_command
 
 from ..budgets import SOAKS, soak
 
@@ -72,3 +78,48 @@ def test_baseline_equals_this_run(kafka: dict[int, Run]) -> None:
 def test_table_in_the_document_equals_these_runs(mockraft: dict[int, Run], kafka: dict[int, Run]) -> None:
     """`mockraft conformance table --write-docs docs` writes it anew."""
     assert marked(DOCUMENT.read_text()) == as_markdown(mockraft, kafka)
+
+
+@pytest.mark.parametrize("version", ["4.3.1", "4.1.1", "3.9.1"])
+def test_a_tool_takes_kafkas_classes_from_the_archive(version: str) -> None:
+    command = java_command(version, (), "kafka.tools.StorageTool", "random-uuid")
+    command[command.index("-Xlog:disable")] = "-Xlog:class+load"
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    classes = [line for line in printed.splitlines() if "org.apache.kafka." in line]
+    archived = [line for line in classes if "shared objects file" in line]
+    assert len(archived) > 0.8 * len(classes) > 0
+
+
+RELEASE = Path(__file__).parents[2] / "schemas_json" / "4.3.1"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.suffix in {".json", ".toml"}
+    }
+
+
+def test_release_in_the_tree_equals_kafkas_jars(tmp_path: Path) -> None:
+    assert files(sync("4.3.1", tmp_path)) == files(RELEASE)
+
+
+def test_a_release_that_maven_does_not_have_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--kafka-version", "0.0.0", "--into", str(tmp_path)]) == 1
+    assert "Kafka 0.0.0's jars are not available" in capfd.readouterr().err
+
+
+KIP_9999 = Path(__file__).parents[1] / "examples" / "kip-9999"
+
+
+def test_real_broker_runs_on_a_controller_that_serves_a_proposal(tmp_path: Path) -> None:
+    with Controller.sync(schemas=KIP_9999) as controller:
+        broker = KafkaBroker(1, tmp_path / "broker-1", controller.cluster_id, controller.bootstrap)
+        try:
+            broker.format()
+            broker.start()
+            broker.wait_until_running()
+            assert not controller.call(lambda: controller.running.controller.image.cluster.brokers[1].fenced)
+        finally:
+            broker.kill()

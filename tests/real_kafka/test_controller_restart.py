@@ -1,17 +1,21 @@
-"""The controller goes and comes back with its data dir; the brokers carry on and nothing it promised is gone."""
+"""Restarts: of a controller with its data dir, of brokers on shared directories, and states that are saved."""
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
+from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft.brokers.log_dirs.log_dir import CLEAN_SHUTDOWN
 from mockraft.kafka.cluster import KafkaCluster
-from mockraft.kafka.processes import KafkaController, KafkaTool, wait_until
+from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, wait_until
+from mockraft.wire.json_form import Json
 
 from ..clients import consume, create_topic, keep_producing, produce
 
@@ -126,3 +130,86 @@ def test_kafka_dump_log_reads_the_controllers_files(cluster: KafkaCluster) -> No
     assert '"type":"TOPIC_RECORD","version":0,"data":{"name":"written-down"' in printed
     assert "isvalid: false" not in printed
     assert "Could not decode" not in printed
+
+
+@pytest.mark.parametrize("leaving", ["shut_down", "kill"])
+def test_acknowledged_records_are_served_by_the_successor(tmp_path: Path, leaving: str) -> None:
+    with Controller.sync(session_timeout_ms=3000) as controller:
+        real = KafkaBroker(1, tmp_path, controller.cluster_id, controller.bootstrap)
+        written: list[str] = []
+
+        def simulated(turn: str, *, is_first: bool = False) -> None:
+            with SimulatedBroker.sync(
+                controller.bootstrap,
+                controller.cluster_id,
+                1,
+                log_dirs=real.log_dirs,
+                metadata_log_dir=real.metadata_log_dir,
+                port=real.port,
+                format_missing=is_first,
+            ) as broker:
+                broker.wait_until(BrokerState.RUNNING)
+                if is_first:
+                    create_topic(real.bootstrap, "turns", partitions=3)
+                written.extend(produce(real.bootstrap, "turns", [f"{turn}-{number}" for number in range(300)]))
+                assert sorted(consume(real.bootstrap, "turns")) == sorted(written)
+                getattr(broker, leaving)()
+            marks = [(path / CLEAN_SHUTDOWN).exists() for path in real.log_dirs]
+            assert marks == [leaving == "shut_down"] * 2
+
+        simulated("simulated", is_first=True)
+        try:
+            real.start()
+            real.wait_until_running()
+            assert sorted(consume(real.bootstrap, "turns")) == sorted(written)
+            written += produce(
+                real.bootstrap, "turns", [f"real-{number}" for number in range(300)], compression_type="zstd"
+            )
+            real.kill() if leaving == "kill" else real.stop()
+        finally:
+            real.kill()
+        simulated("simulated again")
+
+
+def test_a_saved_state_is_read_by_kafkas_tools_and_a_real_broker_runs_on_it(
+    tmp_path: Path, start_brokers: Callable[..., dict[int, KafkaBroker]]
+) -> None:
+    with Controller.sync(session_timeout_ms=3_000) as controller:
+        controller.start_broker(7)
+        state = controller._controller.double.state
+        topic: dict[str, Json] = {"name": "kept", "topicId": "AAAAAAAAAAAAAAAAAAAABQ"}
+        partition: dict[str, Json] = {
+            "partitionId": 0,
+            "topicId": topic["topicId"],
+            "replicas": [7],
+            "isr": [7],
+            "leader": 7,
+        }
+        partition |= {"leaderEpoch": 0, "partitionEpoch": 0, "directories": ["AAAAAAAAAAAAAAAAAAAAAQ"]}
+        partition |= {"removingReplicas": [], "addingReplicas": [], "leaderRecoveryState": 0}
+        records: list[Mapping[str, Json]] = [
+            {"type": "TopicRecord", "record": topic},
+            {"type": "PartitionRecord", "record": partition},
+        ]
+        controller.call(lambda: state.append(records))
+        saved = controller.call(lambda: state.save(tmp_path))
+
+    printed = KafkaTool("kafka-dump-log").run("--cluster-metadata-decoder", "--files", str(saved))
+    assert re.search(r'"type":"TOPIC_RECORD","version":0,"data":\{"name":"kept"', printed)
+    assert '"type":"REGISTER_BROKER_RECORD"' in printed
+    assert "isvalid: false" not in printed
+
+    def shell_prints() -> bool:
+        shell = KafkaTool("kafka-metadata-shell").run("--snapshot", str(saved), "find", "/image")
+        return "/image/cluster/brokers/7\n" in shell and "/image/topics/byName/kept" in shell
+
+    assert wait_until(shell_prints, 30, "the saved state in kafka-metadata-shell")
+
+    with Controller.sync(state=saved) as controller:
+        brokers = start_brokers(controller.bootstrap, controller.cluster_id, 1)
+        # Until its session is over broker 7 counts as alive, and brokers name any that is to clients as the controller.
+        wait_until(lambda: controller.call(lambda: controller.double.state.broker(7).fenced), 60, "broker 7 fenced")
+        create_topic(brokers[1].bootstrap, "new")
+        described = KafkaTool("kafka-topics").run("--bootstrap-server", brokers[1].bootstrap, "--list")
+        assert {"kept", "new"} <= set(described.split())
+        assert brokers[1].stop() == 143

@@ -1,18 +1,22 @@
-"""Real brokers whose controller listener is not PLAINTEXT."""
+"""Controller listeners that are not PLAINTEXT: real brokers on ours, our clients on Kafka's."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from mockraft import Controller
+from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.double.controller import SyncController
 from mockraft.double.process import MockraftController
-from mockraft.kafka.processes import KafkaBroker, KafkaProcessError, KafkaTool, wait_until
+from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaProcessError, KafkaTool, random_uuid, wait_until
 from mockraft.kafka.security import ListenerSecurity
-from mockraft.wire import api_keys
+from mockraft.wire import api_keys, client
+from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.sasl import SaslLogin
 
 from ..clients import consume, create_topic, produce
 
@@ -131,3 +135,68 @@ def status(cluster: Any, user: str, password: str) -> str:
     return KafkaTool("kafka-metadata-quorum").run(
         "--bootstrap-controller", cluster.controller.bootstrap, "--command-config", config, "describe", "--status"
     )
+
+
+SESSION_MS = 2_600
+SESSION_PART_USED = 0.4
+"""More than the second that must lie between two log-ins, and much less than the session."""
+
+
+class Secured(NamedTuple):
+    controller: KafkaController
+    security: ListenerSecurity
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    directory = tmp_path_factory.mktemp("kafka")
+    security = ListenerSecurity(directory / "security", "SASL_SSL", mechanism="SCRAM-SHA-512", client_auth="required")
+    properties = {
+        **security.controller_properties,
+        "listener.name.controller.scram-sha-512.connections.max.reauth.ms": str(SESSION_MS),
+    }
+    controller = KafkaController(directory / "controller", random_uuid(), properties=properties)
+    controller.format(*security.format_options)
+    controller.start()
+    try:
+        controller.wait_until_running()
+        yield Secured(controller, security)
+    finally:
+        controller.kill()
+
+
+async def test_a_simulated_broker_runs_on_it(secured: Secured) -> None:
+    controller, security = secured
+    async with SimulatedBroker.joining(
+        controller.bootstrap, controller.cluster_id, broker_id=1, security=security.client
+    ) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+        assert broker.end is None
+
+
+async def test_a_connection_outlives_its_sessions(secured: Secured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_SESSION_PART_USED", SESSION_PART_USED)
+    controller, security = secured
+    connection = await client.connect(controller.host, controller.port, security=security.client)
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + 1.2 * SESSION_MS / 1000
+    while loop.time() < until_s:
+        response = await connection.send(DescribeClusterRequest(endpoint_type=2))
+        assert response.error_code == 0
+    await connection.close()
+
+
+async def test_wrong_password_is_reported(secured: Secured) -> None:
+    controller, security = secured
+    good = security.client
+    login = SaslLogin("SCRAM-SHA-512", "broker", "wrong")
+    wrong = ClientSecurity("SASL_SSL", good.truststore_file, good.keystore_file, login=login)
+    with pytest.raises(client.AuthenticationFailedError, match="invalid credentials with SASL mechanism SCRAM-SHA-512"):
+        await client.connect(controller.host, controller.port, security=wrong)
+
+
+async def test_required_client_certificate_is_enforced(secured: Secured) -> None:
+    controller, security = secured
+    bare = ClientSecurity("SASL_SSL", security.client.truststore_file, login=security.client.login)
+    with pytest.raises(client.DisconnectedError):
+        await client.connect(controller.host, controller.port, security=bare)

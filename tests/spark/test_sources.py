@@ -1,4 +1,4 @@
-"""The sources kafka_pcap and kafka_frames and their tables, compared with reading on one machine."""
+"""The sources kafka_pcap and kafka_frames and their tables, compared with one machine and known content."""
 
 from collections import Counter
 from pathlib import Path
@@ -6,9 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from mockraft.spark_replay import read_frames
+from mockraft.spark_replay.decoding import decode_batches
 from mockraft.spark_replay.decoding.exchange_table import pair_exchanges_table
-from mockraft.spark_replay.frames import read_frames
-from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FRAMES, PACKETS, RUNS
+from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FRAMES, MESSAGES, PACKETS, RUNS
 
 from ..spark_replay.ring_files import damaged, ring_files
 from ..spark_replay.streams.reassembled import in_order
@@ -158,3 +159,128 @@ def test_errors_are_reported_before_a_job_begins(spark: Any, controller_capture:
         tables.frames(spark, controller_capture, level="packets")
     with pytest.raises(Exception, match=r"OptionError: option splitBytes: '0' is not a size \(64m\)"):
         spark.read.format("kafka_pcap").option("splitBytes", "0").load(controller_capture)
+
+
+@pytest.fixture(scope="module")
+def frames(spark: Any, controller_capture: str) -> Any:
+    from mockraft.spark_replay.spark import tables
+
+    return tables.frames(spark, controller_capture, ports=[PORT]).cache()
+
+
+def test_frames_of_a_capture_are_those_that_python_reads_alone(frames: Any, controller_capture: str) -> None:
+    import pyarrow as pa
+    from mockraft.spark_replay.frames import read_frames
+    from mockraft.spark_replay.schemas import FRAMES
+
+    def rows(table: Any) -> list[Any]:
+        return sorted(table.to_pylist(), key=lambda row: (row["conn_id"], row["is_response"], row["frame_no"]))
+
+    there = frames.toArrow()
+    assert there.schema.equals(FRAMES)
+    assert rows(there) == rows(pa.Table.from_batches(read_frames(controller_capture, [PORT])))
+    assert there.num_rows == 1726
+
+
+def test_every_message_of_a_real_controller_comes_back_as_it_was(frames: Any) -> None:
+    from mockraft.spark_replay.spark import tables
+
+    counted = tables.messages(frames, body="none").groupBy("decode_status", "roundtrip").count().collect()
+    assert [tuple(row) for row in counted] == [("ok", True, 1726)]
+
+
+def test_body_is_a_variant_readable_in_sql(frames: Any) -> None:
+    from mockraft.spark_replay.spark import tables
+
+    requests = tables.messages(frames).where("api_name = 'BrokerHeartbeat' and not is_response")
+    brokers = requests.selectExpr("variant_get(body, '$.brokerId', 'int') broker").groupBy("broker").count()
+    assert sorted(tuple(row) for row in brokers.collect()) == [(1, 67), (2, 96)]
+
+
+def test_exchanges_have_a_request_and_its_response(frames: Any) -> None:
+    from mockraft.spark_replay.schemas import EXCHANGES
+    from mockraft.spark_replay.spark import tables
+
+    pairs = tables.exchanges(frames).toArrow()
+    assert pairs.schema.equals(EXCHANGES)
+    assert pairs.num_rows == frames.where("is_response and pair_status = 'paired'").count()
+    for pair in pairs.to_pylist():
+        assert int.from_bytes(pair["request"][4:8], "big") == pair["correlation_id"]
+        assert pair["response"][:4] == pair["request"][4:8]
+        assert pair["latency_ns"] == pair["response_ts_ns"] - pair["request_ts_ns"] >= 0
+
+
+def test_rejects_unknown_body_option(frames: Any) -> None:
+    from mockraft.spark_replay.spark import tables
+    from mockraft.spark_replay.spark.options import OptionError
+
+    with pytest.raises(OptionError, match="body: 'xml' is not variant, json, none"):
+        tables.messages(frames, body="xml")
+
+
+HEARTBEAT = {"client": "10.0.0.1", "client_port": 5, "api_key": 63, "api_version": 2, "api_name": "BrokerHeartbeat"}
+
+
+def message(frame_no: int, **columns: object) -> dict[str, object]:
+    return HEARTBEAT | {"frame_no": frame_no, "is_response": False, "decode_status": "ok", "roundtrip": True} | columns
+
+
+def counted(*batches: list[dict[str, object]]) -> list[dict[str, Any]]:
+    from mockraft.spark_replay.spark.coverage import count_messages
+
+    found = count_messages(pa.RecordBatch.from_pylist(rows, MESSAGES) for rows in batches)
+    rows = [row for batch in found for row in batch.to_pylist()]
+    return sorted(rows, key=lambda row: (row["is_response"], row["decode_status"]))
+
+
+def test_kinds_are_counted_over_batches_with_the_first_failing_example() -> None:
+    rows = counted(
+        [message(1), message(9, roundtrip=False, first_diff_offset=12), message(2, is_response=True)],
+        [message(3), message(4, roundtrip=False, first_diff_offset=40)],
+        [message(5, decode_status="error", roundtrip=None, error_offset=7, error="no such tag")],
+        [message(6, decode_status="unknown_api", roundtrip=None)],
+    )
+    assert [(row["decode_status"], row["frames"], row["not_roundtrip"], row["example"]) for row in rows] == [
+        ("error", 1, 0, "10.0.0.1:5 frame 5 offset 7 no such tag"),
+        ("ok", 4, 2, "10.0.0.1:5 frame 4 offset 40"),
+        ("unknown_api", 1, 0, "10.0.0.1:5 frame 6"),
+        ("ok", 1, 0, None),
+    ]
+
+
+def test_empty_input_has_no_kinds() -> None:
+    assert counted() == counted([]) == []
+
+
+def test_workers_decode_their_frames_like_one_process(spark: Any, controller_capture: str) -> None:
+    from mockraft.spark_replay.spark import tables
+    from mockraft.spark_replay.spark.coverage import count_messages, coverage, fails
+
+    messages = list(decode_batches(read_frames(controller_capture, [PORT]), body="none"))
+    alone = [row for batch in count_messages(iter(messages)) for row in batch.to_pylist()]
+    reassembled = tables.frames_table(spark, controller_capture, ports=[PORT], splitBytes="100k")
+    found = coverage(tables.messages_table(reassembled, with_bodies=False))
+    assert {row[:7] for row in found} == {tuple(row.values())[:7] for row in alone}
+    assert sum(row.frames for row in found) == 1726
+    assert not any(fails(row) for row in found)
+    assert coverage(tables.messages(tables.frames(spark, controller_capture, ports=[PORT]), body="none")) == found
+
+
+def test_undecodable_known_messages_fail(spark: Any) -> None:
+    from mockraft.spark_replay.spark.coverage import Coverage, coverage, fails
+    from mockraft.spark_replay.spark.worker_table import WorkerTable
+
+    rows = spark.range(3).limit(0)
+    assert coverage(WorkerTable(rows, _two_messages, MESSAGES)) == []
+    found = coverage(WorkerTable(spark.range(2, numPartitions=2), _two_messages, MESSAGES))
+    assert found == [
+        Coverage("BrokerHeartbeat", 63, 2, False, "error", 2, 0, "10.0.0.1:5 frame 2 offset 3 short"),
+        Coverage("BrokerHeartbeat", 63, 2, False, "ok", 2, 0, ""),
+    ]
+    assert [fails(row) for row in found] == [True, False]
+
+
+def _two_messages(batches: Any) -> Any:
+    for _ in batches:
+        error = message(2, decode_status="error", roundtrip=None, error_offset=3, error="short")
+        yield pa.RecordBatch.from_pylist([message(1), error], MESSAGES)

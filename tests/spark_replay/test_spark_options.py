@@ -1,11 +1,17 @@
-"""The sources' options and paths, which need neither PySpark nor a JVM."""
+"""Options, columns and benchmarks of the Spark sources, which need neither PySpark nor a JVM."""
 
+import re
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from mockraft.spark_replay import schemas
 from mockraft.spark_replay.spark.capture_paths import NoCaptureError, capture_paths, loaded_paths, local_path
-from mockraft.spark_replay.spark.options import OPTIONS, OptionError, SourceOptions
+from mockraft.spark_replay.spark.options import LEVELS, OPTIONS, OptionError, SourceOptions
 
 
 def test_every_option_is_a_field() -> None:
@@ -82,3 +88,129 @@ def test_a_load_has_one_path_or_several() -> None:
     assert local_path("file:///with%20space") == "/with space"
     with pytest.raises(NoCaptureError, match="no path"):
         loaded_paths({})
+
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+MEBIBYTE = 1 << 20
+
+
+@pytest.fixture
+def spark_results(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    import spark_results
+
+    return spark_results
+
+
+def measured(spark_results: Any) -> Any:
+    """Two rounds, of which Spark took a tenth and the core an eighth of tshark's time, and three sizes."""
+    results = spark_results.Results(2_000_000, 2, file_bytes=500_000_000, stream_bytes=350_000_000)
+    results.pairs = [spark_results.Pair((40.0, 1500 * MEBIBYTE), 5.0, 4.0, 200 * MEBIBYTE, 4.0, 7.0) for _ in range(2)]
+    results.decode_frames_per_s = [400_000.0, 600_000.0]
+    results.shuffle_bytes = 60_000_000
+    results.workers = {10_000_000: {"python": 300 * MEBIBYTE, "java": 2000 * MEBIBYTE}}
+    for packets, seconds in ((100_000, 0.4), (1_000_000, 2.0), (10_000_000, 21.0)):
+        results.row(packets).update({"Spark": seconds, "core": seconds})
+    return results
+
+
+def test_gates_are_medians_of_ratios_and_cost_is_compared_between_the_two_largest_files(spark_results: Any) -> None:
+    gates = {gate.what: float(gate.measured) for gate in spark_results.result(measured(spark_results)).gates}
+    assert gates == {
+        "Spark, frames to Parquet on two cores: tshark's time ÷ Spark's": 10.0,
+        "core in one process: tshark's time ÷ the core's": 8.0,
+        "frames decoded, encoded again and compared per second, two cores": 500_000,
+        "Spark, time on one core ÷ time on two": 1.75,
+        "memory of a Python worker of Spark, most, MiB": 300,
+        "Spark: cost of a packet in the largest file ÷ cost in the next smaller one": 1.05,
+        "core: cost of a packet in the largest file ÷ cost in the next smaller one": 1.05,
+    }
+
+
+def test_terabyte_estimate_follows_the_measurement(spark_results: Any) -> None:
+    (terabyte, shuffle) = spark_results.result(measured(spark_results)).summary
+    assert "125 MB/s on two cores, 62 MB/s a core" in terabyte
+    assert "= 4.4 hours of a core: 5 cores for one hour, 27 for ten minutes" in terabyte
+    assert "0.12 of it" in shuffle
+
+
+def test_missing_measurements_are_named_without_figure(spark_results: Any) -> None:
+    results = spark_results.Results(1000, 1, missing=["tshark (Debian package tshark)"])
+    results.pairs = [spark_results.Pair(None, 5.0, 4.0, MEBIBYTE, 4.0, 7.0)]
+    made = spark_results.result(results)
+    assert made.summary[-1] == "Not measured: tshark (Debian package tshark)."
+    assert [gate.what for gate in made.gates] == ["Spark, time on one core ÷ time on two"]
+    assert type(made).from_json(made.to_json()) == made
+
+
+def test_help_names_commands_and_durations() -> None:
+    command = [sys.executable, "-B", str(BENCHMARKS / "spark.py"), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "about six minutes on a quiet machine" in done.stdout
+    assert "--minutes" in done.stdout
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "captured-tables.md").read_text()
+_TYPES = {
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "string": "string",
+    "binary": "binary",
+    "bool": "boolean",
+}
+
+
+def spark_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array<{spark_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{field.name}:{spark_type(field.type)}' for field in kind)}>"
+    return _TYPES[str(kind)]
+
+
+def rows_below(heading: str) -> list[list[str]]:
+    section = re.split(r"\n##", PAGE.split(f"# {heading}\n")[1])[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
+    return rows[2:]
+
+
+def columns_below(heading: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for names, kinds, *_ in rows_below(heading):
+        listed = re.findall(r"`(\w+)`", names)
+        parts = kinds.split(", ") if len(listed) == kinds.count(", ") + 1 else [kinds] * len(listed)
+        found |= dict(zip(listed, parts, strict=True))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("heading", "schema"),
+    [
+        ("packets", schemas.PACKETS),
+        ("runs", schemas.RUNS),
+        ("frames", schemas.FRAMES),
+        ("messages", schemas.MESSAGES),
+        ("exchanges", schemas.EXCHANGES),
+        ("conn_events", schemas.CONN_EVENTS),
+        ("file_events", schemas.FILE_EVENTS),
+    ],
+)
+def test_every_column_is_there_with_its_type(heading: str, schema: pa.Schema) -> None:
+    columns = columns_below(heading)
+    if heading == "messages":
+        columns |= {name: kind for name, kind in columns_below("frames").items() if name != "frame"}
+    assert columns == {field.name: spark_type(field.type) for field in schema}
+
+
+def test_every_option_is_there_with_its_default_and_every_level() -> None:
+    rows = {name: row[1] for row in rows_below("Options") for name in re.findall(r"`(\w+)`", row[0])}
+    assert list(rows) == list(OPTIONS)
+    for field, (name, told) in zip(fields(SourceOptions), rows.items(), strict=True):
+        if told.startswith("`"):
+            assert SourceOptions.read({name: told.strip("`")}) == SourceOptions(), field.name
+        else:
+            assert not field.default
+    assert [row[0].split("`")[1] for row in rows_below("Sources and levels")] == list(LEVELS)

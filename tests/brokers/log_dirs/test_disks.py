@@ -1,12 +1,16 @@
-"""The contract of every disk, whatever its implementation."""
+"""The contract of every disk, the disk that fails on purpose, and the disk in memory."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
 from mockraft.brokers.disks.disk import Disk
+from mockraft.brokers.disks.failing_disk import FailingDisk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 
 
 def check_refused(number: int, call: Callable[..., object], *arguments: object) -> None:
@@ -154,3 +158,131 @@ def test_an_error_names_the_whole_path(disk: Disk) -> None:
         with pytest.raises(OSError, match=r"\[Errno") as told:
             call(*arguments)
         assert told.value.filename == f"{disk.root}/{arguments[0]}"
+
+
+@pytest.fixture
+def failing() -> FailingDisk:
+    made = FailingDisk(MemoryDisk("/simulated/d0"))
+    made.append("a", b"hello")
+    return made
+
+
+def operations(failing: FailingDisk) -> list[tuple[Callable[..., object], tuple[object, ...]]]:
+    return [
+        (failing.names, ()),
+        (failing.exists, ("a",)),
+        (failing.size, ("a",)),
+        (failing.read, ("a",)),
+        (failing.append, ("a", b"1")),
+        (failing.replace, ("a", b"1")),
+        (failing.truncate, ("a", 0)),
+        (failing.sync, ("a",)),
+        (failing.make_dir, ("t-0",)),
+        (failing.rename, ("a", "b")),
+        (failing.remove, ("a",)),
+        (failing.space, ()),
+        (failing.lock, ()),
+    ]
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.EROFS, errno.EACCES])
+def test_failed_disk_refuses_every_call_until_healed(failing: FailingDisk, error: int) -> None:
+    failing.fail(error)
+    assert failing.is_failing
+    for call, arguments in operations(failing):
+        with pytest.raises(OSError, match="/simulated/d0") as told:
+            call(*arguments)
+        assert told.value.errno == error
+
+    failing.heal()
+    assert not failing.is_failing
+    assert failing.names() == ["a"]
+    assert failing.read("a") == b"hello"
+
+
+def test_a_full_one_reads_and_removes_but_does_not_write(failing: FailingDisk) -> None:
+    failing.fill()
+    for call, arguments in (
+        (failing.append, ("a", b"1")),
+        (failing.replace, ("a", b"1")),
+        (failing.make_dir, ("t-0",)),
+    ):
+        with pytest.raises(OSError, match="No space left"):
+            call(*arguments)
+    assert failing.space().usable_bytes == 0
+    assert failing.read("a") == b"hello"
+    failing.truncate("a", 4)
+    failing.remove("a")
+    failing.heal()
+    failing.append("a", b"1")
+    assert failing.space().usable_bytes > 0
+
+
+def test_corrupt_flips_given_bytes_and_heal_keeps_them_flipped(failing: FailingDisk) -> None:
+    failing.corrupt("a", 1, count=2)
+    failing.heal()
+    assert failing.read("a") == b"h" + bytes((ord("e") ^ 0xFF, ord("l") ^ 0xFF)) + b"lo"
+    failing.corrupt("a", 1, count=2)
+    failing.corrupt("a")
+    assert failing.read("a") == b"he" + bytes((ord("l") ^ 0xFF,)) + b"lo"
+    with pytest.raises(ValueError, match="a has 5 bytes, none at 5 to corrupt"):
+        failing.corrupt("a", 5)
+
+
+def test_a_flaky_one_fails_at_the_same_calls_for_the_same_seed() -> None:
+    def run(seed: int, probability: float = 0.3) -> list[bool]:
+        disk_below = MemoryDisk("/simulated/d0")
+        disk = FailingDisk(disk_below)
+        disk.flaky(probability, seed)
+        told = []
+        for _ in range(200):
+            before = disk_below.space().usable_bytes
+            with contextlib.suppress(OSError):
+                disk.append("a", b"1")
+            told.append(disk_below.space().usable_bytes == before)
+        return told
+
+    assert run(1) == run(1)
+    assert run(1) != run(2)
+    assert 30 < sum(run(3)) < 90
+    assert not any(run(4, 0.0))
+    with pytest.raises(ValueError, match=r"probability 1.5 is not between 0 and 1"):
+        FailingDisk(MemoryDisk("/d")).flaky(1.5)
+
+
+def test_a_slow_one_delays_clients_until_it_is_healed(failing: FailingDisk) -> None:
+    failing.slow(30)
+    assert (failing.delay_ms, FailingDisk(MemoryDisk("/d1")).delay_ms) == (30, 0)
+    failing.heal()
+    assert failing.delay_ms == 0
+
+
+def test_full_disk_refuses_whole_writes_until_space_is_freed() -> None:
+    disk = MemoryDisk("/simulated/d0", bytes_max=10)
+    disk.append("a", b"12345678")
+    for write in (disk.append, disk.replace):
+        with pytest.raises(OSError, match="No space left") as told:
+            write("b", b"123")
+        assert told.value.errno == errno.ENOSPC
+    assert disk.names() == ["a"]
+    disk.replace("a", b"1234567890")
+    assert disk.space() == (10, 0)
+
+    disk.truncate("a", 1)
+    assert disk.space().usable_bytes == 9
+    disk.make_dir("t-0")
+    disk.append("t-0/a", b"123456789")
+    disk.remove("t-0")
+    disk.append("b", b"12345")
+    disk.rename("b", "a")
+    assert disk.space().usable_bytes == 5
+
+
+def test_ten_thousand_empty_ones_take_few_kilobytes_each() -> None:
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        disks = [MemoryDisk(f"/simulated/{index}") for index in range(1000)]
+        assert (tracemalloc.get_traced_memory()[0] - before) / len(disks) < 1500
+    finally:
+        tracemalloc.stop()

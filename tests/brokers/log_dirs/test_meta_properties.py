@@ -1,10 +1,23 @@
-"""meta.properties as Kafka reads and writes it."""
+"""Kafka's small files as Kafka reads and writes them: meta.properties, Java's properties, checkpoints."""
 
 from __future__ import annotations
+
+import errno
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mockraft.brokers.disks.disk import Disk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
+from mockraft.brokers.log_dirs import java_properties
+from mockraft.brokers.log_dirs.checkpoints import (
+    read_leader_epochs,
+    read_offsets,
+    read_topic_id,
+    write_leader_epochs,
+    write_offsets,
+    write_topic_id,
+)
 from mockraft.brokers.log_dirs.meta_properties import MetaProperties, MetaPropertiesError
 from mockraft.wire.uuids import read_text
 
@@ -79,3 +92,134 @@ def test_a_truncated_file_is_never_mistaken_for_another_node(length: int) -> Non
         return
     assert meta.node_id in (None, 8)
     assert meta.cluster_id is None or (META.cluster_id is not None and META.cluster_id.startswith(meta.cluster_id))
+
+
+BMP = st.text(st.characters(max_codepoint=0xD7FF), max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", {}),
+        (b"#\n#Sun Nov 22 01:42:26 UTC 2026\nnode.id=8\nversion=1\n", {"node.id": "8", "version": "1"}),
+        (b"a=1\r\nb=2\rc=3", {"a": "1", "b": "2", "c": "3"}),
+        (b"a = 1 \n b:2\nc 3\nd\n! no\n  # no\n", {"a": "1 ", "b": "2", "c": "3", "d": ""}),
+        (b"a=1\\\n   2\\\n3\nb=\\\\\nc=4", {"a": "123", "b": "\\", "c": "4"}),
+        (b"a=1\\\n#2\n", {"a": "1#2"}),
+        (b"a=1\\", {"a": "1"}),
+        (b"\\", {}),
+        (b"a\\=b=c\\u0041\\t\\q=", {"a=b": "cA\tq="}),
+        (b"a=1\na=2", {"a": "2"}),
+        (b"=x", {"": "x"}),
+        (b"a=\xe9", {"a": "é"}),
+        (b"\x00\xff\xfe", {"\x00\xff\xfe": ""}),
+    ],
+)
+def test_parses_files_as_java_does(data: bytes, found: dict[str, str]) -> None:
+    assert java_properties.read(data) == found
+
+
+@pytest.mark.parametrize("data", [b"a=\\u00", b"\\uXYZW=1", b"a=\\u-123"])
+def test_refuses_a_broken_escape(data: bytes) -> None:
+    with pytest.raises(ValueError, match="Malformed"):
+        java_properties.read(data)
+
+
+@given(st.dictionaries(BMP, BMP))
+def test_round_trips(properties: dict[str, str]) -> None:
+    assert java_properties.read(java_properties.write(properties)) == properties
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_parsed_or_refused_with_a_reason(data: bytes) -> None:
+    found, complaint = {}, ""
+    try:
+        found = java_properties.read(data)
+    except ValueError as error:
+        complaint = str(error)
+    assert complaint in ("", r"Malformed \uxxxx encoding.")
+    assert len(found) <= len(data)
+
+
+TOPIC = bytes(range(16))
+
+
+def test_offsets_are_read_as_they_were_written(disk: Disk) -> None:
+    write_offsets(disk, "c", {("a.b-c", 0): 5, ("t", 10): 1 << 40})
+
+    assert disk.read("c") == b"0\n2\na.b-c 0 5\nt 10 1099511627776\n"
+    assert read_offsets(disk, "c") == {("a.b-c", 0): 5, ("t", 10): 1 << 40}
+    assert disk.names() == ["c"]
+
+
+def test_epochs_are_read_as_they_were_written(disk: Disk) -> None:
+    write_leader_epochs(disk, "c", [(0, 0), (3, 10)])
+
+    assert disk.read("c") == b"0\n2\n0 0\n3 10\n"
+    assert read_leader_epochs(disk, "c") == [(0, 0), (3, 10)]
+
+
+def test_a_topic_id_is_read_as_it_was_written(disk: Disk) -> None:
+    disk.make_dir("t-0")
+    assert read_topic_id(disk, "t-0") is None
+    write_topic_id(disk, "t-0", TOPIC)
+    assert read_topic_id(disk, "t-0") == TOPIC
+
+
+@pytest.mark.parametrize("text", [None, b"", b"0\n", b"0\n0\n"])
+def test_missing_file_empty_file_and_file_without_entries_are_empty(text: bytes | None) -> None:
+    disk = MemoryDisk("/simulated/d0")
+    if text is not None:
+        disk.append("c", text)
+    assert read_offsets(disk, "c") == {}
+    assert read_leader_epochs(disk, "c") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"1\n0\n", "line 1: expected version 0"),
+        (b"\xff\xfe\n0\n", "line 1: expected version 0"),
+        (b"0\n-1\n", "line 2: expected the number of entries"),
+        (b"0\nmany\n", "line 2: expected the number of entries"),
+        (b"0\n2\nt 0 1\n", "line 2: expected 2 entries, found 1"),
+        (b"0\n1\nt 0 1\nt 1 1\n", "line 2: expected 1 entries, found 2"),
+        (b"0\n1\nt 0\n", "line 3: expected 3 fields"),
+        (b"0\n1\nt 0 1 2\n", "line 3: expected 3 fields"),
+        (b"0\n2\nt 0 1\nt x 1\n", "line 4: 'x' is not a number"),
+        (b"0\n1\nt 0 99999999999999999999\n", "line 3: '99999999999999999999' is not a number"),
+    ],
+)
+def test_a_broken_checkpoint_is_refused_with_its_path_and_line(text: bytes, said: str) -> None:
+    disk = MemoryDisk("/simulated/d0")
+    disk.append("c", text)
+    with pytest.raises(OSError, match="malformed at") as told:
+        read_offsets(disk, "c")
+    assert told.value.errno == errno.EBADMSG
+    assert told.value.filename == "/simulated/d0/c"
+    assert said in str(told.value)
+
+
+def test_epochs_that_go_back_are_refused() -> None:
+    disk = MemoryDisk("/simulated/d0")
+    disk.append("c", b"0\n2\n3 0\n2 5\n")
+    with pytest.raises(OSError, match="line 4: epochs and offsets do not ascend"):
+        read_leader_epochs(disk, "c")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"version: 1\ntopic_id: AAECAwQFBgcICQoLDA0ODw",
+        b"version: 0\n",
+        b"version: 0\ntopic_id: short",
+        b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA",
+    ],
+)
+def test_a_broken_partition_metadata_is_refused(text: bytes) -> None:
+    disk = MemoryDisk("/simulated/d0")
+    disk.make_dir("t-0")
+    disk.append("t-0/partition.metadata", text)
+    with pytest.raises(OSError, match=r"malformed at line \d: expected"):
+        read_topic_id(disk, "t-0")

@@ -1,4 +1,4 @@
-"""Replicas moved to and fro at random, beside a model: nothing is lost, and the controller knows where it lies."""
+"""Replicas moved at random beside a model, the order of copies, and the recovery of logs at the start."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 from mockraft.brokers.moves.errors import MoveRefusedError
+from mockraft.brokers.moves.recovery import Found, Recovered, Recovery, recover
 from mockraft.brokers.moves.requests import start_move
+from mockraft.brokers.moves.scheduling import mover_of, next_to_copy
 from mockraft.brokers.moves.starting import settle
+from mockraft.serving.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.wire import record_batch
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 
@@ -147,3 +150,73 @@ async def test_replicas_moved_at_random_are_whole_in_the_end(make_bench: MakeBen
         await story.turn()
     await story.end()
     story.check()
+
+
+A, B, C = (name * 16 for name in (b"a", b"b", b"c"))
+ELSEWHERE = (C, MIGRATING, UNASSIGNED, LOST)
+
+
+@pytest.mark.parametrize("some_offline", [False, True])
+@pytest.mark.parametrize("assigned", [A, *ELSEWHERE])
+def test_both_logs_on_good_dirs_go_on_copying(assigned: bytes, some_offline: bool) -> None:
+    assert recover(Found([A], B, assigned, some_offline)) == Recovered(Recovery.RESUME)
+
+
+@pytest.mark.parametrize("some_offline", [False, True])
+def test_where_the_controller_has_agreed_the_last_records_are_copied_and_then_it_is_swapped(some_offline: bool) -> None:
+    assert recover(Found([A], B, B, some_offline)) == Recovered(Recovery.FINISH)
+
+
+@pytest.mark.parametrize("some_offline", [False, True])
+def test_a_future_log_alone_where_the_controller_has_it_is_promoted(some_offline: bool) -> None:
+    assert recover(Found([], B, B, some_offline)) == Recovered(Recovery.PROMOTE)
+
+
+@pytest.mark.parametrize("assigned", [A, *ELSEWHERE])
+def test_only_a_future_log_and_no_bad_dir_is_promoted(assigned: bytes) -> None:
+    assert recover(Found([], B, assigned, False)) == Recovered(Recovery.PROMOTE)
+
+
+@pytest.mark.parametrize("assigned", [A, *ELSEWHERE])
+def test_only_a_future_log_with_an_offline_dir_is_kept(assigned: bytes) -> None:
+    assert recover(Found([], B, assigned, True)) == Recovered(Recovery.OFFLINE)
+
+
+@pytest.mark.parametrize("some_offline", [False, True])
+@pytest.mark.parametrize("current", [[], [A]])
+def test_no_action_without_a_future_log(current: list[bytes], some_offline: bool) -> None:
+    assert recover(Found(current, None, A, some_offline)) == Recovered(Recovery.NOTHING)
+
+
+@pytest.mark.parametrize("future", [None, C])
+@pytest.mark.parametrize("assigned", [A, B])
+def test_of_two_logs_the_one_the_metadata_names_is_kept(assigned: bytes, future: bytes | None) -> None:
+    assert recover(Found([A, B], future, assigned, False)) == Recovered(Recovery.KEEP_ONE, assigned)
+
+
+@pytest.mark.parametrize("assigned", ELSEWHERE)
+def test_of_two_logs_none_of_which_the_metadata_names_a_person_decides(assigned: bytes) -> None:
+    assert recover(Found([A, B], None, assigned, False)) == Recovered(Recovery.REFUSE)
+
+
+def test_the_first_by_name_and_number_is_copied_first() -> None:
+    assert next_to_copy(None, {("b", 0), ("a", 10), ("a", 9)}) == ("a", 9)
+    assert next_to_copy(None, ()) is None
+
+
+def test_started_copy_continues_until_its_log_is_removed() -> None:
+    assert next_to_copy(("b", 0), {("a", 0), ("b", 0)}) == ("b", 0)
+    assert next_to_copy(("b", 0), {("a", 0)}) == ("a", 0)
+
+
+def test_every_partition_has_one_mover_and_every_mover_its_share() -> None:
+    movers = [mover_of("orders", partition, 4) for partition in range(400)]
+    assert {mover: movers.count(mover) for mover in set(movers)} == dict.fromkeys(range(4), 100)
+    assert mover_of("orders", 3, 1) == 0
+
+
+def test_hashes_as_java_does() -> None:
+    # "polygenelubricants" hashes to Integer.MIN_VALUE, of which Kafka's Utils.abs makes 0.
+    assert mover_of("", 5, 3) == 2
+    assert mover_of("a", 0, 1_000_000) == 31 * 97
+    assert mover_of("polygenelubricants", 0, 7) == 0

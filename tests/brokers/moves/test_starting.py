@@ -1,4 +1,4 @@
-"""A broker that starts with unfinished moves of a killed one; test_killed_while_moving.py has real kills."""
+"""Requests to move a replica, a start with unfinished moves of a killed broker, and the rate of copying."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import pytest
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.log_names import live_name
 from mockraft.brokers.metadata.observer import FatalError
+from mockraft.brokers.moves.copy_quota import BACKOFF_MS, CopyQuota
+from mockraft.brokers.moves.errors import MoveRefusedError
 from mockraft.brokers.moves.move import Stage
 from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.moves.starting import settle
-from mockraft.wire import record_batch
+from mockraft.wire import error_codes, record_batch
+from mockraft.wire.records.partition_record import PartitionRecord
+from mockraft.wire.records.topic_record import TopicRecord
 
 from ...waiting import until
 
@@ -123,3 +127,157 @@ async def test_future_log_of_a_deleted_topic_is_renamed_to_stray(bench: Any, mak
     settle(again.broker.movers, found.duplicates)
     assert again.names()["/d1"] == ["a-0-stray"]
     assert again.broker.moves == ()
+
+
+LONG = "t" * 249
+
+
+def refusal(bench: Any, topic: str, path: str, partition: int = 0) -> tuple[str, str]:
+    """The name of the error code and the message."""
+    with pytest.raises(MoveRefusedError) as refused:
+        start_move(bench.broker.movers, topic, partition, path)
+    return error_codes.name(refused.value.error_code), str(refused.value)
+
+
+@pytest.fixture
+def troubled(make_bench: Callable[..., Any]) -> Any:
+    """Topic here lies in /d0, topic offline in /d1 which is offline, /d2 is cordoned, topic elsewhere on broker 2."""
+    bench = make_bench(offline_log_dirs={"/dead": "unreadable"})
+    bench.create("here", "/d0")
+    bench.create("offline", "/d1")
+    bench.broker.directories.offline[bench.directory("/d1")] = "broken"
+    bench.broker.logs.take_offline(bench.directory("/d1"), "broken")
+    bench.broker.directories.cordoned = frozenset({bench.directory("/d2"), bench.directory("/d1")})
+    bench.apply(
+        TopicRecord(name="elsewhere", topic_id=b"e" * 16),
+        PartitionRecord(topic_id=b"e" * 16, partition_id=0, replicas=[2], isr=[2], leader=2, directories=[b"2" * 16]),
+    )
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("topic", "path", "code", "message"),
+    [
+        (LONG, "/nowhere", "INVALID_TOPIC_EXCEPTION", "The topic name is too long."),
+        ("here", "/nowhere", "LOG_DIR_NOT_FOUND", "Log dir /nowhere is not found in the config."),
+        ("here", "d0", "LOG_DIR_NOT_FOUND", "Log dir d0 is not found in the config."),
+        ("here", "/dead", "KAFKA_STORAGE_ERROR", "Log directory /dead is offline"),
+        ("here", "/d1", "KAFKA_STORAGE_ERROR", "Log directory /d1 is offline"),
+        ("here", "/d2", "INVALID_REPLICA_ASSIGNMENT", "Log directory /d2 is cordoned"),
+        ("offline", "/d0", "KAFKA_STORAGE_ERROR", "Partition offline-0 is offline"),
+        ("offline", "/d2", "INVALID_REPLICA_ASSIGNMENT", "Log directory /d2 is cordoned"),
+        ("elsewhere", "/d0", "REPLICA_NOT_AVAILABLE", "Error while fetching partition state for elsewhere-0"),
+        ("unknown", "/d0", "UNKNOWN_TOPIC_OR_PARTITION", "Error while fetching partition state for unknown-0"),
+    ],
+)
+async def test_first_invalid_entry_is_reported(troubled: Any, topic: str, path: str, code: str, message: str) -> None:
+    assert refusal(troubled, topic, path) == (code, message)
+    assert troubled.broker.moves == ()
+
+
+async def test_a_partition_that_the_topic_has_not_is_unknown(troubled: Any) -> None:
+    assert refusal(troubled, "here", "/d0", 7)[0] == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+async def test_the_directory_of_a_replica_to_come_is_remembered(troubled: Any) -> None:
+    refusal(troubled, "elsewhere", "/d0")
+    refusal(troubled, "unknown", "/d0", 3)
+    refusal(troubled, "elsewhere", "/d2")
+    at_d0 = troubled.directory("/d0")
+    assert troubled.broker.directories.preferred == {("elsewhere", 0): at_d0, ("unknown", 3): at_d0}
+
+
+@pytest.mark.parametrize("length", [208, 209, 214, 215])
+async def test_a_name_is_too_long_when_its_future_folder_would_be(bench: Any, length: int) -> None:
+    topic = "t" * length
+    bench.create(topic, "/d0")
+    fits = len(f"{topic}-0.") + 32 + len("-future") <= 255
+    if fits:
+        start_move(bench.broker.movers, topic, 0, "/d1")
+        assert max(map(len, bench.files["/d1"].names())) <= 255
+    else:
+        assert refusal(bench, topic, "/d1")[0] == "INVALID_TOPIC_EXCEPTION"
+    assert fits == (length <= 213)
+
+
+async def test_moved_replica_keeps_no_pending_request(bench: Any) -> None:
+    bench.create("a", "/d0")
+    start_move(bench.broker.movers, "a", 0, "/d1")
+    assert bench.broker.directories.preferred == {}
+
+
+async def test_a_target_that_was_cordoned_meanwhile_is_not_left(bench: Any) -> None:
+    bench.create("a", "/d0", 0, "x")
+    move = start_move(bench.broker.movers, "a", 0, "/d1")
+    assert move is not None
+    bench.broker.directories.cordoned = frozenset({bench.directory("/d1")})
+    assert refusal(bench, "a", "/d1") == ("INVALID_REPLICA_ASSIGNMENT", "Log directory /d1 is cordoned")
+    await until(lambda: bench.accepted)
+    bench.acknowledge()
+    await until(lambda: move.is_ended)
+    assert bench.names()["/d1"] == ["a-0"]
+
+
+MEBIBYTE = 2**20
+
+
+def test_copy_without_a_quota_never_waits() -> None:
+    quota = CopyQuota()
+    quota.record(100 * MEBIBYTE, 0)
+    assert quota.wait_ms(0) == 0
+    assert not quota.is_exceeded(0)
+
+
+def test_a_piece_is_copied_whole_and_waited_for_afterwards() -> None:
+    quota = CopyQuota(MEBIBYTE)
+    assert quota.wait_ms(0) == 0
+    quota.record(3 * MEBIBYTE // 2, 0)
+    assert quota.is_exceeded(0)
+    assert quota.wait_ms(0) == 1000
+    assert quota.wait_ms(1200) == 300
+    assert quota.wait_ms(1500) == 0
+
+
+def test_the_wait_is_never_longer_than_the_back_off() -> None:
+    quota = CopyQuota(1)
+    quota.record(MEBIBYTE, 0)
+    assert quota.wait_ms(5) == BACKOFF_MS
+
+
+def test_zero_quota_stops_copying_until_the_window_has_passed() -> None:
+    quota = CopyQuota(0)
+    assert quota.wait_ms(0) == 0
+    quota.record(1, 0)
+    assert quota.wait_ms(10_999) == BACKOFF_MS
+    assert quota.wait_ms(11_000) == 0
+
+
+def test_the_rate_is_taken_over_a_second_at_least() -> None:
+    quota = CopyQuota()
+    quota.record(500, 0)
+    assert quota.rate(1) == quota.rate(1000) == 500
+    assert quota.rate(2000) == 250
+
+
+def test_copied_bytes_per_minute_equal_the_quota() -> None:
+    quota = CopyQuota(10_000)
+    now_ms, copied_bytes = 0.0, 0
+    while now_ms < 60_000:
+        wait_ms = quota.wait_ms(now_ms)
+        if wait_ms:
+            now_ms += wait_ms
+            continue
+        quota.record(700, now_ms)
+        copied_bytes += 700
+        now_ms += 1
+    assert 590_000 < copied_bytes < 680_000
+
+
+def test_a_raised_quota_counts_at_once() -> None:
+    quota = CopyQuota(1_000)
+    quota.record(5_000, 0)
+    assert quota.is_exceeded(0)
+    quota.bytes_per_second = 5_000
+    assert not quota.is_exceeded(0)
+    quota.bytes_per_second = None
+    assert quota.wait_ms(0) == 0

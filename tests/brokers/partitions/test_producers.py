@@ -1,13 +1,19 @@
-"""Idempotent producers as `ProducerStateManager` and `ProducerAppendInfo` judge them."""
+"""Idempotent producers as `ProducerStateManager` and `ProducerAppendInfo` judge them, and blocks of producer ids."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 from mockraft.brokers.log_dirs.batch_headers import BatchHeader
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions import producers as producers_module
+from mockraft.brokers.partitions.producer_ids import ProducerIds
 from mockraft.brokers.partitions.producers import Producers
 from mockraft.wire import error_codes
+from mockraft.wire.errors import ApiError
+from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 
 
 def header(sequence: int, count: int = 1, *, offset: int = 0, producer_id: int = 7, epoch: int = 0) -> BatchHeader:
@@ -92,3 +98,59 @@ def test_only_so_many_producers_are_remembered(monkeypatch: pytest.MonkeyPatch) 
         producers.written(header(0, producer_id=producer_id))
     assert len(producers) == 3
     assert producers.check(header(5, producer_id=2)) is None
+
+
+Answer = AllocateProducerIdsResponse | ApiError
+
+
+class Sent:
+    """The requests to the controller that were not answered yet."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[Answer], None]] = []
+        self.requests: list[AllocateProducerIdsRequest] = []
+
+    def send(self, request: AllocateProducerIdsRequest, answered: Callable[[Answer], None]) -> None:
+        self.requests.append(request)
+        self.waiting.append(answered)
+
+    def answer(self, answer: Answer) -> None:
+        (answered,) = self.waiting
+        self.waiting.clear()
+        answered(answer)
+
+
+def block(start: int, length: int) -> AllocateProducerIdsResponse:
+    return AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=length)
+
+
+def test_requests_the_next_block_when_one_is_used_up() -> None:
+    sent, ids = Sent(), list[int | None]()
+    producer_ids = ProducerIds(sent.send, 1, lambda: 17)
+    for _ in range(3):
+        producer_ids.next_id(ids.append)
+    assert (ids, sent.requests) == ([], [AllocateProducerIdsRequest(broker_id=1, broker_epoch=17)])
+    sent.answer(block(1000, 2))
+    assert (ids, len(sent.requests)) == ([1000, 1001], 2)
+    sent.answer(block(5000, 2))
+    producer_ids.next_id(ids.append)
+    assert (ids, len(sent.requests)) == ([1000, 1001, 5000, 5001], 2)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        ApiError(error_codes.REQUEST_TIMED_OUT),
+        AllocateProducerIdsResponse(error_code=error_codes.STALE_BROKER_EPOCH),
+        block(0, 0),
+    ],
+)
+def test_a_failure_is_that_of_the_first_caller_and_the_next_one_requests_again(failure: Answer) -> None:
+    sent, ids = Sent(), list[int | None]()
+    producer_ids = ProducerIds(sent.send, 1, lambda: 17)
+    producer_ids.next_id(ids.append)
+    producer_ids.next_id(ids.append)
+    sent.answer(failure)
+    assert (ids, len(sent.requests)) == ([None], 2)
+    sent.answer(block(7, 1))
+    assert ids == [None, 7]

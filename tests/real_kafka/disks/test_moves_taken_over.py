@@ -1,17 +1,25 @@
-"""A move that one broker began and was killed in, the other ends: a real one and a simulated one on the same disks."""
+"""Directories and replicas that change hands or are lost, with real brokers and simulated ones."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.kafka.processes import KafkaBroker
+from mockraft.brokers.log_dirs.errors import StorageError
+from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
+from mockraft.cli import application
+from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, random_uuid
 from mockraft.server.controller.result import ControllerResult
+from mockraft.serving.directory_ids import LOST
+from mockraft.wire import record_batch
 from mockraft.wire.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -21,6 +29,7 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.uuids import read_text
+from typer.testing import CliRunner
 
 from ...topics import ask, assigned, create_topics
 from ...waiting import until
@@ -176,3 +185,133 @@ async def test_a_real_broker_ends_a_simulated_ones_move(disks: Disks) -> None:
     await until(lambda: disks.lies() == {source.name: [], target.name: ["moved-0"]})
     assert disks.path_of(disks.known()) == target
     assert await disks.consumed(disks.real.bootstrap) == VALUES
+
+
+PROPERTIES = {"replica.lag.time.max.ms": "1000", "replica.fetch.wait.max.ms": "100", "replica.fetch.backoff.ms": "50"}
+
+
+@pytest.fixture(params=["mockraft", "kafka"])
+async def brokers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[dict[int, SimulatedBroker]]:
+    """Three simulated brokers with two directories each; the first goes by KIP-18."""
+    async with AsyncExitStack() as stack:
+        if request.param == "mockraft":
+            controller: Any = await stack.enter_async_context(Controller())
+        else:
+            controller = KafkaController(tmp_path / "controller", random_uuid())
+            stack.callback(controller.kill)
+            await asyncio.to_thread(controller.format)
+            controller.start()
+            await asyncio.to_thread(controller.wait_until_running)
+        running = {}
+        for broker_id in (1, 2, 3):
+            broker = SimulatedBroker.joining(
+                controller.bootstrap,
+                controller.cluster_id,
+                broker_id,
+                log_dir_paths=(f"/{broker_id}/d0", f"/{broker_id}/d1"),
+                heartbeat_interval_ms=300,
+                properties=PROPERTIES,
+                io_errors="kip-18" if broker_id == 1 else "kafka",
+                restart_partitions_elsewhere=broker_id == 1,
+            )
+            broker.start()
+            stack.push_async_callback(broker.kill)
+            running[broker_id] = broker
+        for broker in running.values():
+            await broker.wait_until(BrokerState.RUNNING)
+        yield running
+
+
+def is_placed(broker: SimulatedBroker, key: tuple[bytes, int]) -> bool:
+    return broker.logs.log(key) is not None and not broker.queued_replica_to_dir_assignments
+
+
+async def create(brokers: dict[int, SimulatedBroker], topic: str, replicas: list[int]) -> tuple[bytes, int]:
+    """A partition on these brokers, each of which knows it and has it in the ISR; its key."""
+    admin = AdminClient({"bootstrap.servers": brokers[2].bootstrap_servers})
+    created = admin.create_topics([NewTopic(topic, 1, replica_assignment=[replicas])])[topic]
+    await asyncio.to_thread(created.result, 20)
+    view = brokers[1].view
+    topic_id = await until(lambda: next((key for key, name in view.topics.items() if name == topic), None))
+    key = (topic_id, 0)
+    for broker_id in replicas:
+        await until(partial(is_placed, brokers[broker_id], key))
+    return key
+
+
+def lose(broker: SimulatedBroker, key: tuple[bytes, int], topic: str) -> None:
+    """The next thing that is done with this replica's files goes wrong."""
+    log = broker.logs.log(key)
+    assert log is not None
+    broker.fail_file(f"{broker.directories.find(broker.directories.placed[key]).path}/{topic}-0")
+    with pytest.raises(StorageError):
+        log.append_as_follower(record_batch.encode([b"x"], base_offset=0, leader_epoch=0, timestamp_ms=1))
+
+
+@pytest.mark.parametrize(
+    ("replicas", "leader"), [([1, 3, 2], 3), ([2, 1, 3], 2), ([3, 2, 1], 3)], ids=["led", "second", "last"]
+)
+async def test_the_first_assigned_replica_that_is_in_sync_leads_and_the_lost_one_comes_back_elsewhere(
+    brokers: dict[int, SimulatedBroker], replicas: list[int], leader: int
+) -> None:
+    key = await create(brokers, "orders", replicas)
+    view = brokers[1].view
+    there = brokers[1].directories.placed[key]
+    followers = brokers[1].replicas
+    assert followers is not None
+    followers.stick()
+    lose(brokers[1], key, "orders")
+
+    replica = await until(lambda: 1 not in view.replicas[key].isr and view.replicas[key])
+    assert (replica.leader, replica.replicas) == (leader, tuple(replicas))
+    assert set(replica.isr) == {2, 3}
+
+    followers.stick(False)
+    assert await until(lambda: 1 in view.replicas[key].isr)
+    assert view.replicas[key].leader == leader
+    assert brokers[1].directories.placed[key] != there
+    assert await until(lambda: view.replicas[key].directory == brokers[1].directories.placed[key])
+
+
+async def test_the_only_replica_is_lost_and_leads_no_more(brokers: dict[int, SimulatedBroker]) -> None:
+    key = await create(brokers, "orders", [1])
+    lose(brokers[1], key, "orders")
+    view = brokers[1].view
+    await until(lambda: view.replicas[key].leader == -1)
+    assert view.replicas[key].directory == LOST
+    assert brokers[1].directories.lost == {key}
+
+
+def directory_id(path: Path) -> bytes:
+    found = MetaProperties.read((path / META_PROPERTIES).read_bytes()).directory_id
+    assert found is not None
+    return found
+
+
+def test_real_broker_runs_on_directories_formatted_by_mockraft(tmp_path: Path) -> None:
+    with Controller.sync() as controller:
+        broker = KafkaBroker(1, tmp_path, controller.cluster_id, controller.bootstrap)
+        config = str(broker.write_properties())
+        done = CliRunner().invoke(application(), ["format", "-t", controller.cluster_id, "-c", config])
+        assert done.exit_code == 0, done.output
+        ids = {directory_id(path) for path in broker.log_dirs}
+        try:
+            broker.start()
+            broker.wait_until_running()
+            registered = controller.running.controller.image.cluster.brokers[1]
+            assert set(registered.log_dirs) == ids
+            assert not registered.fenced
+        finally:
+            broker.kill()
+        assert {directory_id(path) for path in broker.log_dirs} == ids
+        assert directory_id(broker.metadata_log_dir) not in ids
+
+
+def test_older_kafka_reads_directories_formatted_by_mockraft(tmp_path: Path) -> None:
+    broker = KafkaBroker(1, tmp_path, "T0ta1ly_Mocked-Cluster", "127.0.0.1:9093", version="3.9.1")
+    broker.properties["controller.quorum.voters"] = "3000@127.0.0.1:9093"
+    config = str(broker.write_properties())
+    CliRunner().invoke(application(), ["format", "-t", broker.cluster_id, "-c", config])
+    told = KafkaTool("kafka-storage", "3.9.1").run("info", "-c", config)
+    assert "node.id=1, version=1" in told
+    assert "Found problem" not in told

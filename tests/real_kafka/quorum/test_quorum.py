@@ -1,17 +1,35 @@
-"""Three controllers, three real brokers configured with all of them, and every kind of failover between them."""
+"""Quorums with real brokers: every kind of failover, Kafka's controller as leader, processes that are killed."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from mockraft import Quorum
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+from mockraft import Controller, Quorum
+from mockraft.double.controller import SyncController
+from mockraft.double.process import MockraftController
 from mockraft.double.quorum import SyncQuorum
-from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
+from mockraft.kafka.child_process import free_port
+from mockraft.kafka.processes import (
+    KafkaBroker,
+    KafkaController,
+    KafkaProcessError,
+    KafkaServer,
+    KafkaTool,
+    random_uuid,
+    wait_until,
+)
+from mockraft.server.raft.states import Role
+from mockraft.wire import client
+from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 
 from ...clients import consume, create_topic, keep_producing
 
@@ -137,3 +155,233 @@ def test_brokers_leave_an_isolated_active_controller_and_its_uncommitted_records
     assert truncated, "some broker had a record of the cut off one that no majority had"
     assert world.quorum.call(lambda: world.quorum.node(leader).controller.epoch) > epochs
     serves(lambda: world.quorum.elect(cut_off), "after-heal")
+
+
+KAFKA_ID, OUR_ID = 4000, 3000
+# Something new every 20 ms, and soon a snapshot.
+BUSY = {"metadata.max.idle.interval.ms": "20", "metadata.log.max.record.bytes.between.snapshots": "2000"}
+
+
+def raft_of(ours: SyncController) -> Any:
+    return ours.running.controller.raft
+
+
+def tool(servers: str, *arguments: str) -> str:
+    return KafkaTool("kafka-metadata-quorum").run("--bootstrap-controller", servers, *arguments)
+
+
+def voters(servers: str) -> dict[int, str]:
+    """Ids and addresses of the voters, as Kafka's leader tells its tool."""
+    told = re.search(r"^CurrentVoters:\s+(.*?)\s*$", tool(servers, "describe", "--status"), re.M)
+    assert told is not None
+    found = re.findall(r'"id": (\d+).*?"endpoints": \["CONTROLLER://(.*?)"\]', told[1])
+    return {int(node_id): address for node_id, address in found}
+
+
+def follows(ours: SyncController) -> Callable[[], bool]:
+    raft = raft_of(ours)
+    return lambda: raft.leader_id == KAFKA_ID and raft.log.high_watermark > 0
+
+
+def test_mockraft_loads_kafkas_snapshot_joins_moves_and_leaves_the_quorum(tmp_path: Path) -> None:
+    kafka = KafkaController(tmp_path / "kafka", random_uuid(), node_id=KAFKA_ID, properties=BUSY)
+    kafka.format()
+    kafka.start()
+    options: dict[str, Any] = {
+        "node_id": OUR_ID,
+        "cluster_id": kafka.cluster_id,
+        "controller_quorum_bootstrap_servers": kafka.bootstrap,
+        "data_dir": tmp_path / "ours",
+    }
+    port = free_port()
+    try:
+        kept = Path(kafka.properties["log.dirs"]) / "__cluster_metadata-0"
+        wait_until(lambda: [path for path in kept.glob("*.checkpoint") if path.name[19] != "0"], 30, "a snapshot")
+        with Controller.sync(port=port, **options) as ours:
+            wait_until(follows(ours), 20, "our controller to follow")
+            log = raft_of(ours).log
+            assert log.start_offset > 0, "it began with a snapshot"
+            assert [node.key.id for node in log.voters.nodes.values()] == [KAFKA_ID]
+            properties = tmp_path / "ours.properties"
+            lines = {**kafka.properties, "node.id": OUR_ID, "log.dirs": tmp_path / "ours"}
+            lines["listeners"] = f"CONTROLLER://127.0.0.1:{port}"
+            properties.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+            wait_until(lambda: re.search(rf"^{OUR_ID}\s", tool(kafka.bootstrap, "describe", "--re"), re.M), 20, "seen")
+            told = tool(kafka.bootstrap, "--command-config", str(properties), "add-controller")
+            assert f"Added controller {OUR_ID}" in told
+            assert voters(kafka.bootstrap) == {OUR_ID: f"127.0.0.1:{port}", KAFKA_ID: kafka.bootstrap}
+            wait_until(lambda: set(log.voters.nodes) == {OUR_ID, KAFKA_ID}, 10, "the voters in our log")
+        port = free_port()
+        with Controller.sync(port=port, **options) as ours:
+            ours.call(lambda: setattr(raft_of(ours), "automatic", False))
+            wait_until(follows(ours), 30, "our controller to follow again")
+            moved = {OUR_ID: f"127.0.0.1:{port}", KAFKA_ID: kafka.bootstrap}
+            wait_until(lambda: voters(kafka.bootstrap) == moved, 20, "our new address among the voters")
+            directory_id = re.search(r"directory.id=(\S+)", (tmp_path / "ours/meta.properties").read_text())
+            assert directory_id is not None
+            removed = ("--controller-id", str(OUR_ID), "--controller-directory-id", directory_id[1])
+            tool(kafka.bootstrap, "remove-controller", *removed)
+            assert voters(kafka.bootstrap) == {KAFKA_ID: kafka.bootstrap}
+            wait_until(lambda: not raft_of(ours).is_voter, 10, "our controller to know that it has no vote")
+        assert kafka.running
+    finally:
+        kafka.kill()
+
+
+@pytest.mark.parametrize("leader_id", [OUR_ID, KAFKA_ID])
+def test_voters_of_the_configuration_become_records(tmp_path: Path, leader_id: int) -> None:
+    port = free_port()
+    kafka = KafkaController(tmp_path / "kafka", random_uuid(), node_id=KAFKA_ID)
+    del kafka.properties["controller.quorum.bootstrap.servers"]
+    # A busy machine must not make Kafka's stand for election; it tells its directory once this time is over.
+    kafka.properties["controller.quorum.fetch.timeout.ms"] = "5000"
+    static = f"{OUR_ID}@127.0.0.1:{port},{KAFKA_ID}@{kafka.bootstrap}"
+    kafka.properties["controller.quorum.voters"] = static
+    KafkaServer.format(kafka, "--feature", "kraft.version=0")
+    kafka.start()
+    try:
+        with Controller.sync(
+            port=port, node_id=OUR_ID, cluster_id=kafka.cluster_id, controller_quorum_voters=static
+        ) as ours:
+            raft, running = raft_of(ours), ours.running
+
+            def elect() -> bool:
+                now_ms = running.clock.now_ms()
+                if leader_id == OUR_ID and raft.role not in (Role.LEADER, Role.CANDIDATE):
+                    raft.elect(now_ms)
+                    running.listener.perform(running.node.tick(now_ms), now_ms)
+                return bool(raft.leader_id == leader_id and raft.log.high_watermark > 0)
+
+            ours.call(lambda: setattr(raft, "automatic", False))
+            wait_until(lambda: ours.call(elect), 30, f"{leader_id} to lead")
+            features = KafkaTool("kafka-features")
+            arguments = ("--bootstrap-controller", f"127.0.0.1:{port if leader_id == OUR_ID else kafka.port}")
+
+            def upgraded() -> bool:
+                try:
+                    return "was upgraded to 1" in features.run(*arguments, "upgrade", "--feature", "kraft.version=1")
+                except KafkaProcessError:
+                    return False
+
+            wait_until(upgraded, 30, "every voter to have told its directory")
+            wait_until(lambda: raft.log.kraft_version == 1, 10, "kraft.version 1 in our log")
+            directories = {node.key.id: node.key.directory_id for node in raft.voters.nodes.values()}
+            assert directories[OUR_ID] == raft.log.directory_id
+            assert directories[KAFKA_ID] not in (bytes(16), raft.log.directory_id)
+            wait_until(lambda: raft.log.high_watermark == raft.log.end_offset, 10, "all to be committed")
+        assert kafka.running
+    finally:
+        kafka.kill()
+
+
+def leader_of(controller: MockraftController) -> int | None:
+    """The leader as one controller knows it; None when it does not know, or is not running."""
+
+    async def ask() -> int | None:
+        try:
+            connection = await client.connect(controller.host, controller.port)
+            topic = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
+            response = await connection.send(DescribeQuorumRequest(topics=[topic]))
+            await connection.close()
+        except client.DisconnectedError:
+            return None
+        (partition,) = response.topics[0].partitions
+        return int(partition.leader_id) if partition.error_code == 0 else None
+
+    return asyncio.run(ask())
+
+
+def topics_of(servers: str) -> set[str]:
+    return set(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=10).topics)
+
+
+@contextmanager
+def creating_topics(servers: str, prefix: str) -> Iterator[list[str]]:
+    """Create one topic after the other while the block runs; the list has those that were acknowledged."""
+    created: list[str] = []
+    over = threading.Event()
+
+    def work() -> None:
+        admin = AdminClient({"bootstrap.servers": servers})
+        for number in range(10_000):
+            if over.is_set():
+                return
+            name = f"{prefix}-{number}"
+            try:
+                admin.create_topics([NewTopic(name, 1, 2)], request_timeout=5)[name].result(6)
+            except KafkaException:
+                continue
+            created.append(name)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        wait_until(lambda: len(created) >= 20, 30, "20 topics")
+        yield created
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.fixture
+def three_processes(tmp_path: Path) -> Iterator[list[MockraftController]]:
+    """Three controllers of one quorum, each a process with a data dir of its own; brokers' bootstrap is all of them."""
+    cluster_id = random_uuid()
+    controllers = [MockraftController(tmp_path / str(node_id), cluster_id) for node_id in (3000, 3001, 3002)]
+    voters = [f"{3000 + n}@{each.bootstrap}:{random_uuid()}" for n, each in enumerate(controllers)]
+    for number, each in enumerate(controllers):
+        each.options += ["--node-id", str(3000 + number), "--initial-controllers", ",".join(voters)]
+        each.start()
+    for each in controllers:
+        each.wait_until_running()
+    yield controllers
+    for each in controllers:
+        each.kill()
+
+
+def kill_the_active_one(controllers: list[MockraftController], clients: str, prefix: str) -> None:
+    """Kill it while topics are created, see that all of them are there, and start it again."""
+    with creating_topics(clients, prefix) as created:
+        (leader,) = {leader for each in controllers if (leader := leader_of(each)) is not None}
+        killed = controllers[leader - 3000]
+        killed.kill()
+        before = len(created)
+        wait_until(lambda: len(created) > before + 20, 30, "topics after the failover")
+    wait_until(lambda: set(created) <= topics_of(clients), 10, "every acknowledged topic")
+    killed.start()
+    killed.wait_until_running()
+
+
+def test_acknowledged_records_survive_a_kill_of_the_active_process(
+    three_processes: list[MockraftController], start_brokers: StartBrokers
+) -> None:
+    servers = ",".join(each.bootstrap for each in three_processes)
+    brokers = start_brokers(servers, three_processes[0].cluster_id, 2)
+    clients = ",".join(broker.bootstrap for broker in brokers.values())
+    # The second time, who was killed the first time is one of the two that must have everything.
+    for prefix in ("first", "second"):
+        kill_the_active_one(three_processes, clients, prefix)
+    create_topic(clients, "last", replicas=2)
+    assert all(broker.whole_log.count("Successfully registered broker") == 1 for broker in brokers.values())
+
+
+def test_a_whole_quorum_is_killed_and_comes_back_with_everything_acknowledged(
+    tmp_path: Path, start_brokers: StartBrokers
+) -> None:
+    quorum = MockraftController(tmp_path, random_uuid(), controllers=3)
+    try:
+        quorum.start()
+        quorum.wait_until_running()
+        brokers = start_brokers(quorum.bootstrap, quorum.cluster_id, 2)
+        clients = ",".join(broker.bootstrap for broker in brokers.values())
+        with creating_topics(clients, "sure") as created:
+            quorum.kill()
+            quorum.start()
+            quorum.wait_until_running()
+            before = len(created)
+            wait_until(lambda: len(created) > before + 5, 30, "topics after the restart")
+        wait_until(lambda: set(created) <= topics_of(clients), 10, "every acknowledged topic")
+        create_topic(clients, "last", replicas=2)
+        assert all(broker.running for broker in brokers.values())
+    finally:
+        quorum.kill()
