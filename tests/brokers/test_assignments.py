@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
 from mockraft.brokers.assignments import ASSIGNMENTS_PER_REQUEST_MAX, Assignments
 from mockraft.wire import error_codes
 from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
@@ -24,6 +25,11 @@ class Everywhere:
 
     def __contains__(self, key: object) -> bool:
         return True
+
+
+@pytest.fixture
+def assignments() -> Assignments:
+    return Assignments()
 
 
 def taken(assignments: Assignments) -> AssignReplicasToDirsRequest:
@@ -65,8 +71,7 @@ def told(request: Any) -> dict[tuple[bytes, int], bytes]:
     }
 
 
-def test_waits_a_moment_for_more_and_groups_by_directory() -> None:
-    assignments = Assignments()
+def test_waits_a_moment_for_more_and_groups_by_directory(assignments: Assignments) -> None:
     expected = {(TOPIC, 0): DIR_A, (TOPIC, 1): DIR_B, (OTHER_TOPIC, 0): DIR_A, (TOPIC, 2): DIR_A}
     for now_ms, (key, directory) in enumerate(expected.items()):
         assignments.add(key, directory, 1000 + now_ms)
@@ -77,8 +82,7 @@ def test_waits_a_moment_for_more_and_groups_by_directory() -> None:
     assert sorted(directory.id for directory in request.directories) == [DIR_A, DIR_B]
 
 
-def test_sends_one_request_at_a_time() -> None:
-    assignments = Assignments()
+def test_sends_one_request_at_a_time(assignments: Assignments) -> None:
     assignments.add((TOPIC, 0), DIR_A, 0)
     request = taken(assignments)
     assignments.add((TOPIC, 1), DIR_A, 0)
@@ -90,8 +94,7 @@ def test_sends_one_request_at_a_time() -> None:
     assert told(taken(assignments)) == {(TOPIC, 1): DIR_A}
 
 
-def test_refused_or_missing_assignments_are_sent_again() -> None:
-    assignments = Assignments()
+def test_refused_or_missing_assignments_are_sent_again(assignments: Assignments) -> None:
     for partition in range(3):
         assignments.add((TOPIC, partition), DIR_A, 0)
     request = taken(assignments)
@@ -102,16 +105,17 @@ def test_refused_or_missing_assignments_are_sent_again() -> None:
     assert told(taken(assignments)) == {(TOPIC, 1): DIR_A, (TOPIC, 2): DIR_A}
 
 
-def test_response_for_other_partitions_confirms_none() -> None:
-    assignments = Assignments()
+@pytest.mark.parametrize(("error_code", "due_ms"), [(0, 100), (error_codes.STALE_BROKER_EPOCH, 200)])
+def test_an_answer_about_other_partitions_or_a_refusal_of_everything_confirms_none(
+    assignments: Assignments, error_code: int, due_ms: int
+) -> None:
     assignments.add((TOPIC, 0), DIR_A, 0)
     taken(assignments)
-    assignments.answered(AssignReplicasToDirsResponse(), 0)
-    assert assignments.queued == 1
+    assignments.answered(AssignReplicasToDirsResponse(error_code=error_code), 0)
+    assert (assignments.queued, assignments.due_ms) == (1, due_ms)
 
 
-def test_failures_are_retried_later_each_time() -> None:
-    assignments = Assignments()
+def test_failures_are_retried_later_each_time(assignments: Assignments) -> None:
     assignments.add((TOPIC, 0), DIR_A, 0)
     waits = []
     for _ in range(9):
@@ -123,16 +127,7 @@ def test_failures_are_retried_later_each_time() -> None:
     assert assignments.queued == 0
 
 
-def test_a_refusal_of_everything_counts_as_a_failure() -> None:
-    assignments = Assignments()
-    assignments.add((TOPIC, 0), DIR_A, 0)
-    taken(assignments)
-    assignments.answered(AssignReplicasToDirsResponse(error_code=error_codes.STALE_BROKER_EPOCH), 0)
-    assert (assignments.queued, assignments.due_ms) == (1, 200)
-
-
-def test_a_newer_assignment_is_not_overwritten_by_a_failed_one() -> None:
-    assignments = Assignments()
+def test_a_newer_assignment_is_not_overwritten_by_a_failed_one(assignments: Assignments) -> None:
     assignments.add((TOPIC, 0), DIR_A, 0)
     taken(assignments)
     assignments.add((TOPIC, 0), DIR_B, 0)
@@ -140,8 +135,7 @@ def test_a_newer_assignment_is_not_overwritten_by_a_failed_one() -> None:
     assert told(taken(assignments)) == {(TOPIC, 0): DIR_B}
 
 
-def test_drops_replicas_that_are_no_longer_here() -> None:
-    assignments = Assignments()
+def test_drops_replicas_that_are_no_longer_here(assignments: Assignments) -> None:
     assignments.add((TOPIC, 0), DIR_A, 0)
     assignments.add((TOPIC, 1), DIR_A, 0)
     assert told(assignments.take(1, 17, {(TOPIC, 1)})) == {(TOPIC, 1): DIR_A}
@@ -150,8 +144,7 @@ def test_drops_replicas_that_are_no_longer_here() -> None:
     assert assignments.queued == 0
 
 
-def test_long_queue_is_sent_in_batches_without_delay() -> None:
-    assignments = Assignments()
+def test_long_queue_is_sent_in_batches_without_delay(assignments: Assignments) -> None:
     for partition in range(ASSIGNMENTS_PER_REQUEST_MAX + 10):
         assignments.add((TOPIC, partition), DIR_A, 1000)
     assert assignments.due_ms == 1000
@@ -161,8 +154,7 @@ def test_long_queue_is_sent_in_batches_without_delay() -> None:
     assert len(told(taken(assignments))) == 10
 
 
-def test_waiter_is_notified_when_its_own_assignment_is_confirmed() -> None:
-    assignments = Assignments()
+def test_waiter_is_notified_when_its_own_assignment_is_confirmed(assignments: Assignments) -> None:
     heard: list[str] = []
     assignments.add((TOPIC, 0), DIR_A, 0, lambda: heard.append("a"))
     request = taken(assignments)
@@ -176,8 +168,7 @@ def test_waiter_is_notified_when_its_own_assignment_is_confirmed() -> None:
     assert heard == ["a", "b"]
 
 
-def test_assignments_queued_during_a_request_wait_for_the_next_batch() -> None:
-    assignments = Assignments()
+def test_assignments_queued_during_a_request_wait_for_the_next_batch(assignments: Assignments) -> None:
     assignments.add((TOPIC, 0), DIR_A, 0)
     request = taken(assignments)
     assignments.add((TOPIC, 1), DIR_A, 10)

@@ -12,13 +12,9 @@ from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.config import draw_config
 from mockraft.brokers.fleet import fetch_cluster_id, start_brokers
 from mockraft.brokers.lifecycle import BrokerState, End, RegistrationTimedOut
-from mockraft.server.controller.result import ControllerResult
 from mockraft.wire import api_keys
-from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from mockraft.wire.metadata_log_frame import RecordAt
-from mockraft.wire.records.config_record import ConfigRecord
 
-from ..topics import ask, create_topics, topic
+from ..topics import create_topics, topic
 from ..waiting import until
 
 # (client id, API, version) of a real 4.3.1 broker against Kafka's own controller, off the wire; heartbeats before
@@ -47,16 +43,6 @@ def asked(controller: Controller, api_key: int) -> list[Any]:
     return [exchange.request for exchange in controller.journal.exchanges(api_key)]
 
 
-def commit(controller: Controller, record: Any) -> None:
-    """Write a record as if some request had led to it."""
-    running = controller.running
-    running.controller.commit(ControllerResult([RecordAt(record, 0)], None), running.clock.now_ms())
-
-
-def cordoned(value: str | None) -> ConfigRecord:
-    return ConfigRecord(resource_type=4, resource_name="1", name="cordoned.log.dirs", value=value)
-
-
 async def create_topic(controller: Controller, name: str, replicas: int = 1, partitions: int = 4) -> bytes:
     return (await create_topics(controller.bootstrap, topic(name, partitions, replicas)))[0]
 
@@ -78,17 +64,20 @@ def test_a_bootstrap_that_is_none_is_named(bootstrap: str) -> None:
         SimulatedBroker.joining(bootstrap, "p66Y0sRpQNGVKjK4oTgauw", 1)
 
 
-async def test_wait_timeout_reports_the_brokers_state() -> None:
+async def test_broker_that_is_never_registered_reports_its_state_and_gives_up() -> None:
     async with Controller() as controller:
         broker = SimulatedBroker.joining(controller.bootstrap, "another cluster", 1)
         broker.start()
         await until(lambda: broker.replication.note)
         with pytest.raises(TimeoutError, match=r"broker 1 is STARTING, not RUNNING.*INCONSISTENT_CLUSTER_ID"):
             await broker.wait_until(BrokerState.RUNNING, timeout_ms=1)
-        await broker.kill()
+        broker.happen(RegistrationTimedOut())
+        await broker.wait_stopped()
+        assert broker.end is End.NOT_REGISTERED
+        assert broker.end.is_failure
 
 
-async def test_starts_on_the_wire_as_a_real_broker_does() -> None:
+async def test_starts_on_the_wire_with_the_heartbeats_of_a_real_broker() -> None:
     async with Controller() as controller, joining(controller) as broker:
         await broker.wait_until(BrokerState.RUNNING)
         exchanges = controller.journal.exchanges()
@@ -98,11 +87,6 @@ async def test_starts_on_the_wire_as_a_real_broker_does() -> None:
         assert [lane[: len(want)] for lane, want in zip(lanes, expected, strict=True)] == expected
         assert [e.correlation_id for e in exchanges if e.client_id == "raft-client-1"][:4] == [1, 0, 3, 2]
         assert [e.correlation_id for e in exchanges if e.client_id == "1"][:4] == [1, 0, 2, 3]
-
-
-async def test_heartbeats_equal_those_of_a_real_broker() -> None:
-    async with Controller() as controller, joining(controller) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
         heartbeats = asked(controller, api_keys.BROKER_HEARTBEAT)
         told = [(h.want_fence, h.cordoned_log_dirs) for h in heartbeats]
         assert list(dict.fromkeys((fence, str(cordoned)) for fence, cordoned in told)) == [
@@ -139,19 +123,6 @@ async def test_heartbeats_and_fetches_go_on_at_kafkas_rhythm() -> None:
         assert not broker.refusals
 
 
-async def test_replica_directories_are_assigned_at_the_controller() -> None:
-    async with Controller() as controller, joining(controller, log_dir_paths=PATHS) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
-        topic_id = await create_topic(controller, "orders")
-        await until(lambda: len(broker.directories.placed) == 4 and not broker.directories.assignments.queued)
-        partitions = controller.running.controller.image.topics.by_id[topic_id].partitions
-        assert {(topic_id, n): p.directories[0] for n, p in partitions.items()} == broker.directories.placed
-        counts = [list(broker.directories.placed.values()).count(d.directory_id) for d in broker.config.log_dirs]
-        assert counts == [2, 2], "spread over both directories"
-        await ask(controller.bootstrap, DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
-        await until(lambda: not broker.directories.placed)
-
-
 async def test_broker_with_one_directory_sends_no_assignment() -> None:
     async with Controller() as controller, joining(controller) as broker:
         await broker.wait_until(BrokerState.RUNNING)
@@ -179,19 +150,6 @@ async def test_a_failed_dir_is_reported_and_its_leaders_move() -> None:
             assert directory != failed or partitions[index].leader == 2
         await until(lambda: broker.life.offline_dirs == {failed: True})
         assert asked(controller, api_keys.BROKER_HEARTBEAT)[-1].offline_log_dirs == [failed]
-
-
-async def test_cordoned_dirs_follow_the_config() -> None:
-    async with Controller() as controller, joining(controller, log_dir_paths=PATHS) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
-        second = broker.config.log_dirs[1].directory_id
-        commit(controller, cordoned(PATHS[1]))
-        await until(lambda: registered(controller).cordoned_log_dirs == (second,))
-        commit(controller, cordoned("*"))
-        await until(lambda: len(registered(controller).cordoned_log_dirs) == 2)
-        commit(controller, cordoned(None))
-        await until(lambda: registered(controller).cordoned_log_dirs == ())
-        assert broker.life.cordoned_dirs == frozenset()
 
 
 async def test_older_metadata_version_receives_no_cordoned_dirs() -> None:
@@ -231,6 +189,8 @@ async def test_a_killed_broker_is_fenced_when_its_session_is_over_and_can_come_b
         await broker.wait_until(BrokerState.RUNNING)
         await broker.kill()
         assert (broker.end, broker.end_reason) == (End.STOPPED, "stop requested")
+        with pytest.raises(RuntimeError, match="broker 1 stopped: stop requested"):
+            await broker.wait_until(BrokerState.RUNNING)
         await until(lambda: registered(controller).fenced)
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, seed=99) as again:
             await again.wait_until(BrokerState.RUNNING)
@@ -249,17 +209,6 @@ async def test_second_broker_with_the_same_id_is_refused_until_the_first_has_lef
             assert second.state is BrokerState.STARTING
             await first.kill()
             await second.wait_until(BrokerState.RUNNING)
-
-
-async def test_registration_times_out() -> None:
-    async with Controller() as controller:
-        broker = SimulatedBroker.joining(controller.bootstrap, "another-cluster", 1, heartbeat_interval_ms=20)
-        broker.start()
-        await until(lambda: broker.replication.note)
-        broker.happen(RegistrationTimedOut())
-        await broker.wait_stopped()
-        assert broker.end is End.NOT_REGISTERED
-        assert broker.end.is_failure
 
 
 async def test_broker_resumes_after_a_restart_of_the_controller(tmp_path: Path) -> None:
@@ -319,13 +268,3 @@ async def test_controller_provides_its_cluster_id() -> None:
     async with Controller(metadata_version=14) as controller:
         with pytest.raises(LookupError, match="UNSUPPORTED_VERSION"):
             await fetch_cluster_id((controller.host, controller.port))
-
-
-async def test_wait_on_a_stopped_broker_reports_the_cause() -> None:
-    async with Controller() as controller:
-        broker = joining(controller)
-        broker.start()
-        await broker.wait_until(BrokerState.RUNNING)
-        await broker.kill()
-        with pytest.raises(RuntimeError, match="broker 1 stopped: stop requested"):
-            await broker.wait_until(BrokerState.RUNNING)

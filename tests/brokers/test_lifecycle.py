@@ -190,6 +190,7 @@ def test_registers_again_on_request() -> None:
 def test_controlled_shutdown_sends_one_early_heartbeat_then_follows_the_interval() -> None:
     life, orders = take(registered(), ShutdownWanted())
     assert (life.want_shut_down, orders.wait_ms) == (True, 0)
+    assert take(life, ShutdownWanted()) == (life, Orders()), "a second request changes nothing"
     life, orders = take(life, Due(), HeartbeatAnswered(True, False, False))
     assert orders.wait_ms == 50
     life, orders = take(life, Due(), HeartbeatAnswered(True, False, False))
@@ -202,11 +203,6 @@ def test_controlled_shutdown_sends_one_early_heartbeat_then_follows_the_interval
 def test_starting_broker_shuts_down_without_a_request(state: BrokerState) -> None:
     life, orders = take(Lifecycle(state=state), ShutdownWanted())
     assert (life.state, orders.stop) == (BrokerState.SHUTTING_DOWN, End.NOT_RUNNING)
-
-
-def test_repeated_shutdown_request_is_ignored() -> None:
-    life, _ = take(registered(), ShutdownWanted())
-    assert take(life, ShutdownWanted()) == (life, Orders())
 
 
 def test_gives_up_when_it_could_never_register() -> None:

@@ -71,8 +71,7 @@ def test_changes_replace_only_named_fields(view: MetadataView) -> None:
     assert (replica.leader, replica.isr, replica.replicas, replica.directory) == (2, (2,), (1, 2), DIR_A)
     assert view.take_changed() == set(), "the place is the same"
     apply(view, change(directories=[DIR_C, DIR_B]))
-    assert view.replicas[TOPIC, 0].directory == DIR_C
-    assert view.replicas[TOPIC, 0].leader == 2
+    assert (view.replicas[TOPIC, 0].directory, view.replicas[TOPIC, 0].leader) == (DIR_C, 2)
     assert view.take_changed() == {(TOPIC, 0)}
 
 

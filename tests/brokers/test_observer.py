@@ -44,14 +44,12 @@ def test_committed_records_are_appended_and_passed_on(following: Observer) -> No
     assert (partition.fetch_offset, partition.last_fetched_epoch, partition.high_watermark) == (5, 1, 3)
 
 
-def test_high_watermark_beyond_the_log_commits_the_whole_log(following: Observer, answers: Any) -> None:
-    following.receive(answers.fetched(high_watermark=1000))
-    assert (following.high_watermark, following.applied_offset) == (5, 4)
-
-
-def test_a_high_watermark_never_falls(following: Observer, answers: Any) -> None:
-    following.receive(answers.fetched(high_watermark=1))
-    assert (following.high_watermark, following.applied_offset) == (3, 2)
+@pytest.mark.parametrize(("told", "kept"), [(1000, 5), (1, 3)])
+def test_a_high_watermark_stays_within_the_log_and_never_falls(
+    following: Observer, answers: Any, told: int, kept: int
+) -> None:
+    following.receive(answers.fetched(high_watermark=told))
+    assert (following.high_watermark, following.applied_offset) == (kept, kept - 1)
 
 
 def test_takes_voters_from_the_log_before_they_are_committed(led: Observer, answers: Any) -> None:
@@ -105,20 +103,16 @@ def test_an_answer_without_topics_is_of_no_use(following: Observer, answers: Any
     assert not following.receive(answer).useful
 
 
-@pytest.mark.parametrize("position", [17, 30, 61, 70])
-def test_corrupt_records_are_not_appended_and_not_fetched_in_a_loop(
-    following: Observer, answers: Any, position: int
+@pytest.mark.parametrize("position", [17, 30, 61, 70, None])
+def test_corrupt_or_partial_records_are_not_appended_and_not_fetched_in_a_loop(
+    following: Observer, answers: Any, position: int | None
 ) -> None:
-    damaged = bytearray(answers.batch(5))
-    damaged[position] ^= 0x40
-    heard = following.receive(answers.fetched(answers.batch(5) + bytes(damaged), high_watermark=7))
+    sent = bytearray(answers.batch(5) + answers.batch(5) if position else answers.batch(5)[:-1])
+    if position:
+        sent[position - len(answers.batch(5))] ^= 0x40
+    heard = following.receive(answers.fetched(bytes(sent), high_watermark=7))
     assert (heard.useful, heard.backoff_ms) == (False, CORRUPT_BACKOFF_MS)
     assert following.end_offset == 5, "a batch before the damaged one does not count either"
-
-
-def test_partial_batch_is_not_fetched_in_a_loop(following: Observer, answers: Any) -> None:
-    heard = following.receive(answers.fetched(answers.batch(5)[:-1], high_watermark=7))
-    assert (heard.useful, heard.backoff_ms) == (False, CORRUPT_BACKOFF_MS)
 
 
 def test_a_batch_newer_than_its_leader_is_corrupt(following: Observer, answers: Any) -> None:

@@ -225,8 +225,7 @@ def test_exchanges_in_memory_are_limited_and_without_passwords() -> None:
     assert len(heard.exchanges) == 1
     assert 0 < heard.not_kept[api_keys.DESCRIBE_CLUSTER] < 10
     assert heard.bytes_kept <= 100
-    assert heard.ended == "the recording has reached its limit of 100 bytes"
-    assert heard.requests == 19
+    assert (heard.ended, heard.requests) == ("the recording has reached its limit of 100 bytes", 19)
 
 
 @pytest.mark.parametrize("text", ["Heartbeats", "!Fetsch"])

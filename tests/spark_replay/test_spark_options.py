@@ -32,10 +32,8 @@ def test_options_are_read_in_any_case_with_units() -> None:
             "path": "x.pcap",
         }
     )
-    assert options.ports == (9092, 9093)
-    assert options.split_bytes == 16 << 20
-    assert options.time_from_ns == 1_795_168_800_000_000_000
-    assert options.api_keys == (63, 1, 62)
+    assert (options.ports, options.split_bytes) == ((9092, 9093), 16 << 20)
+    assert (options.time_from_ns, options.api_keys) == (1_795_168_800_000_000_000, (63, 1, 62))
     assert not options.include_bytes
 
 

@@ -244,15 +244,11 @@ def test_no_fetch_session_is_made(ask: Ask) -> None:
     assert response.error_code == error_codes.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_first_batch_is_returned_whole_whatever_max_bytes_is(ask: Ask) -> None:
+def test_first_batch_alone_is_returned_whole_whatever_max_bytes_is(ask: Ask) -> None:
     ask(produced(ORDERS))
     ask(produced(ORDERS))
     assert len(answered(ask(fetch(ORDERS, partition_max_bytes=1))).records) == len(BATCH)
     assert len(answered(ask(fetch(ORDERS, max_bytes=1))).records) == len(BATCH)
-
-
-def test_only_one_batch_of_many_partitions_is_returned_with_zero_max_bytes(ask: Ask) -> None:
-    ask(produced(ORDERS))
     request = fetch(ORDERS, max_bytes=0)
     request.topics[0].partitions *= 3
     partitions = (ask(request)).responses[0].partitions

@@ -88,16 +88,13 @@ def test_groups_and_client_metrics_are_told_whether_they_are_known_or_not(cluste
         (BROKER_LOGGER, "2", "INVALID_REQUEST", "Unexpected broker id, expected 1 but received 2"),
         (CLIENT_METRICS, "", "INVALID_REQUEST", "Client metrics subscription name must not be empty"),
         (GROUP, "", "INVALID_REQUEST", "Group name must not be empty"),
+        (99, "x", "INVALID_REQUEST", ""),
     ],
 )
 def test_what_is_no_resource_is_refused(cluster: Any, kind: int, name: str, code: str, message: str) -> None:
     result = described(cluster, kind, name)
     assert (result.error_code, result.configs) == (getattr(error_codes, code), [])
     assert message in (result.error_message or "")
-
-
-def test_an_unknown_type_is_refused_for_all(cluster: Any) -> None:
-    assert (described(cluster, 99, "x")).error_code == error_codes.INVALID_REQUEST
 
 
 def test_loggers_are_none(cluster: Any) -> None:

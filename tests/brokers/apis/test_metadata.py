@@ -142,22 +142,26 @@ def test_version_0_leaves_out_who_cannot_be_reached_and_says_so(cluster: Any) ->
     ]
 
 
-@pytest.mark.parametrize(("version", "code"), [(5, "LEADER_NOT_AVAILABLE"), (6, "LISTENER_NOT_FOUND")])
-def test_a_leader_without_the_clients_listener_is_none(cluster: Any, version: int, code: str) -> None:
-    cluster.register(2, ("INSIDE",))
+@pytest.mark.parametrize(
+    ("version", "is_gone", "code"),
+    [
+        (5, False, "LEADER_NOT_AVAILABLE"),
+        (6, False, "LISTENER_NOT_FOUND"),
+        *((version, True, "LEADER_NOT_AVAILABLE") for version in (5, 6, 13)),
+    ],
+)
+def test_a_leader_that_is_gone_or_without_the_clients_listener_is_none(
+    cluster: Any, version: int, is_gone: bool, code: str
+) -> None:
+    if is_gone:
+        cluster.apply(UnregisterBrokerRecord(broker_id=2, broker_epoch=12))
+    else:
+        cluster.register(2, ("INSIDE",))
     response = cluster.ask(named("a"), version)
     assert [each.node_id for each in response.brokers] == [1, 3]
     partition = response.topics[0].partitions[1]
-    assert (partition.error_code, partition.leader_id) == (getattr(error_codes, code), -1)
-    assert partition.offline_replicas == [2]
-
-
-@pytest.mark.parametrize("version", [5, 6, 13])
-def test_a_leader_that_is_gone_is_none(cluster: Any, version: int) -> None:
-    cluster.apply(UnregisterBrokerRecord(broker_id=2, broker_epoch=12))
-    partition = (cluster.ask(named("a"), version)).topics[0].partitions[1]
-    assert (partition.error_code, partition.leader_id) == (error_codes.LEADER_NOT_AVAILABLE, -1)
-    assert partition.offline_replicas == [2]
+    found = (partition.error_code, partition.leader_id, partition.offline_replicas)
+    assert found == (getattr(error_codes, code), -1, [2])
 
 
 def test_a_replica_in_an_offline_directory_is_offline(cluster: Any) -> None:

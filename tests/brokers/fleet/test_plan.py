@@ -229,9 +229,7 @@ def test_a_percentile_is_at_most_a_bucket_above_the_exact_one(share: float) -> N
 def test_parts_add_up_to_the_whole_and_can_be_taken_away_again() -> None:
     first, second = of(0.001, 0.002, 0.1), of(0.002, 3.0)
     both = first.plus(second)
-    assert both.total == 5
-    assert both.counts == of(0.001, 0.002, 0.1, 0.002, 3.0).counts
-    assert both.largest_s == 3.0
+    assert (both.total, both.counts, both.largest_s) == (5, of(0.001, 0.002, 0.1, 0.002, 3.0).counts, 3.0)
     assert both.minus(first).counts == second.counts
 
 

@@ -231,8 +231,7 @@ def test_disk_error_takes_only_its_directory_offline(
     with pytest.raises(StorageError, match="Read-only file system") as told:
         calls[what]()
 
-    assert told.value.error_code == error_codes.KAFKA_STORAGE_ERROR
-    assert told.value.directory_id == D0
+    assert (told.value.error_code, told.value.directory_id) == (error_codes.KAFKA_STORAGE_ERROR, D0)
     assert told.value.key == ((TOPIC, 2) if what == "create" else (TOPIC, 0))
     assert isinstance(told.value.__cause__, OSError)
     assert [log_dir.directory_id for log_dir in logs.live()] == [D1]

@@ -195,8 +195,7 @@ def test_a_broken_checkpoint_is_refused_with_its_path_and_line(text: bytes, said
     disk.append("c", text)
     with pytest.raises(OSError, match="malformed at") as told:
         read_offsets(disk, "c")
-    assert told.value.errno == errno.EBADMSG
-    assert told.value.filename == "/simulated/d0/c"
+    assert (told.value.errno, told.value.filename) == (errno.EBADMSG, "/simulated/d0/c")
     assert said in str(told.value)
 
 

@@ -60,8 +60,7 @@ def test_a_leader_gives_offsets_and_its_epoch_and_the_crc_still_fits(log: Replic
 
     assert everything(log) == [(0, "a"), (1, "b"), (2, "c"), (3, "d"), (4, "e")]
     assert [b.leader_epoch for b in record_batch.read_batches(log.read(0, 1000))] == [3, 4, 4]
-    assert log.leader_epochs == ((3, 0), (4, 2))
-    assert log.end_offset == 5
+    assert (log.leader_epochs, log.end_offset) == (((3, 0), (4, 2)), 5)
 
 
 def test_a_follower_keeps_the_batches_of_the_leader_byte_for_byte(log: ReplicaLog, batch: MakeBatch) -> None:
@@ -181,8 +180,7 @@ def test_a_log_opened_again_is_as_it_was(disk: Disk, batch: MakeBatch, was_close
     again = ReplicaLog(disk, "t-0", SMALL, was_closed=was_closed)
 
     assert everything(again) == [(index, str(index)) for index in range(10)]
-    assert again.leader_epochs == ((0, 0), (1, 3), (2, 6), (3, 9))
-    assert again.end_offset == 10
+    assert (again.leader_epochs, again.end_offset) == (((0, 0), (1, 3), (2, 6), (3, 9)), 10)
     assert again.append_as_leader(batch("more"), 4, 0) == (10, 11)
 
 

@@ -126,8 +126,7 @@ def test_a_broken_bootstrap_file_in_a_data_dir_is_not_looked_at() -> None:
 
 def test_a_dir_that_cannot_be_read_is_offline_from_the_start() -> None:
     begun = start(A, failed("/b"))
-    assert begun.live == ("/a",)
-    assert begun.offline == {"/b": "Input/output error"}
+    assert (begun.live, begun.offline) == (("/a",), {"/b": "Input/output error"})
 
 
 def test_a_dir_that_cannot_be_listed_is_offline_from_the_start() -> None:
@@ -171,8 +170,7 @@ def test_drawn_ids_are_kept_over_a_restart(dirs: tuple[Path, Path]) -> None:
     first = open_log_dirs(list(map(str, dirs)), 8, None, random.Random(1))
     again = open_log_dirs(list(map(str, dirs)), 8, None, random.Random(2))
     assert first == again
-    assert first.cluster_id == CLUSTER
-    assert first.metadata_directory_id == first.log_dirs[0].directory_id
+    assert (first.cluster_id, first.metadata_directory_id) == (CLUSTER, first.log_dirs[0].directory_id)
     assert len({each.directory_id for each in first.log_dirs}) == 2
 
 

@@ -242,8 +242,7 @@ async def test_one_bad_file_of_the_old_log_does_not_cost_the_new_one(make_bench:
     bench.acknowledge()
     await until(lambda: move.is_ended)
     assert (move.stage, bench.path_of(key), bench.log(key).end_offset) == (Stage.DONE, "/d1", 2)
-    assert bench.broker.directories.lost == set()
-    assert bench.broker.directories.offline == {}
+    assert (bench.broker.directories.lost, bench.broker.directories.offline) == (set(), {})
 
 
 async def test_a_swap_that_cannot_remove_the_old_log_has_happened_all_the_same(bench: Any) -> None:

@@ -163,8 +163,7 @@ def test_while_a_shrink_is_pending_the_high_watermark_waits_for_the_old_isr(brok
     partition.appended(5, now_ms=1)
     fetch(partition, 2, 5, now_ms=900)
     partition.shrink(LAG_MS + 1)
-    assert partition.maximal_isr == {1, 2, 3}
-    assert partition.high_watermark == 0
+    assert (partition.maximal_isr, partition.high_watermark) == (frozenset({1, 2, 3}), 0)
     assert partition.committed(pending(partition), CommittedIsr(0, 1, (1, 2)), LAG_MS + 5)
     assert (partition.high_watermark, partition.partition_epoch, partition.pending) == (5, 1, None)
 
@@ -189,8 +188,7 @@ def test_a_follower_at_the_high_watermark_is_proposed_in(brokers: Brokers) -> No
     assert partition.pending is None
     fetch(partition, 3, 8)
     assert pending(partition) == IsrChange(((1, 10), (2, 20), (3, 30)), 0, 0, 3)
-    assert partition.maximal_isr == {1, 2, 3}
-    assert partition.isr == {1, 2}
+    assert (partition.maximal_isr, partition.isr) == (frozenset({1, 2, 3}), frozenset({1, 2}))
 
 
 def test_a_follower_below_the_start_of_the_leader_epoch_does_not_join(brokers: Brokers) -> None:
@@ -234,28 +232,22 @@ def test_the_joining_replica_holds_the_high_watermark_before_it_is_committed(bro
 # What the controller answers.
 
 
-@pytest.mark.parametrize("error_code", sorted(GIVES_UP))
-def test_a_final_refusal_leaves_the_change_pending(brokers: Brokers, error_code: int) -> None:
+@pytest.mark.parametrize(
+    ("error_code", "is_sent_again", "maximal_isr"),
+    [
+        *((code, False, (1, 2, 3)) for code in sorted(GIVES_UP)),
+        *((code, False, (1, 2)) for code in sorted(NOT_APPLIED)),
+        (error_codes.NOT_CONTROLLER, True, (1, 2, 3)),
+        (error_codes.UNKNOWN_SERVER_ERROR, True, (1, 2, 3)),
+    ],
+)
+def test_a_refused_change_stays_pending_is_taken_back_or_is_sent_again(
+    brokers: Brokers, error_code: int, is_sent_again: bool, maximal_isr: tuple[int, ...]
+) -> None:
     partition = leading(brokers, (1, 2))
     fetch(partition, 3, 0)
-    assert not partition.refused(pending(partition), error_code)
-    assert partition.maximal_isr == {1, 2, 3}
-
-
-@pytest.mark.parametrize("error_code", sorted(NOT_APPLIED))
-def test_a_change_that_was_surely_not_made_is_taken_back(brokers: Brokers, error_code: int) -> None:
-    partition = leading(brokers, (1, 2))
-    fetch(partition, 3, 0)
-    assert not partition.refused(pending(partition), error_code)
-    assert partition.pending is None
-    assert partition.maximal_isr == {1, 2}
-
-
-@pytest.mark.parametrize("error_code", [error_codes.NOT_CONTROLLER, error_codes.UNKNOWN_SERVER_ERROR])
-def test_other_refusals_are_sent_again(brokers: Brokers, error_code: int) -> None:
-    partition = leading(brokers, (1, 2))
-    fetch(partition, 3, 0)
-    assert partition.refused(pending(partition), error_code)
+    assert partition.refused(pending(partition), error_code) == is_sent_again
+    assert (partition.maximal_isr, partition.pending is None) == (frozenset(maximal_isr), error_code in NOT_APPLIED)
 
 
 @pytest.mark.parametrize("isr", [CommittedIsr(1, 1, (1, 2, 3)), CommittedIsr(0, -1, (1, 2, 3))])
@@ -295,8 +287,7 @@ def test_same_leader_epoch_keeps_the_follower_state(brokers: Brokers) -> None:
     fetch(partition, 2, 4)
     partition.lead(assigned((1, 2), partition_epoch=1), 5, 0, 2)
     assert partition.followers[2].end_offset == 4
-    assert partition.epoch_start_offset == 0
-    assert partition.high_watermark == 4
+    assert (partition.epoch_start_offset, partition.high_watermark) == (0, 4)
 
 
 def test_a_new_epoch_of_the_same_leader_gives_the_isr_another_lag_time(brokers: Brokers) -> None:
@@ -305,8 +296,7 @@ def test_a_new_epoch_of_the_same_leader_gives_the_isr_another_lag_time(brokers: 
     fetch(partition, 2, 4, now_ms=2)
     partition.lead(assigned((1, 2), leader_epoch=1, partition_epoch=1), 5, 4, 5000)
     assert partition.epoch_start_offset == 5
-    assert partition.followers[2].caught_up_ms == 5000
-    assert partition.followers[2].end_offset == 4
+    assert (partition.followers[2].caught_up_ms, partition.followers[2].end_offset) == (5000, 4)
 
 
 def test_a_leader_that_follows_forgets_isr_and_followers(brokers: Brokers) -> None:
