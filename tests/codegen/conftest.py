@@ -14,9 +14,13 @@ from mockraft.codegen.parse import parse
 
 _numbers = itertools.count()
 
+MessageOf = Callable[..., Any]
+ID = {"name": "Id", "type": "int32"}
+NAME = {"name": "Name", "type": "string"}
+
 
 @pytest.fixture
-def message_of() -> Iterator[Callable[..., Any]]:
+def message_of() -> Iterator[MessageOf]:
     """`message_of(fields, **top_level_keys)` generates the class of such a schema, called `TestRequest`."""
     modules: list[str] = []
 

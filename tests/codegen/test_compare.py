@@ -1,9 +1,15 @@
+"""Releases compared, and the facts that Java programs of older releases give."""
+
 import json
 from pathlib import Path
 
+import mockraft.schemas_json
 import pytest
 from mockraft.codegen.compare import compare, main, read_release
+from mockraft.codegen.sync import FACTS, run_java
+from mockraft.kafka.jars import classpath
 
+KEPT = Path(mockraft.schemas_json.__path__[0]) / "4.3.1"
 OLD = {
     "apiKey": 1,
     "type": "request",
@@ -71,3 +77,11 @@ def test_prints_json_on_request(releases: tuple[Path, Path], capsys: pytest.Capt
 def test_names_the_release_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["4.3.1", "1.2.3"]) == 2
     assert "sync --kafka-version 1.2.3" in capsys.readouterr().err
+
+
+@pytest.mark.real_kafka
+@pytest.mark.parametrize("name", ["configs.json", "features.json"])
+@pytest.mark.parametrize("release", ["3.9.1", "4.1.1"])
+def test_older_releases_have_the_same_form(release: str, name: str) -> None:
+    older, kept = json.loads(run_java(FACTS[name], classpath(release))), json.loads((KEPT / name).read_text())
+    assert older.keys() == kept.keys()

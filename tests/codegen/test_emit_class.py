@@ -1,15 +1,10 @@
 """The classes generated from schemas."""
 
-import copy
-import pickle
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from mockraft.codegen.emit_class import annotation
 from mockraft.codegen.parse import parse
 
-MessageOf = Callable[..., Any]
+from .conftest import MessageOf
 
 TOPIC = {"name": "Topics", "type": "[]Topic", "fields": [{"name": "Name", "type": "string", "versions": "0+"}]}
 LEADER = {
@@ -52,52 +47,34 @@ class TestEmittedClass:
         assert cls().leader is not cls().leader
 
     def test_takes_none_as_a_value_not_as_the_default(self, message_of: MessageOf) -> None:
-        nullable = TOPIC | {"nullableVersions": "0+"}
-        assert message_of(nullable)(topics=None).topics is None
-        assert message_of(nullable)().topics == []
+        cls = message_of(TOPIC | {"nullableVersions": "0+"})
+        assert (cls(topics=None).topics, cls().topics) == (None, [])
 
-    def test_takes_fields_by_name_only(self, message_of: MessageOf) -> None:
+    def test_takes_its_fields_by_name_only(self, message_of: MessageOf) -> None:
         cls = message_of({"name": "Id", "type": "int32"})
         assert cls(id=3).id == 3
-        with pytest.raises(TypeError):
-            cls(3)
-        with pytest.raises(TypeError):
-            cls(idd=3)
-
-    def test_has_no_other_attributes(self, message_of: MessageOf) -> None:
+        for wrong in (lambda: cls(3), lambda: cls(idd=3), lambda: hash(cls())):
+            with pytest.raises(TypeError):
+                wrong()
         with pytest.raises(AttributeError):
-            message_of({"name": "Id", "type": "int32"})().other = 1
+            cls().other = 1
 
     def test_compares_by_value_whether_made_or_read(self, message_of: MessageOf) -> None:
         cls = message_of({"name": "Id", "type": "int32"}, TOPIC, flexibleVersions="0+")
         made = cls(id=3)
-        assert made == cls.read(made.write(0), 0)
+        read = cls.read(made.write(0), 0)
+        assert made == read
+        assert isinstance(read, cls)
         assert made != cls(id=4)
         assert made != cls(id=3, unknown_tagged_fields=[(9, b"x")])
         assert made != (3, [])
         assert message_of({"name": "Id", "type": "int32"})() != message_of({"name": "Id", "type": "int32"})()
-
-    def test_is_an_instance_of_its_class_however_it_came_about(self, message_of: MessageOf) -> None:
-        cls = message_of({"name": "Id", "type": "int32"})
-        read = cls.read(bytes(4), 0)
-        assert isinstance(read, cls)
-        assert type(read).__name__ == "TestRequest"
-
-    def test_cannot_be_a_key(self, message_of: MessageOf) -> None:
-        with pytest.raises(TypeError):
-            hash(message_of(TOPIC)())
 
     def test_shows_its_fields(self, message_of: MessageOf) -> None:
         cls = message_of({"name": "Id", "type": "int32"}, LEADER)
         shown = "TestRequest(id=3, leader=Leader(id=-1))"
         assert repr(cls(id=3)) == repr(cls.read(cls(id=3).write(0), 0)) == shown
         assert repr(cls(unknown_tagged_fields=[(1, b"")])).endswith("unknown_tagged_fields=[(1, b'')])")
-
-    def test_can_be_copied_and_pickled(self, message_of: MessageOf) -> None:
-        cls = message_of({"name": "Id", "type": "int32"}, TOPIC)
-        read = cls.read(cls(id=3, topics=[]).write(0), 0)
-        assert pickle.loads(pickle.dumps(read)) == read
-        assert copy.deepcopy(read) == copy.copy(read) == read
 
     def test_escapes_quotes_in_schema_texts(self, message_of: MessageOf) -> None:
         about = 'the "name",\n"""\\ or so: ' + "long " * 40

@@ -1,7 +1,6 @@
 """Random schemas: for everything the language allows, the generated code reads exactly what it writes."""
 
 import sys
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -9,7 +8,8 @@ import pytest
 from mockraft.codegen.spec import BLOCKS, FIXED
 from mockraft.wire.errors import WireError
 
-MessageOf = Callable[..., Any]
+from .conftest import MessageOf
+
 Tree = dict[str, Any]
 
 INTEGER_BITS = {"int8": 7, "int16": 15, "uint16": 16, "int32": 31, "uint32": 32, "int64": 63}

@@ -1,4 +1,4 @@
-"""Hostile bytes straight into a node with a real controller behind it."""
+"""Hostile input, and the same bytes for the same input."""
 
 import contextlib
 import random
@@ -226,3 +226,41 @@ def test_a_flood_of_bad_connections_leaves_a_bounded_journal(node: Node) -> None
     assert node.journal.bytes_held <= node.config.journal_bytes_max
     assert len(node.journal.entries) <= node.config.journal_entries_max
     assert node.journal.counters()["closed"] == {"request": 30_000}
+
+
+def captured_requests() -> list[tuple[int, bytes]]:
+    """(connection, request as sent) of real brokers and tools, in order."""
+    connections: dict[Any, int] = {}
+    requests = []
+    for exchange in read_exchanges(CAPTURE):
+        if exchange.request is not None:
+            connection_id = connections.setdefault(exchange.connection, len(connections) + 1)
+            data = exchange.request
+            requests.append((connection_id, len(data).to_bytes(4, "big") + data))
+    return requests
+
+
+def replayed(requests: list[tuple[int, bytes]]) -> tuple[list[Any], bytes]:
+    """Everything the node said, and its log."""
+    config = ControllerConfig(cluster_id="p66Y0sRpQNGVKjK4oTgauw", seed=9, connections_max=1000)
+    rng = random.Random(config.seed)
+    controller = Controller(config, Raft.open(config, START_MS, rng), rng, START_MS)
+    node = Node(controller, APIS)
+    effects: list[Any] = []
+    for connection_id in {connection_id for connection_id, _ in requests}:
+        effects += node.connected(connection_id, "127.0.0.1:1", START_MS)
+    now_ms = START_MS
+    for number, (connection_id, data) in enumerate(requests):
+        now_ms += number % 7
+        effects += node.step(connection_id, data, now_ms)
+        if node.next_tick_ms(now_ms) <= now_ms:
+            effects += node.tick(now_ms)
+    return effects, controller.log.read(0, 1 << 30)
+
+
+def test_the_same_inputs_give_the_same_bytes_and_the_same_log() -> None:
+    requests = captured_requests()
+    assert len(requests) > 500
+    first, second = replayed(requests), replayed(requests)
+    assert len(first[0]) > 500
+    assert first == second

@@ -1,10 +1,16 @@
+"""State, system and life of the controller over HTTP."""
+
+import inspect
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import httpx
 import pytest
+from fastapi.routing import APIRoute
 from mockraft import Controller, Quorum
+from mockraft.server.admin.app import ROUTERS
 from mockraft.server.clock import VirtualClock
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 from ...topics import create_topics, topic
 
@@ -103,3 +109,93 @@ async def test_a_quorums_node_is_elected(asking: Asking) -> None:
         assert (await http.post("/v1/quorum/elect", json={"node": 17})).status_code == 409
         assert (await http.post("/v1/quorum/resign")).status_code == 204
         assert (await http.post("/v1/restart")).status_code == 409
+
+
+async def test_health_lists_the_running_parts(http: httpx.AsyncClient, controller: Controller) -> None:
+    health = (await http.get("/v1/health")).json()
+    assert health["status"] == "up"
+    assert health["clusterId"] == controller.cluster_id
+    assert health["bootstrap"] == controller.bootstrap
+    assert (health["nodes"], health["brokers"]) == ([3000], {"total": 0, "fenced": 0})
+
+
+async def test_settings_are_changed_one_by_one(http: httpx.AsyncClient, controller: Controller) -> None:
+    changed = (await http.patch("/v1/settings", json={"journalEntriesMax": 7})).json()
+    assert changed["journalEntriesMax"] == controller.journal.entries_max == 7
+    assert changed["journalEnabled"] is True
+    await http.patch("/v1/settings", json={"journalEnabled": False})
+    assert not controller.journal.enabled
+    assert (await http.get("/v1/settings")).json() == {**changed, "journalEnabled": False}
+
+
+async def test_metrics_are_given_to_prometheus(http: httpx.AsyncClient) -> None:
+    answer = await http.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "# TYPE" in answer.text
+
+
+def test_every_operation_runs_in_the_controllers_own_thread() -> None:
+    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    threaded = [route.path for route in routes if not inspect.iscoroutinefunction(route.endpoint)]
+    assert routes != []
+    assert threaded == []
+
+
+async def test_reset_restores_the_journal_settings(http: httpx.AsyncClient) -> None:
+    before = (await http.get("/v1/settings")).json()
+    await http.patch("/v1/settings", json={"journalEnabled": False, "journalEntriesMax": 1})
+    await http.post("/v1/reset")
+    assert (await http.get("/v1/settings")).json() == before
+
+
+async def test_api_without_a_recorder_lists_no_recordings_and_names_the_alternative(http: httpx.AsyncClient) -> None:
+    assert (await http.get("/v1/recordings")).json() == {"recordings": []}
+    refused = await http.post("/v1/recordings", json={"upstream": "127.0.0.1:9093"})
+    assert (refused.status_code, "mockraft serve and Controller" in refused.json()["detail"]) == (409, True)
+
+
+async def test_health_of_a_killed_quorum_is_a_problem_and_journals_and_clock_remain(
+    asking: Asking, tmp_path: Path
+) -> None:
+    async with Quorum(2) as quorum, asking(quorum.double) as http:
+        await quorum.ask(ApiVersionsRequest(), client_id="before")
+        now_ms = quorum.double.now_ms
+        for node_id in quorum.node_ids:
+            await quorum.kill(node_id)
+
+        for path in ("/v1/health", "/v1/brokers", "/v1/quorum", "/v1/topics"):
+            answer = await http.get(path)
+            assert (path, answer.status_code) == (path, 503)
+            assert answer.json()["detail"] == "no controller runs: every node of the quorum was killed"
+        assert (await http.post("/v1/reset", json={"state": True})).status_code in (409, 503)
+        assert (await http.get("/metrics")).status_code == 200
+        assert (await http.get("/v1/settings")).json()["journalEnabled"] is True
+        assert (await http.get("/v1/clock")).json()["nowMs"] >= now_ms
+        assert [each.client_id for each in quorum.requests(client_id="before")] == ["before"]
+        quorum.write_journal(tmp_path / "journal.pcapng")
+        assert (tmp_path / "journal.pcapng").stat().st_size > 200
+
+
+async def test_restarted_node_continues_its_journal(asking: Asking) -> None:
+    async with Quorum(2) as quorum, asking(quorum.double) as http:
+        await quorum.ask(ApiVersionsRequest(), client_id="before", node=3001)
+        await quorum.kill(3001)
+        killed = (await http.get("/v1/requests", params={"node": 3001, "clientId": "before"})).json()
+        await quorum.restart(3001)
+        await quorum.ask(ApiVersionsRequest(), client_id="after", node=3001)
+
+        assert [each["clientId"] for each in killed["requests"]] == ["before"]
+        assert [each.client_id for each in quorum.requests(node=3001) if each.client_id in ("before", "after")] == [
+            "before",
+            "after",
+        ]
+
+
+async def test_commands_and_state_report_a_stopped_quorum() -> None:
+    async with Quorum(2) as quorum:
+        for node_id in quorum.node_ids:
+            await quorum.kill(node_id)
+        with pytest.raises(RuntimeError, match="no controller runs"):
+            quorum.state.brokers()
+        with pytest.raises(RuntimeError, match="no controller runs"):
+            quorum.double.restart()

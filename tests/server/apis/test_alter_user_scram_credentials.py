@@ -1,4 +1,4 @@
-"""SCRAM credentials: the rules in Kafka's order, and the keys of RFC 7677."""
+"""AlterUserScramCredentials and DescribeUserScramCredentials."""
 
 import base64
 import hashlib
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from mockraft.server.apis import describe_user_scram_credentials, sasl_handshake
 from mockraft.server.apis.alter_user_scram_credentials import API
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_user_scram_credentials_request import (
@@ -13,6 +14,8 @@ from mockraft.wire.messages.alter_user_scram_credentials_request import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
+from mockraft.wire.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest, UserName
+from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 
 from ...conftest import Cluster
 
@@ -128,3 +131,28 @@ def test_error_response_names_each_user_once_in_alphabetical_order() -> None:
     response = API.error(request, error_codes.NOT_CONTROLLER, "elsewhere")
     assert [each.user for each in response.results] == ["a", "b", "\U0001f600", "\ufffd"]
     assert {(each.error_code, each.error_message) for each in response.results} == {(41, "elsewhere")}
+
+
+@pytest.fixture
+def rig(make_rig: Any, controller: Any) -> Any:
+    return make_rig(describe_user_scram_credentials.API, sasl_handshake.API, controller=controller)
+
+
+def test_a_controller_has_no_answer_for_users(rig: Any) -> None:
+    request = DescribeUserScramCredentialsRequest(users=[UserName(name="alice"), UserName(name="bob")])
+    response = rig.ask(rig.connect(), request, 0)
+    assert (response.error_code, response.error_message) == (error_codes.UNKNOWN_SERVER_ERROR, None)
+    assert [(each.user, each.error_code, each.credential_infos) for each in response.results] == [("", -1, [])] * 2
+
+
+def test_request_for_all_users_is_never_answered_nor_are_later_ones(rig: Any) -> None:
+    connection = rig.connect()
+    frames = rig.frame(DescribeUserScramCredentialsRequest(users=None), 0) + rig.frame(SaslHandshakeRequest(), 1)
+    rig.send(connection, frames)
+    rig.tick(rig.now_ms + 10_000_000)
+    assert (rig.sends(), rig.closes(), rig.node.parked) == ([], [], 1)
+
+
+def test_others_are_answered_meanwhile(rig: Any) -> None:
+    rig.send(rig.connect(), rig.frame(DescribeUserScramCredentialsRequest(users=None), 0))
+    assert rig.ask(rig.connect(), SaslHandshakeRequest(), 1).error_code == error_codes.ILLEGAL_SASL_STATE

@@ -1,11 +1,23 @@
-"""Effects of stubs as seen from a client's socket."""
+"""Answers that stubs give, edit frame by frame, or draw."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft import stub
+from mockraft import Stub, stub
+from mockraft.server.apis.registry import APIS
+from mockraft.server.config import ControllerConfig
+from mockraft.server.node import Node
+from mockraft.server.stubs.actions import known_actions
+from mockraft.server.stubs.match import SCOPES
+from mockraft.server.stubs.predicates import OPERATORS
+from mockraft.server.stubs.script import Script
+from mockraft.server.stubs.triggers import TRIGGERS
 from mockraft.wire import error_codes
 from mockraft.wire.client import DisconnectedError
+from mockraft.wire.connection import write_request
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 
 UNKNOWN_BROKER = error_codes.STALE_BROKER_EPOCH
 """The controller's own answer to the heartbeat of an unknown broker."""
@@ -76,3 +88,110 @@ async def test_a_reset_breaks_the_connection_off(controller: Any, stubs: Any, as
         await asker.code()
     (exchange,) = controller.journal.exchanges(63)
     assert (exchange.response_frame, exchange.reason) == (b"", "reset (stub stub-1)")
+
+
+@pytest.fixture
+def rig(make_rig: Any, make_controller: Any) -> Any:
+    return make_rig(*APIS.values(), controller=make_controller())
+
+
+def sent(rig: Any, edit: Stub | None = None) -> bytes:
+    """Bytes sent for a heartbeat, correlation id 101 in a frame of 17 bytes."""
+    stubs = rig.node.script.stubs
+    stubs.reset()
+    if edit is not None:
+        stubs.add(edit)
+    rig._correlation_id = 100
+    rig.send(rig.connect(), rig.frame(BrokerHeartbeatRequest(broker_id=1), 1))
+    return b"".join(rig.sends())
+
+
+def test_bytes_are_edited_at_the_given_offset(rig: Any) -> None:
+    heartbeat = stub("BrokerHeartbeat")
+    whole = sent(rig)
+    length, correlation = whole[:4], whole[4:8]
+    assert (int.from_bytes(length, "big"), int.from_bytes(correlation, "big")) == (len(whole) - 4, 101)
+    assert sent(rig, heartbeat.wrong_correlation_id()) == length + (102).to_bytes(4, "big") + whole[8:]
+    assert sent(rig, heartbeat.wrong_correlation_id(-102))[4:8] == b"\xff\xff\xff\xff"
+    assert sent(rig, heartbeat.wrong_length(3)) == (len(whole) - 1).to_bytes(4, "big") + whole[4:]
+    assert sent(rig, heartbeat.truncate(6)) == whole[:6]
+    assert sent(rig, heartbeat.duplicate(3)) == whole * 3
+    assert sent(rig, heartbeat.raw("0000 0001 ff")) == b"\0\0\0\1\xff"
+    assert sent(rig, heartbeat.truncate(2).wrong_length().wrong_correlation_id().corrupt(2)) == whole[:2]
+
+
+def test_corruption_repeats_with_its_seed_and_spares_length_and_correlation_id(rig: Any) -> None:
+    whole = sent(rig)
+    corrupt = [sent(rig, stub("BrokerHeartbeat").corrupt(2, seed=seed)) for seed in (1, 1, 2)]
+    assert corrupt[0] == corrupt[1] != corrupt[2]
+    assert corrupt[0][:8] == whole[:8]
+    assert corrupt[0] != whole
+    assert len(corrupt[0]) == len(whole)
+
+
+def test_a_cut_answer_and_then_the_end(rig: Any) -> None:
+    whole = sent(rig)
+    assert sent(rig, stub("BrokerHeartbeat").truncate(9).disconnect_on()) == whole[:9]
+    assert rig.closes() != []
+
+
+def test_journal_contains_the_sent_bytes_and_the_edit(rig: Any) -> None:
+    data = sent(rig, stub("BrokerHeartbeat").truncate(9))
+    exchange = rig.node.journal.exchanges()[-1]
+    assert (exchange.response_frame, exchange.reason) == (data, "truncate (stub stub-1)")
+    assert exchange.to_json()["responseHex"] == data.hex()
+
+
+def test_unwritable_answer_is_an_error_in_the_journal_and_the_node_continues(rig: Any) -> None:
+    broken = stub("BrokerHeartbeat").once().change(response=lambda response: setattr(response, "throttle_time_ms", "x"))
+    assert sent(rig, broken)[13:15] == b"\xff\xff"
+    assert "throttle_time_ms" in rig.node.journal.exchanges()[-1].failure
+    assert sent(rig) != b""
+
+
+def test_raising_condition_is_an_error_in_the_journal_and_the_node_continues(rig: Any) -> None:
+    assert sent(rig, stub("BrokerHeartbeat", broker_epoch=lambda epoch: 1 / 0))[13:15] == b"\xff\xff"
+    assert "ZeroDivisionError" in rig.node.journal.exchanges()[-1].failure
+    assert sent(rig) != b""
+
+
+def test_one_rack_serves_every_node_and_a_node_is_a_scope(make_controller: Any) -> None:
+    script = Script()
+    nodes = [Node(make_controller(ControllerConfig(node_id=each)), APIS, script=script) for each in (3000, 3001)]
+    one = script.stubs.add(stub("BrokerHeartbeat", node=3001).named("", id="one").inject_error("NOT_CONTROLLER"))
+    script.stubs.add(stub("BrokerHeartbeat").named("", id="both").with_priority(-1))
+    for node in nodes:
+        node.connected(1, "127.0.0.1:50000", 0)
+        node.step(1, write_request(BrokerHeartbeatRequest(broker_id=1), 1, 1, "test"), 0)
+    assert [each.matched for node in nodes for each in node.journal.exchanges()] == ["both", "one"]
+    assert [each.node_id for each in one.calls] == [3001]
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "stubs.md").read_text()
+IN_PYTHON = {
+    "everyTime": "every_time()",
+    "once": "once()",
+    "times": "times(n)",
+    "onCall": "on_call(n)",
+    "withProbability": "with_probability(p, seed)",
+}
+
+
+def rows() -> list[str]:
+    found = [f"| `{name}` | {summary} |" for name, summary in SCOPES.items()]
+    found += [f"| `{operator.name}` | {operator.summary} |" for operator in OPERATORS.values()]
+    found += [f"| `{IN_PYTHON[name]}` | `{name}` | {kind.summary} |" for name, kind in TRIGGERS.items()]
+    for name, kind in known_actions().items():
+        example = f'"{name}"' if kind.example is True else json.dumps({name: kind.example})
+        found.append(f"| `{example}` | {kind.summary} |")
+    return found
+
+
+@pytest.mark.parametrize("row", rows())
+def test_the_page_has_a_row_for_each_match_operator_trigger_and_action(row: str) -> None:
+    assert row in PAGE
+
+
+def test_every_trigger_and_action_has_a_method_of_that_name() -> None:
+    names = {"".join(f"_{c.lower()}" if c.isupper() else c for c in name) for name in (*TRIGGERS, *known_actions())}
+    assert {name for name in names if not callable(getattr(Stub, name, None))} == set()

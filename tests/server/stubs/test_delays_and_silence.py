@@ -1,13 +1,23 @@
-"""Late answers, no answers, and no connection, by the node's clock alone."""
+"""Stubs that delay, stay silent, blackhole, or meet envelopes and log-ins."""
 
+import asyncio
 from typing import Any
 
 import pytest
-from mockraft import stub
+from mockraft import Controller, stub
 from mockraft.server.apis.registry import APIS
-from mockraft.server.effects import Close, PauseReading, Reset
+from mockraft.server.clock import VirtualClock
+from mockraft.server.effects import Close, PauseReading, Reset, Send
+from mockraft.wire import client, error_codes
+from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+
+from ...waiting import until
 
 
 @pytest.fixture
@@ -148,3 +158,168 @@ def test_randomness_of_an_answer_is_independent_of_other_requests(rig: Any, stub
         return body
 
     assert answer(0) == answer(3)
+
+
+DEADLINE_S = 60.0
+
+
+@pytest.mark.parametrize("by", ["clientId", "connection"])
+async def test_a_blackholed_client_is_answered_once_it_is_released(
+    controller: Any, stubs: Any, connect: Any, by: str
+) -> None:
+    live = stubs.add(stub("BrokerHeartbeat", client_id="lost").once().blackhole(by))
+    lost, other = await connect("lost"), await connect("other")
+    waiting = asyncio.create_task(lost.code())
+    await until(lambda: live.called)
+    assert await other.code() == 77
+    assert [each["stub"] for each in stubs.blackholed] == [live.id]
+    silent, _ = controller.journal.exchanges(63)
+    assert (silent.response_frame, silent.matched, silent.reason) == (b"", live.id, f"blackholed (stub {live.id})")
+    assert not waiting.done()
+    released = stubs.release(client_id="lost") if by == "clientId" else stubs.release(connection=silent.connection_id)
+    assert released == 1
+    assert await waiting == 77
+    assert controller.journal.exchanges(63)[-1].reason == f"blackholed until released (stub {live.id})"
+
+
+async def test_blackholed_client_waits_on_all_its_connections(stubs: Any, connect: Any) -> None:
+    live = stubs.add(stub("BrokerHeartbeat", client_id="lost").blackhole())
+    first, second = await connect("lost"), await connect("lost")
+    waiting = [asyncio.create_task(first.code())]
+    await until(lambda: live.called)
+    waiting.append(asyncio.create_task(second.connection.send(DescribeClusterRequest())))
+    await until(lambda: len(live.calls) == 2)
+    assert not any(task.done() for task in waiting)
+    stubs.remove(live)
+    await asyncio.gather(*waiting)
+    assert (live.call_count, stubs.blackholed) == (1, [])
+
+
+async def test_a_blackhole_may_come_after_other_answers(stubs: Any, connect: Any) -> None:
+    live = stubs.add(stub("BrokerHeartbeat").answers(["NOT_CONTROLLER", "blackhole"]))
+    asker, again = await connect("lost"), await connect("lost")
+    assert await asker.code() == 41
+    waiting = asyncio.create_task(asker.code())
+    await until(lambda: stubs.blackholed)
+    other = asyncio.create_task(again.code())
+    await until(lambda: len(live.calls) == 3)
+    assert not waiting.done()
+    assert not other.done()
+    stubs.reset()
+    assert [await waiting, await other] == [77, 77]
+
+
+async def test_release_answers_at_once_though_the_clock_stands_still() -> None:
+    async with Controller(clock=VirtualClock()) as controller:
+        stubs = controller.double.script.stubs
+        live = stubs.add(stub("BrokerHeartbeat").blackhole())
+        connection = await client.connect(controller.host, controller.port, client_id="lost")
+        waiting = asyncio.create_task(connection.send(BrokerHeartbeatRequest(broker_id=1)))
+        await until(lambda: live.calls)
+        stubs.remove(live)
+        async with asyncio.timeout(DEADLINE_S):
+            assert (await waiting).error_code == 77
+        await connection.close()
+
+
+async def test_a_blackholed_connection_is_forgotten_when_it_ends(stubs: Any, connect: Any) -> None:
+    live = stubs.add(stub("BrokerHeartbeat").blackhole("connection"))
+    lost = await connect("lost")
+    waiting = asyncio.create_task(lost.code())
+    await until(lambda: live.calls)
+    waiting.cancel()
+    await lost.connection.close()
+    await until(lambda: not stubs.blackholed)
+    assert live.call_count == 1
+
+
+async def test_disabled_stub_releases_blackholed_clients_while_the_clock_stands() -> None:
+    async with Controller(clock=VirtualClock()) as controller:
+        stubs = controller.double.script.stubs
+        live = stubs.add(stub("BrokerHeartbeat").blackhole())
+        connection = await client.connect(controller.host, controller.port, client_id="lost")
+        waiting = asyncio.create_task(connection.send(BrokerHeartbeatRequest(broker_id=1)))
+        await until(lambda: live.calls)
+        controller.advance(600_000)
+        assert not waiting.done()
+        stubs.enable(live.id, False)
+        async with asyncio.timeout(DEADLINE_S):
+            assert (await waiting).error_code == 77
+        await connection.close()
+
+
+ANONYMOUS = b"\0\0\x05User\x0aANONYMOUS\0\0"
+
+
+def forward(rig: Any, connection: int, name: str = "t") -> None:
+    """A broker (its client id says it is broker 1) forwards somebody's CreateTopics."""
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    carried = write_request(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7, 77, "admin")[4:]
+    envelope = EnvelopeRequest(request_data=carried, request_principal=ANONYMOUS, client_host_address=b"\x7f\0\0\1")
+    rig.send(connection, rig.frame(envelope, 0, client_id="1"))
+
+
+def answered(rig: Any) -> tuple[int, Any]:
+    """The envelope's error code, and the response that it carries."""
+    (data,) = [effect.data for effect in rig.effects if isinstance(effect, Send)]
+    (frame,) = FrameReader().receive_data(data)
+    envelope = read_response(frame, 58, 0)
+    inner = envelope.response_data
+    return envelope.error_code, None if inner is None else CreateTopicsResponse.read(inner[5:], 7)
+
+
+def test_a_forwarded_request_is_met_by_its_own_api_and_its_brokers_id(rig: Any, stubs: Any) -> None:
+    live = stubs.add(stub("CreateTopics", broker_id=1, client_id="admin").inject_error("POLICY_VIOLATION", "no"))
+    forward(rig, rig.connect())
+    code, response = answered(rig)
+    (topic,) = response.topics
+    assert (code, topic.error_code, topic.error_message) == (0, error_codes.POLICY_VIOLATION, "no")
+    (exchange,) = rig.node.journal.exchanges()
+    assert (exchange.api, exchange.served_by, exchange.matched) == ("Envelope", f"stub {live.id}", live.id)
+    assert list(live.calls) == [exchange]
+
+
+def test_not_controller_of_a_forwarded_request_is_lifted_as_the_controllers_own_is(rig: Any, stubs: Any) -> None:
+    stubs.add(stub("CreateTopics").inject_error("NOT_CONTROLLER"))
+    forward(rig, rig.connect())
+    assert answered(rig) == (error_codes.NOT_CONTROLLER, None)
+
+
+def test_delayed_forwarded_request_may_be_dropped(rig: Any, stubs: Any) -> None:
+    live = stubs.add(stub("CreateTopics").delay_on(100).drop())
+    forward(rig, rig.connect())
+    rig.tick(rig.now_ms + 100)
+    assert rig.sends() == []
+    (exchange,) = rig.node.journal.exchanges()
+    assert (exchange.failure, exchange.reason) == (None, f"dropped (stub {live.id})")
+
+
+def test_a_forwarded_request_is_delayed_changed_and_dropped(rig: Any, stubs: Any) -> None:
+    live = stubs.add(stub("CreateTopics").delay_on(100).change(response={"throttleTimeMs": 9}))
+    connection = rig.connect()
+    forward(rig, connection)
+    assert rig.sends() == []
+    rig.tick(rig.now_ms + 100)
+    assert answered(rig)[1].throttle_time_ms == 9
+    stubs.replace(live.id, stub("CreateTopics").drop())
+    forward(rig, connection)
+    assert rig.sends() == []
+    assert rig.node.journal.exchanges()[-1].reason == f"dropped (stub {live.id})"
+    stubs.replace(live.id, stub("CreateTopics").disconnect_on())
+    forward(rig, connection)
+    assert [type(effect) for effect in rig.effects] == [Close]
+
+
+def test_an_envelope_itself_can_be_met(rig: Any, stubs: Any) -> None:
+    stubs.add(stub("Envelope", broker_id=1).inject_error("NOT_CONTROLLER"))
+    forward(rig, rig.connect())
+    assert answered(rig) == (error_codes.NOT_CONTROLLER, None)
+
+
+def test_a_forwarded_request_of_a_strict_script_is_unmatched_unless_either_part_is_met(rig: Any, stubs: Any) -> None:
+    stubs.strict = True
+    connection = rig.connect()
+    forward(rig, connection, "a")
+    stubs.add(stub("CreateTopics", topics__name="b"))
+    forward(rig, connection, "b")
+    assert [each.unmatched for each in rig.node.journal.exchanges()] == [True, False]

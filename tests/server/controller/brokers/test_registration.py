@@ -1,7 +1,15 @@
-"""Registrations as operations: their size limits, and the controller's own registration."""
+"""Registration records, producer ids and the states of brokers."""
 
+from itertools import product
+
+import pytest
+from mockraft.server.controller.brokers import producer_ids
+from mockraft.server.controller.brokers.broker_state import BrokerState, next_state
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.result import ApiError
 from mockraft.wire import error_codes, records
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.producer_ids_record import ProducerIdsRecord
 
 from ....conftest import Cluster
 
@@ -57,3 +65,90 @@ def test_a_controller_registers_its_advertised_endpoint(new_cluster: type[Cluste
     cluster = new_cluster(advertised_host="controller.example", advertised_port=19093)
     [endpoint] = cluster.controller.image.cluster.controllers[cluster.config.node_id].endpoints
     assert (endpoint.name, endpoint.host, endpoint.port) == ("CONTROLLER", "controller.example", 19093)
+
+
+def allocate(cluster: Cluster, broker_id: int, epoch: int | None = None) -> int:
+    epoch = cluster.broker(broker_id).broker_epoch if epoch is None else epoch
+    cluster.mark()
+    return cluster.controller.commit(producer_ids.allocate_block(cluster.controller, broker_id, epoch), cluster.now_ms)
+
+
+def test_blocks_begin_at_0_and_follow_each_other(cluster: Cluster) -> None:
+    cluster.start(1, 2)
+    assert [allocate(cluster, 1), allocate(cluster, 2), allocate(cluster, 1)] == [0, 1000, 2000]
+    epoch = cluster.broker(1).broker_epoch
+    assert cluster.written() == [RecordAt(ProducerIdsRecord(broker_id=1, broker_epoch=epoch, next_producer_id=3000), 0)]
+
+
+def test_refuses_a_broker_that_is_not_registered_at_this_epoch(cluster: Cluster) -> None:
+    cluster.start(1)
+    for broker_id, epoch in ((1, cluster.broker(1).broker_epoch - 1), (2, 7)):
+        with pytest.raises(ApiError) as refused:
+            allocate(cluster, broker_id, epoch)
+        assert refused.value.error_code == error_codes.STALE_BROKER_EPOCH
+
+
+def test_the_last_block_ends_within_64_bits(cluster: Cluster) -> None:
+    cluster.start(1)
+    cluster.write(RecordAt(ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=2**63 - 1001), 0))
+    assert allocate(cluster, 1) == 2**63 - 1001
+    with pytest.raises(ApiError) as refused:
+        allocate(cluster, 1)
+    assert refused.value.error_code == error_codes.UNKNOWN_SERVER_ERROR
+
+
+FENCED, UNFENCED = BrokerState.FENCED, BrokerState.UNFENCED
+CONTROLLED_SHUTDOWN, SHUTDOWN_NOW = BrokerState.CONTROLLED_SHUTDOWN, BrokerState.SHUTDOWN_NOW
+
+ANY = None
+
+# current, want fence, want shut down, caught up, leads any, others passed shutdown -> next; the first row that fits
+TABLE = [
+    (FENCED, ANY, True, ANY, ANY, ANY, SHUTDOWN_NOW),
+    (FENCED, False, False, True, ANY, ANY, UNFENCED),
+    (FENCED, ANY, ANY, ANY, ANY, ANY, FENCED),
+    (UNFENCED, True, True, ANY, ANY, ANY, SHUTDOWN_NOW),
+    (UNFENCED, True, False, ANY, ANY, ANY, FENCED),
+    (UNFENCED, False, True, ANY, True, ANY, CONTROLLED_SHUTDOWN),
+    (UNFENCED, False, True, ANY, False, ANY, SHUTDOWN_NOW),
+    (UNFENCED, False, False, ANY, ANY, ANY, UNFENCED),
+    (CONTROLLED_SHUTDOWN, ANY, ANY, ANY, True, ANY, CONTROLLED_SHUTDOWN),
+    (CONTROLLED_SHUTDOWN, ANY, ANY, ANY, False, True, SHUTDOWN_NOW),
+    (CONTROLLED_SHUTDOWN, ANY, ANY, ANY, False, False, CONTROLLED_SHUTDOWN),
+    (SHUTDOWN_NOW, ANY, ANY, ANY, ANY, ANY, SHUTDOWN_NOW),
+]
+
+
+def expected(*inputs: object) -> BrokerState:
+    for row in TABLE:
+        if all(wanted is ANY or wanted == given for wanted, given in zip(row[:-1], inputs, strict=True)):
+            return row[-1]
+    raise AssertionError(f"the table has no row for {inputs}")
+
+
+@pytest.mark.parametrize("current", BrokerState)
+def test_next_state_is_the_tables_for_every_heartbeat(current: BrokerState) -> None:
+    for flags in product((False, True), repeat=5):
+        want_fence, want_shut_down, is_caught_up, leads_any, others_passed_shutdown = flags
+        found = next_state(
+            current,
+            want_fence=want_fence,
+            want_shut_down=want_shut_down,
+            is_caught_up=is_caught_up,
+            leads_any=leads_any,
+            others_passed_shutdown=others_passed_shutdown,
+        )
+        assert found is expected(current, *flags), (current, flags)
+
+
+def test_every_row_of_the_table_is_reached() -> None:
+    reached = {expected(state, *flags) for state in BrokerState for flags in product((False, True), repeat=5)}
+    assert reached == set(BrokerState)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_fenced", "should_shut_down"),
+    [(FENCED, True, False), (UNFENCED, False, False), (CONTROLLED_SHUTDOWN, False, False), (SHUTDOWN_NOW, True, True)],
+)
+def test_states_carry_the_answer_to_the_broker(state: BrokerState, is_fenced: bool, should_shut_down: bool) -> None:
+    assert (state.is_fenced, state.should_shut_down) == (is_fenced, should_shut_down)
