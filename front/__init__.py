@@ -47,37 +47,29 @@ __all__ = [
     "stub",
 ]
 
-_HOMES = {
-    "AlteredConfigs": "mockraft.server.controller.settings.policies",
-    "AwaitedController": "mockraft.double.controller",
-    "BrokerState": "mockraft.brokers",
-    "Controller": "mockraft.double.controller",
-    "Exchange": "mockraft.server.journal",
-    "Journal": "mockraft.server.journal",
-    "Match": "mockraft.server.stubs.match",
-    "NewTopic": "mockraft.server.controller.settings.policies",
-    "Quorum": "mockraft.double.quorum",
-    "SimulatedBroker": "mockraft.double.broker",
-    "Stub": "mockraft.server.stubs.stub",
-    "StubError": "mockraft.server.stubs.errors",
-    "SyncController": "mockraft.double.controller",
-    "SyncQuorum": "mockraft.double.quorum",
-    "SyncSimulatedBroker": "mockraft.double.broker",
-    "VerificationError": "mockraft.server.journal",
-    "VirtualClock": "mockraft.server.clock",
-    "WaitTimeoutError": "mockraft.double.verification",
-    "chaos": "mockraft.server.stubs.faults.chaos",
-    "stub": "mockraft.server.stubs.stub",
+_NAMES = {
+    "brokers": ("BrokerState",),
+    "double.broker": ("SimulatedBroker", "SyncSimulatedBroker"),
+    "double.controller": ("AwaitedController", "Controller", "SyncController"),
+    "double.quorum": ("Quorum", "SyncQuorum"),
+    "double.verification": ("WaitTimeoutError",),
+    "server.clock": ("VirtualClock",),
+    "server.controller.settings.policies": ("AlteredConfigs", "NewTopic"),
+    "server.journal": ("Exchange", "Journal", "VerificationError"),
+    "server.stubs.errors": ("StubError",),
+    "server.stubs.faults.chaos": ("chaos",),
+    "server.stubs.match": ("Match",),
+    "server.stubs.stub": ("Stub", "stub"),
 }
 
 
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'mockraft' has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"mockraft.{module}"), name)
+    raise AttributeError(f"module 'mockraft' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -2,9 +2,12 @@
 
 import typer
 from mockraft.commands.admin import cluster, control, faults, recordings, requests, stubs
+from mockraft.commands.admin.remote import GROUPS
+
+__all__ = ["cluster", "control", "faults", "recordings", "register", "requests", "stubs"]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this package."""
-    for commands in (stubs, faults, requests, recordings, cluster, control):
-        commands.register(app)
+    for commands in GROUPS:
+        app.add_typer(commands)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from mockraft.commands.admin.remote import Remote, compact, group, remote, table, value_of
+from mockraft.commands.admin.remote import Remote, compact, given, group, remote, table, value_of
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json
@@ -37,23 +37,12 @@ RECORDS = """The metadata log. Without a command: its newest records, as Kafka's
 BrokerId = Annotated[int, typer.Argument(metavar="ID", help="The broker's id.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    commands = group(app, "brokers", BROKERS, "Brokers of a running controller: list, fence, unregister.")
-    remote(commands)(brokers)
-    remote(commands, "fence", "Fence a broker.")(fence)
-    remote(commands, "unfence", "Unfence a broker.")(unfence)
-    remote(commands, "expire-session", "Have its session be over.")(expire_session)
-    remote(commands, "unregister", "Forget a broker.")(unregister)
-    remote(commands, "fail-log-dir", "Take one of its log directories as offline.")(fail_log_dir)
-    commands = group(app, "topics", TOPICS, "List topics of a running controller; elect leaders.")
-    remote(commands)(topics)
-    remote(commands, "elect", "Make a replica the leader.")(elect)
-    commands = group(app, "records", RECORDS, "Read a running controller's metadata log; append records.")
-    remote(commands)(records)
-    remote(commands, "append", "Write a metadata record.")(append)
+broker_commands = group("brokers", BROKERS, "Brokers of a running controller: list, fence, unregister.")
+topic_commands = group("topics", TOPICS, "List topics of a running controller; elect leaders.")
+record_commands = group("records", RECORDS, "Read a running controller's metadata log; append records.")
 
 
+@remote(broker_commands)
 def brokers(to: Remote) -> None:
     """List the brokers, by id."""
     found = to.api.get("/v1/brokers")
@@ -75,27 +64,32 @@ def brokers(to: Remote) -> None:
     to.show(found, lambda: table(columns, rows, "no brokers are registered"))
 
 
+@remote(broker_commands, "fence", "Fence a broker.")
 def fence(to: Remote, broker_id: BrokerId) -> None:
     """Fence a broker; its next heartbeat that does not ask to be fenced unfences it."""
     _command(to, broker_id, "fence")
 
 
+@remote(broker_commands, "unfence", "Unfence a broker.")
 def unfence(to: Remote, broker_id: BrokerId) -> None:
     """Unfence a broker and renew its session."""
     _command(to, broker_id, "unfence")
 
 
+@remote(broker_commands, "expire-session", "Have its session be over.")
 def expire_session(to: Remote, broker_id: BrokerId) -> None:
     """Have a broker's session be over now: it is fenced until its next heartbeat."""
     _command(to, broker_id, "expire-session")
 
 
+@remote(broker_commands, "unregister", "Forget a broker.")
 def unregister(to: Remote, broker_id: BrokerId) -> None:
     """Forget a broker, as UnregisterBroker does."""
     to.api.send("POST", f"/v1/brokers/{broker_id}/unregister")
     to.show(None, f"broker {broker_id} is not registered any more")
 
 
+@remote(broker_commands, "fail-log-dir", "Take one of its log directories as offline.")
 def fail_log_dir(
     to: Remote, broker_id: BrokerId, directory: Annotated[str, typer.Argument(help="The directory's id.")]
 ) -> None:
@@ -103,6 +97,7 @@ def fail_log_dir(
     _command(to, broker_id, "fail-log-dir", {"id": directory})
 
 
+@remote(topic_commands)
 def topics(to: Remote) -> None:
     """List the partitions of all topics."""
     found = to.api.get("/v1/topics")
@@ -122,6 +117,7 @@ def topics(to: Remote) -> None:
     to.show(found, lambda: table(columns, rows, "no topics"))
 
 
+@remote(topic_commands, "elect", "Make a replica the leader.")
 def elect(
     to: Remote,
     topic: Annotated[str, typer.Argument(help="Name of the topic.")],
@@ -130,11 +126,12 @@ def elect(
     unclean: Annotated[bool, typer.Option("--unclean", help="Also one that is not in sync.")] = False,
 ) -> None:
     """Make a replica the leader of a partition."""
-    body: dict[str, Json] = {"topic": topic, "partition": partition, "unclean": unclean}
-    found = to.api.send("POST", "/v1/elections", body if leader is None else {**body, "leader": leader})
+    body = given(topic=topic, partition=partition, unclean=unclean, leader=leader)
+    found = to.api.send("POST", "/v1/elections", body)
     to.show(found, f"{topic}-{partition} is led by {found['leader']} in epoch {found['leaderEpoch']}")
 
 
+@remote(record_commands)
 def records(
     to: Remote,
     from_: Annotated[
@@ -148,6 +145,7 @@ def records(
     to.show(found, lambda: table(("OFFSET", "EPOCH", "TYPE", "RECORD"), rows, "no records"))
 
 
+@remote(record_commands, "append", "Write a metadata record.")
 def append(
     to: Remote,
     type_: Annotated[str, typer.Argument(metavar="TYPE", help="ConfigRecord, FenceBrokerRecord, …")],
@@ -155,8 +153,7 @@ def append(
     version: Annotated[int | None, typer.Option(help="Default: the one that fits.")] = None,
 ) -> None:
     """Write a metadata record; it must follow from the state."""
-    body: dict[str, Json] = {"type": type_, "record": value_of(record)}
-    body |= {} if version is None else {"version": version}
+    body = {**given(type=type_, version=version), "record": value_of(record)}
     found = to.api.send("POST", "/v1/records", {"records": [body]})
     to.show(found, f"written at offset {found['from']}")
 

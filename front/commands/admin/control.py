@@ -37,24 +37,12 @@ SCENARIOS = """The scenarios that stubs are part of, and the state of each. With
 _UNITS_MS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    commands = group(app, "state", STATE, "How a running controller stands; save, load, restart, reset it.")
-    remote(commands)(state)
-    remote(commands, "save", "Write the whole state into a file.")(save)
-    remote(commands, "load", "Begin anew with a saved state.")(load)
-    remote(commands, "snapshot", "Write a snapshot.")(snapshot)
-    remote(commands, "restart", "Restart the controller in place.")(restart)
-    remote(commands, "reset", "Take away what a test put in the way.")(reset)
-    commands = group(app, "clock", CLOCK, "A running controller's clock; move a virtual one on.")
-    remote(commands)(clock)
-    remote(commands, "advance", "Move a virtual clock on.")(advance)
-    commands = group(app, "scenarios", SCENARIOS, "List and set the scenarios of a running controller's stubs.")
-    remote(commands)(scenarios)
-    remote(commands, "set", "Put a scenario into a state.")(set_scenario)
-    remote(commands, "reset", "Start all scenarios again.")(reset_scenarios)
+state_commands = group("state", STATE, "How a running controller stands; save, load, restart, reset it.")
+clock_commands = group("clock", CLOCK, "A running controller's clock; move a virtual one on.")
+scenario_commands = group("scenarios", SCENARIOS, "List and set the scenarios of a running controller's stubs.")
 
 
+@remote(state_commands)
 def state(to: Remote) -> None:
     """Tell how the controller stands; with --json all that it knows."""
     if to.as_json:
@@ -74,6 +62,7 @@ def state(to: Remote) -> None:
     to.show(None, lambda: table(("", ""), rows, ""))
 
 
+@remote(state_commands, "save", "Write the whole state into a file.")
 def save(to: Remote, file: Annotated[Path, typer.Argument(help="The file; overwritten.")]) -> None:
     """Write the whole state into a file, a snapshot in Kafka's own format."""
     data = to.api.read("GET", "/v1/state/file")
@@ -81,6 +70,7 @@ def save(to: Remote, file: Annotated[Path, typer.Argument(help="The file; overwr
     to.show({"file": str(file), "bytes": len(data)}, f"{file}: {len(data):,} bytes")
 
 
+@remote(state_commands, "load", "Begin anew with a saved state.")
 def load(
     to: Remote, file: Annotated[Path, typer.Argument(help="What save wrote, or a *.checkpoint of Kafka's.")]
 ) -> None:
@@ -89,18 +79,21 @@ def load(
     to.show(None, f"the controller is as {file} says")
 
 
+@remote(state_commands, "snapshot", "Write a snapshot.")
 def snapshot(to: Remote) -> None:
     """Write a snapshot of all that is committed."""
     found = to.api.send("POST", "/v1/snapshots")
     to.show(found, f"a snapshot up to offset {found['endOffset']}")
 
 
+@remote(state_commands, "restart", "Restart the controller in place.")
 def restart(to: Remote) -> None:
     """Restart the controller in place, with its log; connections break."""
     to.api.send("POST", "/v1/restart")
     to.show(None, "restarted")
 
 
+@remote(state_commands, "reset", "Take away what a test put in the way.")
 def reset(
     to: Remote, state: Annotated[bool, typer.Option("--state", help="A new controller too; connections break.")] = False
 ) -> None:
@@ -109,11 +102,13 @@ def reset(
     to.show(None, "as it began" if state else "stubs, faults and the journal are empty")
 
 
+@remote(clock_commands)
 def clock(to: Remote) -> None:
     """Tell the controller's time."""
     _time(to, to.api.get("/v1/clock"))
 
 
+@remote(clock_commands, "advance", "Move a virtual clock on.")
 def advance(
     to: Remote, by: Annotated[str, typer.Argument(metavar="TIME", help="500ms, 9s, 2m; plain are ms.")]
 ) -> None:
@@ -124,6 +119,7 @@ def advance(
     _time(to, to.api.send("POST", "/v1/clock/advance", {"ms": round(float(given[1]) * _UNITS_MS[given[2]])}))
 
 
+@remote(scenario_commands)
 def scenarios(to: Remote) -> None:
     """List the scenarios and their states."""
     found = to.api.get("/v1/scenarios")
@@ -131,6 +127,7 @@ def scenarios(to: Remote) -> None:
     to.show(found, lambda: table(("SCENARIO", "STATE"), rows, "no stub is part of a scenario"))
 
 
+@remote(scenario_commands, "set", "Put a scenario into a state.")
 def set_scenario(
     to: Remote,
     name: Annotated[str, typer.Argument(help="The scenario.")],
@@ -140,6 +137,7 @@ def set_scenario(
     to.show(to.api.send("PUT", f"/v1/scenarios/{name}", {"state": state}), f"{name} is {state}")
 
 
+@remote(scenario_commands, "reset", "Start all scenarios again.")
 def reset_scenarios(to: Remote) -> None:
     """Put every scenario back to where it began."""
     to.api.send("POST", "/v1/scenarios/reset")

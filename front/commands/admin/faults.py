@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from mockraft.commands.admin.remote import Remote, assignments, compact, group, remote, table
+from mockraft.commands.admin.remote import Remote, assignments, compact, given, group, remote, table
 from mockraft.commands.admin.switches import switches
 
 if TYPE_CHECKING:
@@ -24,16 +24,10 @@ ABOUT = """Faults by name: of connections' bytes, and of the controller itself. 
 """
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    commands = group(app, "faults", ABOUT, "List, add and switch faults of a running controller.")
-    remote(commands)(listed)
-    remote(commands, "kinds", "What kinds of faults there are.")(kinds)
-    remote(commands, "add", "Switch a new fault on.")(add)
-    switches(commands, "fault")
-    remote(commands, "plan", "The plan that runs, or --stop it.")(plan)
+commands = group("faults", ABOUT, "List, add and switch faults of a running controller.")
 
 
+@remote(commands)
 def listed(
     to: Remote, unfired: Annotated[bool, typer.Option("--unfired", help="Those that met nothing.")] = False
 ) -> None:
@@ -55,6 +49,7 @@ def listed(
     to.show(found, lambda: table(columns, rows, "no faults: mockraft faults add --help"))
 
 
+@remote(commands, "kinds", "What kinds of faults there are.")
 def kinds(to: Remote) -> None:
     """List the kinds of faults with their parameters; * marks required ones."""
     found = to.api.get("/v1/faults/kinds")
@@ -62,6 +57,7 @@ def kinds(to: Remote) -> None:
     to.show(found, lambda: table(("KIND", "PARAMETERS", "WHAT IT DOES"), rows, "no kinds"))
 
 
+@remote(commands, "add", "Switch a new fault on.")
 def add(
     to: Remote,
     kind: Annotated[str, typer.Argument(help="One of `mockraft faults kinds`.")],
@@ -75,14 +71,16 @@ def add(
     id: Annotated[str | None, typer.Option(help="Its id; made when left out.")] = None,  # noqa: A002
 ) -> None:
     """Switch a new fault on; print its id."""
-    fault: dict[str, Json] = {"id": id, "toxicity": toxicity, "seed": seed}
-    fault["match"] = assignments(match or (), "--match") or None
-    fault = {name: value for name, value in fault.items() if value is not None}
+    fault = given(id=id, toxicity=toxicity, seed=seed, match=assignments(match or (), "--match") or None)
     fault |= {"kind": kind, "enabled": not off_, "params": assignments(parameters or (), "NAME=VALUE")}
     made = to.api.send("POST", "/v1/faults", fault)
     to.show(made, made["id"])
 
 
+switches(commands, "fault")
+
+
+@remote(commands, "plan", "The plan that runs, or --stop it.")
 def plan(
     to: Remote, stop: Annotated[bool, typer.Option("--stop", help="End the plan and what it switched on.")] = False
 ) -> None:

@@ -30,17 +30,10 @@ Out = Annotated[Path | None, typer.Option(help="Write the stubs into this file; 
 Load = Annotated[bool, typer.Option("--load", help="Add the stubs to this controller's, in place of printing them.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    commands = group(app, "recordings", ABOUT, "Make stubs of another controller's answers.")
-    remote(commands)(listed)
-    remote(commands, "start", "Listen in front of another controller.")(start)
-    remote(commands, "stubs", "The stubs so far; the recording goes on.")(stubs)
-    remote(commands, "stop", "End a recording, and give its stubs.")(stop)
-    remote(commands, "journal", "The stubs of what this controller has answered.")(journal)
-    remote(commands, "remove", "End a recording and forget it.")(remove)
+commands = group("recordings", ABOUT, "Make stubs of another controller's answers.")
 
 
+@remote(commands)
 def listed(to: Remote) -> None:
     """List the recordings and the requests that each has recorded."""
     found = to.api.get("/v1/recordings")
@@ -49,6 +42,7 @@ def listed(to: Remote) -> None:
     to.show(found, lambda: table([name.upper() for name in names], rows, "no recordings: mockraft recordings --help"))
 
 
+@remote(commands, "start", "Listen in front of another controller.")
 def start(
     to: Remote,
     upstream: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The controller that answers.")],
@@ -60,21 +54,25 @@ def start(
     to.show(made, f"{made['id']} bootstrap={made['bootstrap']}")
 
 
+@remote(commands, "stubs", "The stubs so far; the recording goes on.")
 def stubs(to: Remote, recording_id: Id, out: Out = None) -> None:
     """Give the stubs of what was recorded so far; it goes on."""
     _give(to, to.api.get(f"/v1/recordings/{recording_id}/stubs"), out)
 
 
+@remote(commands, "stop", "End a recording, and give its stubs.")
 def stop(to: Remote, recording_id: Id, out: Out = None, load: Load = False) -> None:
     """End a recording, and give its stubs; who is connected there is disconnected."""
     _give(to, to.api.send("POST", f"/v1/recordings/{recording_id}/stop{_load(load)}"), out)
 
 
+@remote(commands, "journal", "The stubs of what this controller has answered.")
 def journal(to: Remote, choice: MatchOptions, out: Out = None, load: Load = False) -> None:
     """Give the stubs of what this controller has answered."""
     _give(to, to.api.send("POST", f"/v1/recordings/journal{_load(load)}", _choice(choice)), out)
 
 
+@remote(commands, "remove", "End a recording and forget it.")
 def remove(to: Remote, recording_id: Id) -> None:
     """End a recording and forget it; stubs that were loaded stay."""
     to.api.send("DELETE", f"/v1/recordings/{recording_id}")
@@ -95,5 +93,5 @@ def _give(to: Remote, found: dict[str, Any], out: Path | None) -> None:
     if out is not None:
         out.write_text(text + "\n", encoding="utf-8")
     where = "loaded" if found["loaded"] else "made"
-    given = f"{len(found['stubs'])} stubs {where}" + (f", in {out}" if out is not None else "")
-    to.show(found, given if found["loaded"] or out is not None else text)
+    said = f"{len(found['stubs'])} stubs {where}" + (f", in {out}" if out is not None else "")
+    to.show(found, said if found["loaded"] or out is not None else text)

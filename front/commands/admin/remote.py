@@ -66,12 +66,23 @@ class Remote:
 
 Command = Callable[..., None]
 
+GROUPS: list[typer.Typer] = []
+"""The commands of this package that have subcommands."""
 
-def group(app: typer.Typer, name: str, about: str, short: str) -> typer.Typer:
-    """A command that lists without a subcommand, and has subcommands."""
-    commands = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
-    app.add_typer(commands, name=name, help=about, short_help=short, epilog=ENDING)
-    return commands
+
+def group(name: str, about: str, short: str) -> typer.Typer:
+    """Add a command that lists without a subcommand, and has subcommands."""
+    GROUPS.append(
+        typer.Typer(
+            name=name,
+            help=about,
+            short_help=short,
+            epilog=ENDING,
+            invoke_without_command=True,
+            rich_markup_mode=None,
+        )
+    )
+    return GROUPS[-1]
 
 
 def remote(commands: typer.Typer, name: str | None = None, short: str | None = None) -> Callable[[Command], Command]:
@@ -114,6 +125,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], none: str) -
 def compact(tree: Json) -> str:
     """JSON in one line."""
     return json.dumps(tree, separators=(", ", ": "))
+
+
+def given(**fields: Json) -> dict[str, Json]:
+    """Return the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def assignments(given: Sequence[str], option: str) -> dict[str, Json]:

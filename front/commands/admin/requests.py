@@ -6,13 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from mockraft.commands.admin.remote import REFUSED, Remote, assignments, group, remote, table
-
-if TYPE_CHECKING:
-    from mockraft.wire.json_form import Json
+from mockraft.commands.admin.remote import REFUSED, Remote, assignments, given, group, remote, table
 
 ABOUT = """Requests as the journal has them. Without a command: the newest.
 
@@ -28,17 +25,10 @@ ABOUT = """Requests as the journal has them. Without a command: the newest.
 _EXCHANGE = ("ID", "TIME", "BROKER", "CLIENT", "CONNECTION", "REQUEST", "ANSWER", "MS")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    commands = group(app, "requests", ABOUT, "List or follow what a running controller is asked.")
-    remote(commands)(listed)
-    remote(commands, "show", "One request with its bodies, as JSON.")(show)
-    remote(commands, "unmatched", "Those that a strict script did not expect.")(unmatched)
-    remote(commands, "verify", "Were there so many? Exit code 1 if not.")(verify)
-    remote(commands, "save", "The journal as a file for Wireshark, or as JSON lines.")(save)
-    remote(commands, "clear", "Forget them.")(clear)
+commands = group("requests", ABOUT, "List or follow what a running controller is asked.")
 
 
+@remote(commands)
 def listed(
     to: Remote,
     api: Annotated[list[str] | None, typer.Option(metavar="API", help="Only this API; repeat for more.")] = None,
@@ -64,17 +54,20 @@ def listed(
     to.show(found, lambda: table(_EXCHANGE, map(_row, found["requests"]), "no requests"))
 
 
+@remote(commands, "show", "One request with its bodies, as JSON.")
 def show(to: Remote, request_id: Annotated[int, typer.Argument(metavar="ID", help="Number of the request.")]) -> None:
     """Print one request with its decoded bodies."""
     print(json.dumps(to.api.get(f"/v1/requests/{request_id}"), indent=2))
 
 
+@remote(commands, "unmatched", "Those that a strict script did not expect.")
 def unmatched(to: Remote) -> None:
     """List the newest requests that a strict script did not expect."""
     found = to.api.get("/v1/requests/unmatched")
     to.show(found, lambda: table(_EXCHANGE, map(_row, found["requests"]), "none was unexpected"))
 
 
+@remote(commands, "verify", "Were there so many? Exit code 1 if not.")
 def verify(
     to: Remote,
     api: Annotated[str | None, typer.Argument(metavar="API", help="Name of the API; any when left out.")] = None,
@@ -88,17 +81,15 @@ def verify(
     within_ms: Annotated[int, typer.Option(help="How long they may take to come.")] = 0,
 ) -> None:
     """Check that there were so many requests; exit code 1 and a report where not."""
-    match = {"api": api, "brokerId": broker_id, "where": assignments(where or (), "--where") or None}
-    body: dict[str, Json] = {"count": count, "atLeast": at_least, "atMost": at_most, "withinMs": within_ms}
-    body["match"] = {name: value for name, value in match.items() if value is not None}
-    found = to.api.send(
-        "POST", "/v1/requests/verify", {name: given for name, given in body.items() if given is not None}
-    )
+    match = given(api=api, brokerId=broker_id, where=assignments(where or (), "--where") or None)
+    body = given(count=count, atLeast=at_least, atMost=at_most, withinMs=within_ms, match=match)
+    found = to.api.send("POST", "/v1/requests/verify", body)
     to.show(found, f"{found['count']} requests" if found["verified"] else found["report"])
     if not found["verified"]:
         raise typer.Exit(REFUSED)
 
 
+@remote(commands, "save", "The journal as a file for Wireshark, or as JSON lines.")
 def save(to: Remote, file: Annotated[Path, typer.Argument(help="FILE.pcapng or FILE.jsonl; overwritten.")]) -> None:
     """Write the journal into a file: a capture that Wireshark opens, or a JSON text a line."""
     if file.suffix not in (".pcapng", ".jsonl"):
@@ -108,6 +99,7 @@ def save(to: Remote, file: Annotated[Path, typer.Argument(help="FILE.pcapng or F
     to.show({"file": str(file), "bytes": len(data)}, f"{file}: {len(data):,} bytes")
 
 
+@remote(commands, "clear", "Forget them.")
 def clear(to: Remote) -> None:
     """Forget all requests, and the counts of them."""
     to.api.send("DELETE", "/v1/requests")

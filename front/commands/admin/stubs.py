@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from mockraft.commands.admin.remote import Remote, assignments, compact, group, remote, table, value_of
+from mockraft.commands.admin.remote import Remote, assignments, compact, given, group, remote, table, value_of
 from mockraft.commands.admin.switches import switches
 
 if TYPE_CHECKING:
@@ -28,17 +28,10 @@ ABOUT = """Stubs: which requests get another answer than the controller's, and w
 Id = Annotated[str, typer.Argument(metavar="ID", help="The stub's id.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    commands = group(app, "stubs", ABOUT, "List, add, switch and remove stubs of a running controller.")
-    remote(commands)(listed)
-    remote(commands, "add", "Put a stub in the way.")(add)
-    remote(commands, "load", "Add all stubs, faults and the plan of a file.")(load)
-    remote(commands, "show", "One stub as JSON.")(show)
-    switches(commands, "stub")
-    remote(commands, "release", "Answer again who is blackholed.")(release)
+commands = group("stubs", ABOUT, "List, add, switch and remove stubs of a running controller.")
 
 
+@remote(commands)
 def listed(
     to: Remote, unused: Annotated[bool, typer.Option("--unused", help="Those that never served.")] = False
 ) -> None:
@@ -60,6 +53,7 @@ def listed(
     to.show(found, lambda: table(columns, rows, "no stubs: mockraft stubs add --help"))
 
 
+@remote(commands, "add", "Put a stub in the way.")
 def add(
     to: Remote,
     api: Annotated[str | None, typer.Argument(metavar="API", help="Name of the API; any when left out.")] = None,
@@ -85,63 +79,55 @@ def add(
     priority: Annotated[int, typer.Option(help="The highest of those that match serves.")] = 0,
 ) -> None:
     """Put a stub in the way; print its id."""
-    match: dict[str, Json] = {
-        "api": api,
-        "brokerId": broker_id,
-        "clientId": client_id,
-        "version": version,
-        "node": node,
-    }
-    match["where"] = assignments(where or (), "--where") or None
+    fields = assignments(where or (), "--where") or None
+    match = given(api=api, brokerId=broker_id, clientId=client_id, version=version, node=node, where=fields)
     actions: list[Json] = [value_of(each) for each in action or ()]
     actions += [{"delayOn": {"ms": delay_ms}}] if delay_ms is not None else []
     actions += [{"injectError": inject_error}] if inject_error else []
     silences = {"drop": drop, "disconnectOn": disconnect, "blackhole": blackhole}
-    actions += [{given: True} for given, is_wanted in silences.items() if is_wanted]
-    stub = {
-        "id": id,
-        "name": name,
-        "priority": priority or None,
-        "match": {key: value for key, value in match.items() if value is not None},
-        "trigger": _when(times, on_call, probability, seed),
-        "actions": actions or None,
-    }
-    made = to.api.send("POST", "/v1/stubs", {key: value for key, value in stub.items() if value is not None})
+    actions += [{silence: True} for silence, is_wanted in silences.items() if is_wanted]
+    trigger = _when(times, on_call, probability, seed)
+    stub = given(id=id, name=name, priority=priority or None, match=match, trigger=trigger, actions=actions or None)
+    made = to.api.send("POST", "/v1/stubs", stub)
     to.show(made, made["id"])
 
 
+@remote(commands, "load", "Add all stubs, faults and the plan of a file.")
 def load(to: Remote, file: Annotated[Path, typer.Argument(help="A stub file, JSON or YAML.")]) -> None:
     """Add all stubs, faults and the plan of a stub file."""
     tree = _read(file)
     stubs = to.api.send("POST", "/v1/stubs/import", {"stubs": tree["stubs"]})["stubs"] if tree.get("stubs") else []
     faults = [to.api.send("POST", "/v1/faults", fault) for fault in tree.get("faults") or ()]
     plan = to.api.send("POST", "/v1/plan", {"plan": tree["plan"]})["plan"] if tree.get("plan") else []
-    given = f"added {len(stubs)} stubs and {len(faults)} faults, {len(plan)} steps of a plan run"
-    to.show({"stubs": stubs, "faults": faults, "plan": plan}, given)
+    added = f"added {len(stubs)} stubs and {len(faults)} faults, {len(plan)} steps of a plan run"
+    to.show({"stubs": stubs, "faults": faults, "plan": plan}, added)
 
 
+@remote(commands, "show", "One stub as JSON.")
 def show(to: Remote, stub_id: Id) -> None:
     """Print one stub as JSON."""
     print(json.dumps(to.api.get(f"/v1/stubs/{stub_id}"), indent=2))
 
 
+switches(commands, "stub")
+
+
+@remote(commands, "release", "Answer again who is blackholed.")
 def release(
     to: Remote,
     client_id: Annotated[str | None, typer.Option(help="Only this client.")] = None,
     connection: Annotated[int | None, typer.Option(help="Only this connection.")] = None,
 ) -> None:
     """Answer again who is blackholed; everybody when nobody is named."""
-    body = {"clientId": client_id, "connection": connection}
-    found = to.api.send("POST", "/v1/stubs/release", {key: given for key, given in body.items() if given is not None})
+    found = to.api.send("POST", "/v1/stubs/release", given(clientId=client_id, connection=connection))
     to.show(found, f"{found['released']} released")
 
 
 def _when(times: int | None, on_call: int | None, probability: float | None, seed: int) -> dict[str, Json] | None:
-    given: dict[str, Json] = {"times": times, "onCall": on_call, "withProbability": probability}
-    given = {name: value for name, value in given.items() if value is not None}
-    if len(given) > 1:
+    wanted = given(times=times, onCall=on_call, withProbability=probability)
+    if len(wanted) > 1:
         raise typer.BadParameter("--times, --on-call and --probability exclude each other")
-    return {**given, "seed": seed} if probability is not None else given or None
+    return {**wanted, "seed": seed} if probability is not None else wanted or None
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -170,8 +156,8 @@ def _match(match: dict[str, Any]) -> str:
 
 
 def _trigger(trigger: dict[str, Json]) -> str:
-    given = {name: value for name, value in trigger.items() if name != "seed" or value}
-    return " ".join(name if value is True else f"{name} {value}" for name, value in given.items()) or "every time"
+    shown = {name: value for name, value in trigger.items() if name != "seed" or value}
+    return " ".join(name if value is True else f"{name} {value}" for name, value in shown.items()) or "every time"
 
 
 def _action(action: dict[str, Json]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from mockraft.commands.serve.options import ADMIN_OFF, OptionError
+from mockraft.commands.serve.options import ADMIN_OFF, OptionError, blaming
 
 if TYPE_CHECKING:
     from mockraft.server.admin.serving import AdminServer
@@ -30,10 +30,8 @@ def checked(options: Mapping[str, Any]) -> AdminSettings | None:
     from mockraft.server.admin.settings import AdminSettings
 
     token_file = options["admin_token_file"]
-    try:
+    with blaming("--admin-token-file", OSError, UnicodeDecodeError):
         token = None if token_file is None else token_file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(str(error), "--admin-token-file") from error
     try:
         return AdminSettings(options["admin_host"], int(port), token, options["admin_insecure"])
     except ValueError as error:

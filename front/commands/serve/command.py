@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mockraft.commands.serve import admin, quorum, release, security
-from mockraft.commands.serve.options import ADMIN_OFF, OPTIONS, OptionError, misspelled_variables, variables
+from mockraft.commands.serve.options import ADMIN_OFF, OPTIONS, OptionError, blaming, misspelled_variables, variables
 from mockraft.commands.serve.stubs import cluster_id_in, load, log_unused, stub_file
 from mockraft.double.proposals import overlay_of, rules_of
 
@@ -98,14 +98,10 @@ def run(options: dict[str, Any]) -> int:
 
 def _proposals(options: Mapping[str, Any]) -> dict[str, Any]:
     profiles = options["profile"] or ()
-    try:
+    with blaming("--profile"):
         rules = rules_of(profiles)
-    except ValueError as error:
-        raise OptionError(str(error), "--profile") from error
-    try:
+    with blaming("--schemas"):
         return {"rules": rules, "overlay": overlay_of(profiles, options["schemas"] or ())}
-    except ValueError as error:
-        raise OptionError(str(error), "--schemas") from error
 
 
 def _config(options: Mapping[str, Any]) -> ControllerConfig:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,16 @@ class OptionError(Exception):
     def __init__(self, message: str, flag: str = "") -> None:
         super().__init__(message)
         self.flag = flag
+
+
+@contextmanager
+def blaming(flag: str, *errors: type[Exception]) -> Iterator[None]:
+    """Report these errors of the block, by default ValueError, as those of an option."""
+    caught = errors or (ValueError,)
+    try:
+        yield
+    except caught as error:
+        raise OptionError(str(error), flag) from error
 
 
 _OTHERWISE: Mapping[str, Mapping[str, Any]] = {

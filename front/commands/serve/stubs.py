@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mockraft.commands.serve.options import OptionError
+from mockraft.commands.serve.options import OptionError, blaming
 
 if TYPE_CHECKING:
     from mockraft.server.stubs.script import Script
@@ -22,11 +22,10 @@ def cluster_id_in(initial_state: Path | None) -> str | None:
     from mockraft.server.controller.log.state_file import read_state
 
     try:
-        return read_state(initial_state).cluster_id or None
+        with blaming("--initial-state"):
+            return read_state(initial_state).cluster_id or None
     except OSError as error:
         raise OptionError(f"{initial_state}: {error.strerror}", "--initial-state") from error
-    except ValueError as error:
-        raise OptionError(str(error), "--initial-state") from error
 
 
 def stub_file(path: Path | None) -> StubFile | None:
@@ -35,10 +34,8 @@ def stub_file(path: Path | None) -> StubFile | None:
         return None
     from mockraft.server.stubs.stub_file import StubFileError, read_stub_file
 
-    try:
+    with blaming("--stubs", StubFileError):
         return read_stub_file(path)
-    except StubFileError as error:
-        raise OptionError(str(error), "--stubs") from error
 
 
 def load(script: Script, file: StubFile, path: Path) -> None:
