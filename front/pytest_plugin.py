@@ -127,8 +127,7 @@ def mockraft(request: pytest.FixtureRequest, mockraft_options: dict[str, object]
     from mockraft.double.controller import SyncController
     from mockraft.double.fixtures import running_controller
 
-    with running_controller(request, mockraft_options, SyncController) as controller:
-        yield controller
+    yield from running_controller(request, mockraft_options, SyncController)
 
 
 @pytest.fixture
@@ -137,8 +136,7 @@ def mockraft_async(request: pytest.FixtureRequest, mockraft_options: dict[str, o
     from mockraft.double.controller import AwaitedController
     from mockraft.double.fixtures import running_controller
 
-    with running_controller(request, mockraft_options, AwaitedController) as controller:
-        yield controller
+    yield from running_controller(request, mockraft_options, AwaitedController)
 
 
 @pytest.fixture(scope="session")
@@ -147,8 +145,7 @@ def mockraft_session(request: pytest.FixtureRequest, mockraft_options: dict[str,
     from mockraft.double.controller import SyncController
     from mockraft.double.fixtures import running_controller
 
-    with running_controller(request, mockraft_options, SyncController) as controller:
-        yield controller
+    yield from running_controller(request, mockraft_options, SyncController)
 
 
 @pytest.fixture
@@ -156,8 +153,7 @@ def mockraft_quorum(request: pytest.FixtureRequest, mockraft_options: dict[str, 
     """Yield a quorum of three controllers, or as many as the marker sets (`controllers=5`)."""
     from mockraft.double.fixtures import running_quorum
 
-    with running_quorum(request, mockraft_options) as quorum:
-        yield quorum
+    yield from running_quorum(request, mockraft_options)
 
 
 @pytest.fixture
@@ -168,8 +164,7 @@ def mockraft_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sy
     """
     from mockraft.double.fixtures import simulated_brokers
 
-    with simulated_brokers(request) as start:
-        yield start
+    yield from simulated_brokers(request)
 
 
 @pytest.fixture
@@ -182,5 +177,4 @@ def mockraft_real_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..
     """
     from mockraft.double.fixtures import real_brokers
 
-    with real_brokers(request) as start:
-        yield start
+    yield from real_brokers(request)

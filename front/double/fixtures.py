@@ -89,7 +89,6 @@ class _Options:
         return {name: value for name, value in self.given.items() if name not in (*_JUDGED, *others)}
 
 
-@contextmanager
 def running_controller(
     request: pytest.FixtureRequest, options: Mapping[str, object], kind: type[DoubleT]
 ) -> Iterator[DoubleT]:
@@ -100,7 +99,6 @@ def running_controller(
         yield controller
 
 
-@contextmanager
 def running_quorum(request: pytest.FixtureRequest, options: Mapping[str, object]) -> Iterator[SyncQuorum]:
     """A quorum for a fixture."""
     markers = _Options(request.node, options)
@@ -128,7 +126,6 @@ def _watched(double: RunningDouble, request: pytest.FixtureRequest, given: Mappi
         live.remove(watched)
 
 
-@contextmanager
 def simulated_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., SyncSimulatedBroker]]:
     """Yield a function that starts simulated brokers for a test."""
     with ExitStack() as started:
@@ -147,7 +144,6 @@ def simulated_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., 
         yield start
 
 
-@contextmanager
 def real_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[..., KafkaBroker]]:
     """Yield a function that starts Kafka's own brokers for a test."""
     folder: Path = request.getfixturevalue("tmp_path")

@@ -14,9 +14,10 @@ import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.ids.host_map import HOSTS_FILE
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES
-from mockraft.cli import application
 from mockraft.double.controller import SyncController
-from typer.testing import CliRunner, Result
+from typer.testing import Result
+
+from .cli import invoke
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def data_dir(tmp_path: Path) -> Path:
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(application(), ["broker-id", *map(str, arguments)], env={"COLUMNS": "200"})
+    return invoke("broker-id", *arguments)
 
 
 def resolve(controller: SyncController, data_dir: Path, *arguments: str | Path) -> Result:

@@ -17,7 +17,7 @@ from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
-DEADLINE_S = 60.0
+from .cli import DEADLINE_S, completed, one_line
 
 
 @contextmanager
@@ -93,18 +93,16 @@ async def test_early_end_of_recording_is_reported_by_exit_code(tmp_path: Path) -
     ],
 )
 def test_invalid_options_are_reported(tmp_path: Path, options: list[str], code: int, complaint: str) -> None:
-    command = [sys.executable, "-m", "mockraft", "capture", *options]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    ended = completed("capture", *options, cwd=tmp_path)
     assert ended.returncode == code
-    assert complaint in re.sub(r"\s+", " ", ended.stderr)
+    assert complaint in one_line(ended.stderr)
 
 
 def test_recording_on_an_unadvertisable_address_is_refused(tmp_path: Path) -> None:
     options = ["--listen", "0.0.0.0:0", "--upstream", "127.0.0.1:9", "--out", "x"]
-    command = [sys.executable, "-m", "mockraft", "record", *options]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=DEADLINE_S)
+    ended = completed("record", *options, cwd=tmp_path)
     assert ended.returncode == 2
-    assert "brokers cannot connect to 0.0.0.0" in re.sub(r"\s+", " ", ended.stderr)
+    assert "brokers cannot connect to 0.0.0.0" in one_line(ended.stderr)
 
 
 async def test_unreachable_controller_is_reported_during_recording(tmp_path: Path) -> None:

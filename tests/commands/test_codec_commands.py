@@ -4,12 +4,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
-from mockraft.commands.codec import command
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.spark_replay.regression.captured import Captured
 from mockraft.wire import record_batch
-from typer.testing import CliRunner, Result
+
+from .cli import invoke as run
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 HEARTBEAT = "00000001 0000000000000009 0000000000000010 01 00 00"
@@ -21,12 +20,6 @@ HEARTBEAT_JSON = {
     "wantShutDown": False,
 }
 FENCED_RESPONSE = "00000000 004d 01 00 00 00"
-
-
-def run(*arguments: str, stdin: str | bytes | None = None) -> Result:
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    command.register(app)
-    return CliRunner().invoke(app, list(arguments), input=stdin, env={"COLUMNS": "120"})
 
 
 @pytest.fixture(scope="module")

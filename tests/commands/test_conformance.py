@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +13,8 @@ from mockraft.conformance.known_differences import known_differences
 from mockraft.conformance.requests import request
 from mockraft.conformance.target import look_up
 
-Done = subprocess.CompletedProcess[str]
-
-
-def mockraft(*arguments: str) -> Done:
-    return subprocess.run([sys.executable, "-m", "mockraft", *arguments], capture_output=True, text=True, timeout=120)
+from .cli import completed as mockraft
+from .cli import one_line
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +89,7 @@ def test_a_wrong_cluster_id_is_reported(bootstrap: str) -> None:
 def test_a_bad_call_gets_advice(options: tuple[str, ...], code: int, told: str) -> None:
     done = mockraft("conformance", *options)
     assert done.returncode == code
-    assert told in " ".join(done.stderr.replace("│", " ").split())
+    assert told in one_line(done.stderr)
 
 
 def test_cases_are_listed_without_a_controller() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from mockraft import Controller, SyncController
 
-DEADLINE_S = 60
+from .cli import DEADLINE_S, completed, one_line
 
 
 @pytest.fixture(scope="module")
@@ -22,17 +22,11 @@ def controller() -> Iterator[SyncController]:
         yield controller
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "mockraft", "fleet", *arguments]
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=DEADLINE_S, check=False)
-
-
 def test_a_fleet_registers_heartbeats_and_leaves(controller: SyncController, tmp_path: Path) -> None:
     where = ["--bootstrap-controller", controller.bootstrap, "--json", str(tmp_path / "run.json")]
-    done = run("--brokers", "30", "--ramp", "0.1", "--processes", "2", "--racks", "a,b", "--for", "4", *where)
+    done = completed(
+        "fleet", "--brokers", "30", "--ramp", "0.1", "--processes", "2", "--racks", "a,b", "--for", "4", *where
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "mockraft fleet: 30 brokers in 2 processes" in done.stdout
     assert "registered 30, unfenced 30, fenced 0" in done.stdout
@@ -47,7 +41,7 @@ def test_a_fleet_registers_heartbeats_and_leaves(controller: SyncController, tmp
 def test_ctrl_c_has_all_of_them_leave(controller: SyncController) -> None:
     where = ["--first-id", "100", "--bootstrap-controller", controller.bootstrap]
     with subprocess.Popen(
-        command("--brokers", "5", *where),
+        [sys.executable, "-m", "mockraft", "fleet", "--brokers", "5", *where],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
@@ -73,6 +67,6 @@ def test_ctrl_c_has_all_of_them_leave(controller: SyncController) -> None:
     ],
 )
 def test_invalid_options_are_reported(arguments: list[str], code: int, said: str) -> None:
-    done = run(*arguments)
+    done = completed("fleet", *arguments)
     assert (done.returncode, done.stdout) == (code, "")
-    assert said in done.stderr.replace("\n", " ")
+    assert said in one_line(done.stderr)

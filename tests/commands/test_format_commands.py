@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
-from mockraft.cli import application
 from mockraft.wire.uuids import read_text
-from typer.testing import CliRunner, Result
+from typer.testing import Result
+
+from .cli import invoke
 
 CLUSTER = "T0ta1ly_Mocked-Cluster"
 BROKER = """process.roles=broker
@@ -18,12 +19,8 @@ metadata.log.dir={0}/m
 """
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(application(), list(map(str, arguments)), env={"COLUMNS": "200"})
-
-
 def format_dirs(*arguments: str | Path) -> Result:
-    return run("format", "--cluster-id", CLUSTER, *arguments)
+    return invoke("format", "--cluster-id", CLUSTER, *arguments)
 
 
 def read(path: Path) -> MetaProperties:
@@ -117,7 +114,7 @@ def test_a_broken_directory_is_reported_with_its_path(tmp_path: Path) -> None:
 
 
 def test_draws_a_cluster_id() -> None:
-    drawn = run("random-uuid")
+    drawn = invoke("random-uuid")
     assert drawn.exit_code == 0
     assert len(read_text(drawn.stdout.strip())) == 16
-    assert run("random-uuid", "--seed", "1").stdout == run("random-uuid", "--seed", "1").stdout
+    assert invoke("random-uuid", "--seed", "1").stdout == invoke("random-uuid", "--seed", "1").stdout

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
-from mockraft.cli import application
-from typer.testing import CliRunner, Result
+from typer.testing import Result
+
+from .cli import invoke
 
 SESSION_TIMEOUT_MS = 3_600_000
 
@@ -24,7 +25,7 @@ def unlike() -> Iterator[list[str]]:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(application(), ["conformance", "fuzz", *arguments], env={"COLUMNS": "120"})
+    return invoke("conformance", "fuzz", *arguments)
 
 
 def test_difference_is_reported_with_its_reproduction_command(unlike: list[str], tmp_path: Path) -> None:

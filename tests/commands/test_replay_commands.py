@@ -1,31 +1,23 @@
 """`mockraft record` and `mockraft replay` on a capture of a real controller."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.cli import application
 from mockraft.kafka.child_process import free_port
 from mockraft.server.stubs.stub import Stub, stub
-from typer.testing import CliRunner, Result
+from typer.testing import Result
+
+from .cli import invoke, one_line
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 SOME = ["--filter", "ApiVersions,BrokerRegistration,BrokerHeartbeat"]
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(application(), arguments, terminal_width=200)
-
-
-def text_of(result: Result) -> str:
-    return re.sub(r"\s+", " ", result.output)
-
-
 def replay(bootstrap: str, *options: str) -> Result:
-    return run("replay", "--capture", str(CAPTURE), "--port", "19093", "--bootstrap", bootstrap, *options)
+    return invoke("replay", "--capture", str(CAPTURE), "--port", "19093", "--bootstrap", bootstrap, *options)
 
 
 def test_equal_answers_are_reported_with_exit_code_0(tmp_path: Path) -> None:
@@ -33,7 +25,7 @@ def test_equal_answers_are_reported_with_exit_code_0(tmp_path: Path) -> None:
         result = replay(controller.bootstrap, "--filter", "ApiVersions")
     assert result.exit_code == 0, result.output
     assert "34 of 34 responses as captured" in result.output
-    assert "603 Fetch, --filter" in text_of(result)
+    assert "603 Fetch, --filter" in one_line(result.output)
 
 
 def test_a_difference_is_shown_with_both_values_and_is_exit_code_1(tmp_path: Path) -> None:
@@ -44,8 +36,8 @@ def test_a_difference_is_shown_with_both_values_and_is_exit_code_1(tmp_path: Pat
         controller.call(controller.running.node.script.stubs.add, lie)
         result = replay(controller.bootstrap, "--filter", "ApiVersions", "--json", str(path))
     assert result.exit_code == 1
-    assert "ApiVersions errorCode 1x (#1)" in text_of(result)
-    assert "captured 0 NONE live 41 NOT_CONTROLLER" in text_of(result)
+    assert "ApiVersions errorCode 1x (#1)" in one_line(result.output)
+    assert "captured 0 NONE live 41 NOT_CONTROLLER" in one_line(result.output)
     report: dict[str, Any] = json.loads(path.read_text())
     assert report["differences"] == [
         {"api": "ApiVersions", "path": "errorCode", "captured": 0, "live": 41, "count": 1, "exchanges": [1]}
@@ -66,9 +58,9 @@ def test_a_difference_is_shown_with_both_values_and_is_exit_code_1(tmp_path: Pat
     ],
 )
 def test_unreplayable_requests_are_reported(options: list[str], complaint: str) -> None:
-    result = run("replay", "--capture", str(CAPTURE), "--bootstrap", "127.0.0.1:1", *options)
+    result = invoke("replay", "--capture", str(CAPTURE), "--bootstrap", "127.0.0.1:1", *options)
     assert result.exit_code == 2
-    assert complaint in text_of(result)
+    assert complaint in one_line(result.output)
 
 
 def test_no_controller_is_exit_code_3() -> None:
@@ -79,7 +71,7 @@ def test_no_controller_is_exit_code_3() -> None:
 
 def test_a_capture_becomes_a_stub_file(tmp_path: Path) -> None:
     path = tmp_path / "stubs.json"
-    result = run("record", "--capture", str(CAPTURE), "--port", "19093", "--out", str(path), *SOME)
+    result = invoke("record", "--capture", str(CAPTURE), "--port", "19093", "--out", str(path), *SOME)
     assert result.exit_code == 0, result.output
     stubs = [Stub.from_json(each) for each in json.loads(path.read_text())["stubs"]]
     assert {each.match.api for each in stubs} == {("ApiVersions",), ("BrokerRegistration",), ("BrokerHeartbeat",)}
@@ -90,7 +82,7 @@ def test_a_controller_that_serves_the_recorded_stubs_answers_the_capture_as_it_i
     """Even what a new controller cannot know: that brokers had been registered, with these epochs."""
     path = tmp_path / "stubs.json"
     asked = ["--filter", "BrokerRegistration,AllocateProducerIds,DescribeQuorum"]
-    assert run("record", "--capture", str(CAPTURE), "--port", "19093", "--out", str(path), *asked).exit_code == 0
+    assert invoke("record", "--capture", str(CAPTURE), "--port", "19093", "--out", str(path), *asked).exit_code == 0
     with Controller.sync() as controller:
         assert replay(controller.bootstrap, *asked).exit_code == 1
     with Controller.sync() as controller:
@@ -102,6 +94,6 @@ def test_a_controller_that_serves_the_recorded_stubs_answers_the_capture_as_it_i
 
 @pytest.mark.parametrize("options", [[], ["--capture", str(CAPTURE), "--upstream", "127.0.0.1:9"]])
 def test_a_recording_has_one_source(options: list[str]) -> None:
-    result = run("record", "--out", "-", *options)
+    result = invoke("record", "--out", "-", *options)
     assert result.exit_code == 2
-    assert "use either --capture or --upstream" in text_of(result)
+    assert "use either --capture or --upstream" in one_line(result.output)

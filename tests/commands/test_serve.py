@@ -20,7 +20,8 @@ from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
-DEADLINE_S = 60.0
+from .cli import DEADLINE_S, completed
+
 READY = re.compile(
     r"mockraft ready bootstrap=(?P<host>\S+):(?P<port>\d+) cluster_id=(?P<cluster_id>\S+) "
     r"node_id=(?P<node_id>\d+) admin=off\n"
@@ -50,10 +51,9 @@ def launch(*options: str) -> subprocess.Popen[str]:
 
 def refusal(*options: str) -> tuple[int, str]:
     """Exit code and stderr of a start that must fail."""
-    process = launch(*options)
-    out, errors = process.communicate(timeout=DEADLINE_S)
-    assert out == ""
-    return process.returncode, errors
+    done = completed("serve", *options)
+    assert done.stdout == ""
+    return done.returncode, done.stderr
 
 
 @pytest.fixture
@@ -249,8 +249,7 @@ def test_simulated_brokers_report_their_client_addresses(serve: Callable[..., Se
 
 def test_a_port_of_a_broker_that_is_taken_is_named(serve: Callable[..., Served]) -> None:
     port = serve().port
-    command = [sys.executable, "-m", "mockraft", "serve", "--port", "0", "--brokers", "1", "--brokers-port", str(port)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    done = completed("serve", "--port", "0", "--brokers", "1", "--brokers-port", port)
     assert done.returncode == 3
     assert f":{port}" in done.stderr
     assert "Traceback" not in done.stderr
@@ -267,8 +266,7 @@ def test_options_and_their_defaults_are_those_of_the_config() -> None:
 
 
 def test_help_teaches() -> None:
-    command = [sys.executable, "-m", "mockraft", "serve", "--help"]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    text = completed("serve", "--help").stdout
     for word in ("mockraft ready bootstrap=", "--data-dir", "--metadata-version", "Exit codes", "kafka-storage format"):
         assert word in text
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-DEADLINE_S = 60.0
+from .cli import DEADLINE_S, completed
+
 Serve = Callable[..., tuple[subprocess.Popen[str], str]]
 
 
@@ -78,8 +79,7 @@ def test_stops_cleanly_on_a_signal_during_a_stream(serve: Serve, number: signal.
 def test_an_admin_port_that_is_taken_ends_it_with_code_3(serve: Serve) -> None:
     _, url = serve()
     port = url.rpartition(":")[2]
-    command = [sys.executable, "-m", "mockraft", "serve", "--port", "0", "--admin-port", port]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    ended = completed("serve", "--port", "0", "--admin-port", port)
     assert (ended.returncode, ended.stdout) == (3, "")
     assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr
 

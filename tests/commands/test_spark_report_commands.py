@@ -4,14 +4,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from mockraft.cli import application
-from typer.testing import CliRunner, Result
+from typer.testing import Result
+
+from .cli import invoke
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "brokers-4.3.1.pcap"
 
 
 def run(*words: object) -> Result:
-    return CliRunner().invoke(application(), ["spark", "report", *map(str, words)])
+    return invoke("spark", "report", *words)
 
 
 def test_capture_report_is_written_and_summarized(tmp_path: Path) -> None:

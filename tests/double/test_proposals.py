@@ -4,20 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from mockraft import Controller
-from mockraft.commands.codec import command
 from mockraft.wire.overlay import SHIPPED, in_use
-from typer.testing import CliRunner, Result
+
+from ..commands.cli import invoke as run
 
 KIP_9999 = str(Path(__file__).parents[1] / "examples" / "kip-9999")
 UNREGISTER = {"brokerId": 1, "reason": "moved"}
-
-
-def run(*arguments: str) -> Result:
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    command.register(app)
-    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200"})
 
 
 def test_a_message_of_a_folder_is_written_read_and_explained() -> None:
