@@ -124,7 +124,9 @@ async def apis_of_controller_listener_are_offered_in_kafkas_versions(world: Worl
     offered = {each["apiKey"]: (each["minVersion"], each["maxVersion"]) for each in response["apiKeys"]}
     expected = {api_keys.name(key): f"{low}-{high}" for key, (low, high) in LISTED.items()}
     expect("the APIs", expected, {api_keys.name(key): f"{low}-{high}" for key, (low, high) in offered.items()})
-    expect("APIs of brokers only", [], [api_keys.name(key) for key in offered if key not in LISTED])
+    expect(
+        "APIs that Kafka's controller does not offer", [], [api_keys.name(key) for key in offered if key not in LISTED]
+    )
 
 
 @case("every version of ApiVersions offers the same APIs", "ApiVersionsResponse.json")

@@ -20,8 +20,8 @@ API = Api(
     UnregisterBrokerResponse,
     handle,
     error_with_message(UnregisterBrokerResponse),
-    0,
-    0,
+    min_version=0,
+    max_version=0,
     forwardable=True,
     operation=AclOperation.ALTER,
 )

@@ -14,6 +14,7 @@ from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaBroker, KafkaTool, wait_until
 
 from ..clients import consume, create_topic, keep_producing, partitions_of
+from .lost_folders import remove_while_in_use
 
 pytestmark = pytest.mark.real_kafka
 
@@ -83,16 +84,6 @@ def _nothing_lost(acknowledged: list[str], read: list[str]) -> bool:
     return set(acknowledged) <= set(read) and len(set(read)) == len(read)
 
 
-def _lose(folder: Path) -> None:
-    """Remove what a broker is writing to: it may put a file there in the middle of that."""
-
-    def is_gone() -> bool:
-        shutil.rmtree(folder, ignore_errors=True)
-        return not folder.exists()
-
-    wait_until(is_gone, 10, f"{folder} to be gone")
-
-
 def test_a_lost_log_dir_moves_its_leaders_and_only_those(cluster: KafkaCluster, topic: str) -> None:
     broker, servers = cluster.brokers[1], cluster.bootstrap_servers
     led = _led_by(broker, partitions_of(servers, topic))
@@ -101,7 +92,7 @@ def test_a_lost_log_dir_moves_its_leaders_and_only_those(cluster: KafkaCluster, 
     in_lost = _held_in(lost, topic)
     with keep_producing(servers, topic) as acknowledged:
         before = len(acknowledged)
-        _lose(lost)
+        remove_while_in_use(lost)
         broker.wait_for_log(r"Stopping serving replicas in dir", 20)
 
         def moved() -> bool:

@@ -22,11 +22,11 @@ FAILED = 1
 BAD_OPTION = 2
 NO_CONTROLLER = 3
 
-ABOUT = """Run the conformance cases against any KRaft controller and say where it is not as Kafka 4.3.1's.
+ABOUT = """Run the conformance cases against any KRaft controller and report its differences from Kafka 4.3.1.
 
-Each case has brokers and topics of its own, asks something, and expects an answer and the records that Fetch then
-reads. It leaves nothing behind; cases that make Kafka's own controller resign run only with --disruptive. Do not run it
-against a cluster that matters to you: it registers brokers, creates topics and changes dynamic configs for moments.
+Each case has brokers and topics of its own, sends requests, and checks the responses and the records that Fetch then
+returns. It removes what it created; cases that make Kafka's own controller resign run only with --disruptive. Do not
+run it against a cluster that you need: it registers brokers, creates topics and changes dynamic configs for a moment.
 
 \b
   mockraft serve --port 9093 &
@@ -38,7 +38,7 @@ against a cluster that matters to you: it registers brokers, creates topics and 
 
 Exit codes: 0 every case passed (or its difference is known), 1 a case failed, 2 a bad option, 3 no controller answered.
 """
-DIFFERENCES_ABOUT = """Print where mockraft is knowingly not as Kafka's controller, and why."""
+DIFFERENCES_ABOUT = """List the known differences between mockraft and Kafka's controller, with reasons."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,17 +46,17 @@ class Options:
     """Options of `mockraft conformance`."""
 
     bootstrap: str | None = option(None, help="host:port of the CONTROLLER listener; several separated by commas.")
-    cluster_id: str | None = option(None, help="The cluster's id. Default: the controller is asked.")
+    cluster_id: str | None = option(None, help="The cluster's id. Default: the controller's.")
     area: list[str] | None = option(None, "--area", help="Only this area; may be repeated. --list has them.")
     only: list[str] | None = option(None, help="Only cases whose name has this text; may be repeated.")
     list_cases: bool = option(False, "--list", help="List the cases that would run, and stop.")
-    disruptive: bool = option(False, "--disruptive", help="Also what makes Kafka's controller resign.")
+    disruptive: bool = option(False, "--disruptive", help="Also cases that make Kafka's controller resign.")
     strict: bool = option(False, "--strict", help="A failure that is a known difference of mockraft fails too.")
     parallel: int = option(16, min=1, max=200, help="How many cases run side by side.")
     seed: int | None = option(None, help="Seed of names and ids, for runs that repeat.")
     junit_file: Path | None = option(None, "--junit", help="Write the verdicts as JUnit XML.")
-    json_file: Path | None = option(None, "--json", help="Keep the run in this file, as --against reads it.")
-    html_file: Path | None = option(None, "--html", help="Write a report to look at (mockraft[conformance]).")
+    json_file: Path | None = option(None, "--json", help="Write the run to this file, for --against.")
+    html_file: Path | None = option(None, "--html", help="Write an HTML report (needs mockraft[conformance]).")
     against: str | None = option(
         None,
         metavar="RUN",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from mockraft.kafka.processes import KafkaBroker, wait_until
 
 from ...clients import create_topic
+from ..lost_folders import remove_while_in_use
 from .conftest import HEARTBEAT, Bench
 
 pytestmark = pytest.mark.real_kafka
@@ -15,7 +14,7 @@ pytestmark = pytest.mark.real_kafka
 
 @pytest.fixture
 def broker(bench: Bench) -> KafkaBroker:
-    """A broker that runs, and soon despairs of telling of a disk."""
+    """A running broker that soon stops trying to report a failed disk."""
     broker = bench.brokers.get(1)
     if broker is None:
         soon = {"log_dir_failure_timeout_ms": "3000", "replica_high_watermark_checkpoint_interval_ms": "500"}
@@ -52,7 +51,7 @@ def test_broker_that_cannot_report_a_failed_dir_shuts_down(bench: Bench, broker:
     create_topic(broker.bootstrap, "lost", partitions=4)
     wait_until(lambda: all(list(each.glob("lost-*")) for each in broker.log_dirs), 20, "replicas in both directories")
     with bench.switched_on("unacknowledged_dead_dir", broker_id=1):
-        shutil.rmtree(broker.log_dirs[1])
+        remove_while_in_use(broker.log_dirs[1])
         broker.wait_for_log("couldn't communicate offline log dir", 40)
         since = bench.mark()
         asked = bench.wait_for(HEARTBEAT, 1, 2, since)
