@@ -1,7 +1,8 @@
 """AlterClientQuotas: every rule, and the records."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from mockraft.server.apis import alter_client_quotas
@@ -12,11 +13,12 @@ from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuota
 from ...conftest import Cluster
 
 USER, CLIENT, IP = "user", "client-id", "ip"
-RATE = "producer_byte_rate"
+RATE, CONNECTIONS = "producer_byte_rate", "connection_creation_rate"
+ADDRESSES = ("10.0.0.1", "::1", "[fe80::1]", "localhost", None)
+NOT_LOOKED_UP = ("10.0.0.256", "nowhere.example", "1.2.3.4/24")
 
 
 Entity = Mapping[str, str | None]
-Refusal = Callable[..., str]
 
 
 def entry(entity: Entity, *changes: tuple[str, float | None]) -> EntryData:
@@ -49,17 +51,6 @@ def written(cluster: Cluster) -> list[tuple[Entity, str, float | None]]:
     ]
 
 
-@pytest.fixture
-def refusal(cluster: Cluster) -> Refusal:
-    def message(entity: Entity, *changes: tuple[str, float | None]) -> str:
-        (answer,) = cluster.ask(request(entry(entity, *changes))).entries
-        assert answer.error_code == error_codes.INVALID_REQUEST
-        assert cluster.written() == []
-        return str(answer.error_message)
-
-    return message
-
-
 def test_quotas_are_set_changed_and_removed(cluster: Cluster) -> None:
     ann = {USER: "ann"}
     assert said(cluster.ask(request(entry(ann, (RATE, 5), ("request_percentage", 0.5))))) == [(ann, 0)]
@@ -86,50 +77,40 @@ def test_an_entity_is_the_same_in_any_order(cluster: Cluster) -> None:
     assert cluster.written() == []
 
 
-def test_a_default_entity_is_not_one_of_the_empty_name(refusal: Refusal, cluster: Cluster) -> None:
-    assert said(cluster.ask(request(entry({USER: None}, (RATE, 1))))) == [({USER: None}, 0)]
-    assert refusal({USER: ""}) == "Empty user not supported"
-    assert refusal({USER: "a", CLIENT: ""}) == "Empty client-id not supported"
-
-
-def test_unknown_entity_types_are_refused(refusal: Refusal) -> None:
-    assert refusal({}) == "Invalid empty client quota entity"
-    assert refusal({"group": "g"}) == "Unhandled client quota entity type: group"
-    combined = "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
-    assert refusal({IP: "10.0.0.1", USER: "ann"}) == combined
-
-
-@pytest.mark.parametrize("address", ["10.0.0.1", "::1", "[fe80::1]", "localhost", None])
-def test_an_ip_is_an_address(cluster: Cluster, address: str | None) -> None:
-    assert said(cluster.ask(request(entry({IP: address}, ("connection_creation_rate", 1))))) == [({IP: address}, 0)]
+@pytest.mark.parametrize(("entity", "key"), [*(({IP: name}, CONNECTIONS) for name in ADDRESSES), ({USER: None}, RATE)])
+def test_an_ip_is_an_address_and_an_entity_may_be_the_default(cluster: Cluster, entity: Entity, key: str) -> None:
+    assert said(cluster.ask(request(entry(entity, (key, 1))))) == [(entity, 0)]
     assert len(written(cluster)) == 1
 
 
-@pytest.mark.parametrize("address", ["10.0.0.256", "nowhere.example", "1.2.3.4/24"])
-def test_names_are_not_looked_up(refusal: Refusal, address: str) -> None:
-    assert refusal({IP: address}) == f"{address} is not a valid IP or resolvable host."
-
-
 @pytest.mark.parametrize(
-    ("entity", "key", "value", "why"),
+    ("entity", "changes", "why"),
     [
-        ({USER: "a"}, "connection_creation_rate", 1, "Invalid configuration key connection_creation_rate"),
-        ({IP: None}, RATE, 1, f"Invalid configuration key {RATE}"),
-        ({USER: "a"}, "no.such", -1, "Invalid configuration key no.such"),
-        ({USER: "a"}, RATE, 0.0, f"Quota {RATE} must be greater than 0"),
-        ({USER: "a"}, "request_percentage", -0.5, "Quota request_percentage must be greater than 0"),
-        ({USER: "a"}, RATE, 2.0**64, f"Proposed value for {RATE} is too large for a LONG."),
+        ({USER: ""}, [], "Empty user not supported"),
+        ({USER: "a", CLIENT: ""}, [], "Empty client-id not supported"),
+        ({}, [], "Invalid empty client quota entity"),
+        ({"group": "g"}, [], "Unhandled client quota entity type: group"),
         (
-            {IP: None},
-            "connection_creation_rate",
-            2.0**31,
-            "Proposed value for connection_creation_rate is too large for an INT.",
+            {IP: "10.0.0.1", USER: "ann"},
+            [],
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId",
         ),
-        ({CLIENT: "c"}, RATE, 1.5, f"{RATE} cannot be a fractional value."),
+        *(({IP: name}, [], f"{name} is not a valid IP or resolvable host.") for name in NOT_LOOKED_UP),
+        ({USER: "a"}, [(CONNECTIONS, 1)], f"Invalid configuration key {CONNECTIONS}"),
+        ({IP: None}, [(RATE, 1)], f"Invalid configuration key {RATE}"),
+        ({USER: "a"}, [("no.such", -1)], "Invalid configuration key no.such"),
+        ({USER: "a"}, [(RATE, 0.0)], f"Quota {RATE} must be greater than 0"),
+        ({USER: "a"}, [("request_percentage", -0.5)], "Quota request_percentage must be greater than 0"),
+        ({USER: "a"}, [(RATE, 2.0**64)], f"Proposed value for {RATE} is too large for a LONG."),
+        ({IP: None}, [(CONNECTIONS, 2.0**31)], f"Proposed value for {CONNECTIONS} is too large for an INT."),
+        ({CLIENT: "c"}, [(RATE, 1.5)], f"{RATE} cannot be a fractional value."),
+        ({USER: "ann"}, [(RATE, 1), (RATE, 1)], "Ignoring duplicate entity ClientQuotaEntity(entries={user=ann})"),
     ],
 )
-def test_a_key_has_its_values(refusal: Refusal, entity: Entity, key: str, value: float, why: str) -> None:
-    assert refusal(entity, (key, value)) == why
+def test_refuses_a_bad_entity_key_or_value(cluster: Cluster, entity: Entity, changes: Any, why: str) -> None:
+    (answer,) = cluster.ask(request(entry(entity, *changes))).entries
+    assert (answer.error_code, answer.error_message) == (error_codes.INVALID_REQUEST, why)
+    assert cluster.written() == []
 
 
 def test_a_bad_entity_leaves_the_others_alone(cluster: Cluster) -> None:
@@ -143,11 +124,6 @@ def test_repeated_entity_is_refused_after_its_first_entry_is_written(cluster: Cl
     (answer,) = cluster.ask(request(*(entry(entity, (RATE, rate)) for rate in (1, 2, 3)))).entries
     assert answer.error_message == "Ignoring duplicate entity ClientQuotaEntity(entries={client-id=null, user=ann})"
     assert written(cluster) == [(entity, RATE, 1.0)]
-
-
-def test_repeated_key_is_refused(refusal: Refusal) -> None:
-    why = "Ignoring duplicate entity ClientQuotaEntity(entries={user=ann})"
-    assert refusal({USER: "ann"}, (RATE, 1), (RATE, 1)) == why
 
 
 def test_validate_only_writes_no_record(cluster: Cluster) -> None:

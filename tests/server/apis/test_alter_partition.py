@@ -1,5 +1,6 @@
 """AlterPartition: the rules in their order, and the state returned to the leader."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +20,17 @@ def led(cluster: Cluster) -> Cluster:
     return cluster
 
 
+def ask(cluster: Cluster, *partitions: PartitionData, broker: int = 1, version: int = 3, **fields: Any) -> Any:
+    """The response to a broker that proposes these partitions of the topic, everything else right unless told."""
+    given = {
+        "broker_id": broker,
+        "broker_epoch": cluster.broker(broker).broker_epoch,
+        "topics": [TopicData(topic_id=fields.pop("topic_id", cluster.topic_id), partitions=list(partitions))],
+        **fields,
+    }
+    return cluster.ask(AlterPartitionRequest(**given), version)
+
+
 def propose(cluster: Cluster, isr: list[int], version: int = 3, leader: int = 1, **fields: Any) -> Any:
     """The answer to broker `leader` that proposes this ISR for partition 0, everything else right unless told."""
     partition = cluster.partition(cluster.topic_id)
@@ -32,12 +44,7 @@ def propose(cluster: Cluster, isr: list[int], version: int = 3, leader: int = 1,
         "new_isr_with_epochs" if version >= 3 else "new_isr": members if version >= 3 else isr,
         **fields,
     }
-    request = AlterPartitionRequest(
-        broker_id=leader,
-        broker_epoch=cluster.broker(leader).broker_epoch,
-        topics=[TopicData(topic_id=cluster.topic_id, partitions=[PartitionData(**data)])],
-    )
-    response = cluster.ask(request, version)
+    response = ask(cluster, PartitionData(**data), broker=leader, version=version)
     assert response.error_code == 0
     return response.topics[0].partitions[0]
 
@@ -58,114 +65,62 @@ def test_a_leader_shrinks_and_grows_its_isr(led: Cluster) -> None:
     assert led.written()[0].version == 2
 
 
-def test_version_2_names_the_members_without_epochs(led: Cluster) -> None:
-    assert propose(led, [1, 3], version=2).isr == [1, 3]
-
-
 def test_unchanged_isr_writes_no_record(led: Cluster) -> None:
     answer = propose(led, [1, 2, 3])
     assert (answer.error_code, answer.partition_epoch) == (0, 0)
     assert led.written() == []
+    assert propose(led, [1, 3], version=2).isr == [1, 3], "version 2 names the members without epochs"
 
 
 @pytest.mark.parametrize(("broker_id", "epoch_error"), [(1, 1), (9, 0)])
 def test_an_unknown_broker_or_epoch_is_stale(led: Cluster, broker_id: int, epoch_error: int) -> None:
-    request = AlterPartitionRequest(
-        broker_id=broker_id,
-        broker_epoch=led.broker(1).broker_epoch + epoch_error,
-        topics=[TopicData(topic_id=led.topic_id)],
-    )
-    response = led.ask(request)
+    response = ask(led, broker_id=broker_id, broker_epoch=led.broker(1).broker_epoch + epoch_error)
     assert (response.error_code, response.topics) == (error_codes.STALE_BROKER_EPOCH, [])
-
-
-def test_request_without_topics_skips_the_epoch_check(led: Cluster) -> None:
-    response = led.ask(AlterPartitionRequest(broker_id=1, broker_epoch=-1))
-    assert (response.error_code, response.topics) == (0, [])
+    without_topics = led.ask(AlterPartitionRequest(broker_id=1, broker_epoch=-1))
+    assert (without_topics.error_code, without_topics.topics) == (0, [])
 
 
 @pytest.mark.parametrize("topic_id", [bytes(16), bytes([5]) * 16])
 def test_each_partition_of_an_unknown_topic_has_an_error(led: Cluster, topic_id: bytes) -> None:
-    partitions = [PartitionData(partition_index=index) for index in (4, 2)]
-    request = AlterPartitionRequest(
-        broker_id=1,
-        broker_epoch=led.broker(1).broker_epoch,
-        topics=[TopicData(topic_id=topic_id, partitions=partitions)],
-    )
-    [topic] = led.ask(request).topics
+    [topic] = ask(led, *(PartitionData(partition_index=index) for index in (4, 2)), topic_id=topic_id).topics
     assert topic.topic_id == topic_id
     assert [(p.partition_index, p.error_code) for p in topic.partitions] == [(4, 100), (2, 100)]
 
 
-def test_an_unknown_partition(led: Cluster) -> None:
-    assert code(led, [1], partition_index=1) == "UNKNOWN_TOPIC_OR_PARTITION"
+@pytest.mark.parametrize(
+    ("isr", "fields", "name"),
+    [
+        pytest.param([1], {"partition_index": 1}, "UNKNOWN_TOPIC_OR_PARTITION", id="unknown partition"),
+        pytest.param([1], {"leader_epoch": 1}, "NOT_CONTROLLER", id="newer leader epoch"),
+        pytest.param([1], {"partition_epoch": 1, "leader_epoch": -1}, "NOT_CONTROLLER", id="newer partition epoch"),
+        pytest.param([1], {"leader_epoch": -1, "leader": 2}, "FENCED_LEADER_EPOCH", id="epoch before the sender"),
+        pytest.param([1, 2], {"leader": 2, "partition_epoch": -1}, "INVALID_REQUEST", id="only the leader"),
+        pytest.param([9], {"partition_epoch": -1}, "INVALID_UPDATE_VERSION", id="old partition epoch"),
+        *(([*isr], {}, "INVALID_REQUEST") for isr in ([1, 4], [1, 2, 2], [1, -1], [2, 3], [])),
+        pytest.param([1], {"leader_recovery_state": 1}, "INVALID_REQUEST", id="a recovered one does not recover again"),
+    ],
+)
+def test_a_proposal_is_checked_in_kafkas_order(led: Cluster, isr: list[int], fields: Any, name: str) -> None:
+    assert code(led, isr, **fields) == name
 
 
-def test_leader_with_a_newer_epoch_is_sent_to_another_controller(led: Cluster) -> None:
-    assert code(led, [1], leader_epoch=1) == "NOT_CONTROLLER"
-    assert code(led, [1], partition_epoch=1, leader_epoch=-1) == "NOT_CONTROLLER"
-
-
-def test_an_old_leader_epoch_is_fenced_before_the_sender_is_looked_at(led: Cluster) -> None:
-    assert code(led, [1], leader_epoch=-1, leader=2) == "FENCED_LEADER_EPOCH"
-
-
-def test_only_the_leader_may_propose(led: Cluster) -> None:
-    assert code(led, [1, 2], leader=2, partition_epoch=-1) == "INVALID_REQUEST"
-
-
-def test_an_old_partition_epoch_is_refused(led: Cluster) -> None:
-    propose(led, [1, 2])
-    assert code(led, [9], partition_epoch=0) == "INVALID_UPDATE_VERSION"
-
-
-@pytest.mark.parametrize("isr", [[1, 4], [1, 2, 2], [1, -1], [2, 3], []])
-def test_an_isr_must_be_of_replicas_and_have_the_leader(led: Cluster, isr: list[int]) -> None:
-    assert code(led, isr) == "INVALID_REQUEST"
-
-
-def recovering(cluster: Cluster) -> None:
-    change = PartitionChangeRecord(topic_id=cluster.topic_id, partition_id=0, isr=[1], leader_recovery_state=1)
-    cluster.write(RecordAt(change, 2))
-
-
-def test_a_recovering_leader_is_the_only_isr_member(led: Cluster) -> None:
-    recovering(led)
+def test_a_recovering_leader_is_the_only_member_until_it_reports_its_recovery(led: Cluster) -> None:
+    change = PartitionChangeRecord(topic_id=led.topic_id, partition_id=0, isr=[1], leader_recovery_state=1)
+    led.write(RecordAt(change, 2))
     assert code(led, [1, 2], leader_recovery_state=1) == "INVALID_REQUEST"
-
-
-def test_a_recovered_partition_does_not_recover_again(led: Cluster) -> None:
-    assert code(led, [1], leader_recovery_state=1) == "INVALID_REQUEST"
-
-
-def test_a_leader_reports_its_recovery(led: Cluster) -> None:
-    recovering(led)
     answer = propose(led, [1, 2], leader_recovery_state=0)
     assert (answer.error_code, answer.leader_recovery_state, answer.isr) == (0, 0, [1, 2])
     assert led.partition(led.topic_id).leader_recovery_state == 0
 
 
 def test_an_unknown_recovery_state_breaks_the_request_as_it_does_kafkas(led: Cluster) -> None:
-    request = AlterPartitionRequest(
-        broker_id=1,
-        broker_epoch=led.broker(1).broker_epoch,
-        topics=[
-            TopicData(
-                topic_id=led.topic_id,
-                partitions=[PartitionData(new_isr_with_epochs=[BrokerState(broker_id=1)], leader_recovery_state=2)],
-            )
-        ],
-    )
-    assert led.ask(request).error_code == error_codes.UNKNOWN_SERVER_ERROR
+    data = PartitionData(new_isr_with_epochs=[BrokerState(broker_id=1)], leader_recovery_state=2)
+    assert ask(led, data).error_code == error_codes.UNKNOWN_SERVER_ERROR
 
 
-def test_an_unregistered_member_is_ineligible(led: Cluster) -> None:
-    led.unregister(3)
-    assert code(led, [1, 3]) == "INELIGIBLE_REPLICA"
-
-
-def test_a_fenced_member_is_ineligible(led: Cluster) -> None:
-    led.fence(3)
+@pytest.mark.parametrize("leaving", [Cluster.unregister, Cluster.fence], ids=["unregistered", "fenced"])
+def test_a_member_that_left_is_ineligible(led: Cluster, leaving: Callable[[Cluster, int], Any]) -> None:
+    leaving(led, 3)
     assert code(led, [1, 3]) == "INELIGIBLE_REPLICA"
 
 
@@ -215,15 +170,6 @@ def test_those_that_leave_an_isr_below_min_isr_stay_eligible(led: Cluster) -> No
 
 def test_one_bad_partition_does_not_spoil_the_others(led: Cluster) -> None:
     state = [BrokerState(broker_id=1), BrokerState(broker_id=2)]
-    partitions = [
-        PartitionData(partition_index=5, new_isr_with_epochs=state),
-        PartitionData(partition_index=0, new_isr_with_epochs=state),
-    ]
-    request = AlterPartitionRequest(
-        broker_id=1,
-        broker_epoch=led.broker(1).broker_epoch,
-        topics=[TopicData(topic_id=led.topic_id, partitions=partitions)],
-    )
-    [topic] = led.ask(request).topics
+    [topic] = ask(led, *(PartitionData(partition_index=index, new_isr_with_epochs=state) for index in (5, 0))).topics
     assert [p.error_code for p in topic.partitions] == [3, 0]
     assert len(led.written()) == 1

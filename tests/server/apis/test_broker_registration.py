@@ -18,6 +18,19 @@ def reserved(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
+MIGRATING = {"is_migrating_zk_broker": True, "log_dirs": list[bytes]()}
+ELR = "eligible.leader.replicas.version"
+UNKNOWN_PROTOCOL = Listener(name="P", host="h", port=1, security_protocol=9)
+BAD_DIRECTORIES: dict[str, list[bytes]] = {
+    "no directory": [],
+    "a reserved directory": [reserved(0)],
+    "a lost directory": [reserved(2)],
+    "the last reserved directory": [reserved(99)],
+    "one directory twice": [uuid(1), uuid(1)],
+    "a reserved directory beside another": [uuid(1), reserved(3)],
+}
+
+
 def code(cluster: Cluster, broker_id: int = 1, version: int = 4, **fields: Any) -> str:
     """The error's name; with it there is no epoch and nothing is written."""
     response = cluster.ask(cluster.registration_request(broker_id, **fields), version)
@@ -27,26 +40,40 @@ def code(cluster: Cluster, broker_id: int = 1, version: int = 4, **fields: Any) 
     return str(error_codes.name(response.error_code))
 
 
-def test_another_cluster_id_is_refused_first(cluster: Cluster) -> None:
-    assert code(cluster, cluster_id="other", is_migrating_zk_broker=True, log_dirs=[]) == "INCONSISTENT_CLUSTER_ID"
-
-
-def test_id_with_a_valid_session_is_taken(cluster: Cluster) -> None:
-    cluster.start(1)
-    assert code(cluster, incarnation_id=uuid(2), is_migrating_zk_broker=True) == "DUPLICATE_BROKER_REGISTRATION"
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        pytest.param({"cluster_id": "other", **MIGRATING}, "INCONSISTENT_CLUSTER_ID", id="another cluster id, first"),
+        pytest.param(MIGRATING, "BROKER_ID_NOT_REGISTERED", id="a broker that migrates from ZooKeeper"),
+        *(
+            pytest.param({"log_dirs": ids, "listeners": [UNKNOWN_PROTOCOL]}, "INVALID_REGISTRATION", id=why)
+            for why, ids in BAD_DIRECTORIES.items()
+        ),
+        pytest.param({"log_dirs": [reserved(100)]}, "NONE", id="id one hundred is a real directory"),
+        pytest.param({"version": 1, "log_dirs": []}, "INVALID_REGISTRATION", id="a request without directories"),
+        pytest.param({"features": {"metadata.version": (7, 29)}}, "UNSUPPORTED_VERSION", id="metadata.version below"),
+        pytest.param({"features": {"metadata.version": (31, 31)}}, "UNSUPPORTED_VERSION", id="metadata.version above"),
+        pytest.param({"features": {"kraft.version": (0, 0)}}, "UNSUPPORTED_VERSION", id="kraft.version"),
+        pytest.param({"features": {ELR: (0, 0)}}, "UNSUPPORTED_VERSION", id="eligible leader replicas"),
+        pytest.param({"features": {"no.such.feature": (1, 2)}}, "UNSUPPORTED_VERSION", id="a feature unknown here"),
+        pytest.param({"features": {"no.such.feature": (0, 2)}}, "NONE", id="an unknown feature that may be off"),
+        pytest.param({"listeners": []}, "NONE", id="no listeners"),
+        pytest.param({"broker_id": -5}, "NONE", id="a negative id"),
+    ],
+)
+def test_a_first_registration_is_checked_in_kafkas_order(cluster: Cluster, fields: dict[str, Any], name: str) -> None:
+    assert code(cluster, **fields) == name
 
 
 def test_id_is_taken_during_the_session_even_after_a_granted_shutdown(cluster: Cluster) -> None:
+    cluster.register(1)
+    assert code(cluster, incarnation_id=uuid(3)) == "NONE", "a broker that never sent a heartbeat has no session"
     cluster.start(1)
+    assert code(cluster, incarnation_id=uuid(2), is_migrating_zk_broker=True) == "DUPLICATE_BROKER_REGISTRATION"
     assert cluster.heartbeat(1, want_shut_down=True).should_shut_down is True
     cluster.now_ms += 9000
     assert code(cluster, incarnation_id=uuid(2)) == "DUPLICATE_BROKER_REGISTRATION"
     cluster.now_ms += 1
-    assert code(cluster, incarnation_id=uuid(2)) == "NONE"
-
-
-def test_a_broker_that_never_sent_a_heartbeat_has_no_session(cluster: Cluster) -> None:
-    cluster.register(1)
     assert code(cluster, incarnation_id=uuid(2)) == "NONE"
 
 
@@ -56,30 +83,9 @@ def test_an_unregistered_id_is_free_at_once(cluster: Cluster) -> None:
     assert code(cluster, incarnation_id=uuid(2)) == "NONE"
 
 
-def test_a_broker_that_migrates_from_zookeeper_is_refused(cluster: Cluster) -> None:
-    assert code(cluster, is_migrating_zk_broker=True, log_dirs=[]) == "BROKER_ID_NOT_REGISTERED"
-
-
-@pytest.mark.parametrize(
-    "log_dirs",
-    [[], [reserved(0)], [reserved(2)], [reserved(99)], [uuid(1), uuid(1)], [uuid(1), reserved(3)]],
-)
-def test_requires_distinct_valid_directories(cluster: Cluster, log_dirs: list[bytes]) -> None:
-    unknown_protocol = [Listener(name="P", host="h", port=1, security_protocol=9)]
-    assert code(cluster, log_dirs=log_dirs, listeners=unknown_protocol) == "INVALID_REGISTRATION"
-
-
-def test_id_one_hundred_is_a_real_directory(cluster: Cluster) -> None:
-    assert code(cluster, log_dirs=[reserved(100)]) == "NONE"
-
-
 def test_a_directory_of_another_broker_is_refused(cluster: Cluster) -> None:
     cluster.register(1, log_dirs=[uuid(1)])
     assert code(cluster, 2, log_dirs=[uuid(2), uuid(1)]) == "INVALID_REGISTRATION"
-
-
-def test_requests_without_directories_are_refused_at_levels_with_directories(cluster: Cluster) -> None:
-    assert code(cluster, version=1, log_dirs=[]) == "INVALID_REGISTRATION"
 
 
 def test_directories_are_neither_checked_nor_kept_below_their_level(new_cluster: type[Cluster]) -> None:
@@ -104,38 +110,22 @@ def test_a_listener_that_breaks_a_real_controller_is_refused(cluster: Cluster, l
     assert code(cluster, listeners=[Listener(**values)]) == "UNKNOWN_SERVER_ERROR"
 
 
-@pytest.mark.parametrize(
-    "features",
-    [
-        {"metadata.version": (7, 29)},
-        {"metadata.version": (31, 31)},
-        {"kraft.version": (0, 0)},
-        {"eligible.leader.replicas.version": (0, 0)},
-        {"no.such.feature": (1, 2)},
-    ],
-)
-def test_every_finalized_level_must_be_supported(cluster: Cluster, features: dict[str, tuple[int, int]]) -> None:
-    assert code(cluster, features=features) == "UNSUPPORTED_VERSION"
-
-
-def test_an_unknown_feature_is_fine_when_it_may_be_off(cluster: Cluster) -> None:
-    assert code(cluster, features={"no.such.feature": (0, 2)}) == "NONE"
-
-
 def without_feature(cluster: Cluster, name: str) -> Any:
     request = cluster.registration_request(1)
     request.features = [feature for feature in request.features if feature.name != name]
     return request
 
 
-def test_requires_metadata_version(cluster: Cluster) -> None:
-    response = cluster.ask(without_feature(cluster, "metadata.version"))
-    assert response.error_code == error_codes.INVALID_REGISTRATION
-
-
-@pytest.mark.parametrize("name", ["group.version", "kraft.version"])
-def test_an_omitted_finalized_feature_is_unsupported(cluster: Cluster, name: str) -> None:
-    assert cluster.ask(without_feature(cluster, name)).error_code == error_codes.UNSUPPORTED_VERSION
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("metadata.version", error_codes.INVALID_REGISTRATION),
+        ("group.version", error_codes.UNSUPPORTED_VERSION),
+        ("kraft.version", error_codes.UNSUPPORTED_VERSION),
+    ],
+)
+def test_an_omitted_finalized_feature_is_refused(cluster: Cluster, name: str, code: int) -> None:
+    assert cluster.ask(without_feature(cluster, name)).error_code == code
 
 
 def test_a_disabled_feature_may_be_omitted(new_cluster: type[Cluster]) -> None:
@@ -160,14 +150,6 @@ def test_the_record_has_the_version_of_the_level(new_cluster: type[Cluster], lev
     cluster = new_cluster(metadata_version=level)
     cluster.register(1)
     assert cluster.written()[-1].version == version
-
-
-def test_a_registration_without_listeners_is_taken(cluster: Cluster) -> None:
-    assert code(cluster, listeners=[]) == "NONE"
-
-
-def test_a_negative_broker_id_registers(cluster: Cluster) -> None:
-    assert code(cluster, -5) == "NONE"
 
 
 def test_the_same_incarnation_amends_and_keeps_epoch_and_state(cluster: Cluster) -> None:
@@ -217,27 +199,22 @@ def test_after_an_unclean_shutdown_partition_changes_come_first_and_the_epoch_is
     assert cluster.partition(topic_id).elr == ()
 
 
-def elr_after_restart(cluster: Cluster, version: int = 4, **fields: Any) -> Any:
+@pytest.mark.parametrize(
+    ("fields", "elr"),
+    [
+        pytest.param({}, (2,), id="a clean restart keeps it eligible"),
+        pytest.param({"previous_broker_epoch": -1}, (), id="an unclean one does not"),
+        pytest.param({"version": 2}, (), id="an old request cannot report a clean one"),
+    ],
+)
+def test_eligibility_after_a_restart(cluster: Cluster, fields: Any, elr: tuple[int, ...]) -> None:
     """Broker 2 is the only one in sync of a topic that wants two, and 3 is eligible."""
     cluster.start(1, 2, 3)
     topic_id = cluster.create_topic("t", [1, 2, 3], isr=[2], leader=2, eligible_leader_replicas=[3])
     cluster.set_config("t", "min.insync.replicas", "2")
-    epoch = cluster.broker(2).broker_epoch
-    restarted(cluster, version, previous_broker_epoch=fields.get("previous_broker_epoch", epoch))
+    restarted(cluster, **{"previous_broker_epoch": cluster.broker(2).broker_epoch, **fields})
     partition = cluster.partition(topic_id)
-    return partition.leader, partition.isr, partition.elr
-
-
-def test_a_clean_restart_keeps_the_broker_eligible(cluster: Cluster) -> None:
-    assert elr_after_restart(cluster) == (3, (3,), (2,))
-
-
-def test_an_unclean_restart_ends_eligibility(cluster: Cluster) -> None:
-    assert elr_after_restart(cluster, previous_broker_epoch=-1) == (3, (3,), ())
-
-
-def test_old_request_cannot_report_a_clean_shutdown(cluster: Cluster) -> None:
-    assert elr_after_restart(cluster, version=2) == (3, (3,), ())
+    assert (partition.leader, partition.isr, partition.elr) == (3, (3,), elr)
 
 
 def test_an_unclean_restart_ends_eligibility_of_partitions_that_it_was_only_eligible_for(cluster: Cluster) -> None:

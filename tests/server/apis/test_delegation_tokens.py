@@ -79,17 +79,12 @@ def tokens(new_tokens: Callable[..., Tokens]) -> Tokens:
 
 
 @pytest.mark.parametrize("request_class", TOKEN_APIS)
-def test_refuses_direct_requests(tokens: Tokens, request_class: Any) -> None:
-    response = tokens.rig.ask(tokens.connection, request_class(), request_class.max_version)
-    assert response.error_code == error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    assert response.expiry_timestamp_ms == -1
-
-
-@pytest.mark.parametrize("request_class", TOKEN_APIS)
-def test_refuses_requests_of_token_logins(tokens: Tokens, request_class: Any) -> None:
-    response = tokens.ask(request_class(), request_class.max_version, token_authenticated=True)
-    assert response.error_code == error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    assert response.expiry_timestamp_ms == -1
+def test_refuses_direct_requests_and_token_logins(tokens: Tokens, request_class: Any) -> None:
+    direct = tokens.rig.ask(tokens.connection, request_class(), request_class.max_version)
+    by_token = tokens.ask(request_class(), request_class.max_version, token_authenticated=True)
+    for response in (direct, by_token):
+        assert response.error_code == error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        assert response.expiry_timestamp_ms == -1
 
 
 @pytest.mark.parametrize("secret_key", [None, ""])

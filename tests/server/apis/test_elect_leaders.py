@@ -27,16 +27,11 @@ def test_the_first_replica_leads_again(three: Cluster) -> None:
     assert three.written() == [(PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=1), 2)]
 
 
-@pytest.mark.parametrize("kind", [PREFERRED, UNCLEAN])
-def test_a_current_leader_needs_no_election(three: Cluster, kind: int) -> None:
-    three.create_topic("t", [1, 2])
+@pytest.mark.parametrize(("kind", "leader"), [(PREFERRED, 1), (UNCLEAN, 1), (UNCLEAN, 2)])
+def test_a_current_leader_needs_no_election(three: Cluster, kind: int, leader: int) -> None:
+    three.create_topic("t", [1, 2], leader=leader)
     message = "Leader election not needed for topic partition."
     assert said(three.ask(request({"t": [0]}, kind))) == {"t": [(0, error_codes.ELECTION_NOT_NEEDED, message)]}
-
-
-def test_an_unclean_election_is_not_needed_where_any_replica_leads(three: Cluster) -> None:
-    three.create_topic("t", [1, 2], leader=2)
-    assert said(three.ask(request({"t": [0]}, UNCLEAN)))["t"][0][1] == error_codes.ELECTION_NOT_NEEDED
 
 
 def test_a_first_replica_out_of_sync_or_fenced_is_not_available(three: Cluster) -> None:

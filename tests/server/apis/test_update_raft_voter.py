@@ -1,4 +1,4 @@
-"""AddRaftVoter, UpdateRaftVoter and RemoveRaftVoter: refusals in Kafka's order; test_voter_changes tests their effect."""
+"""AddRaftVoter, UpdateRaftVoter and RemoveRaftVoter: refusals in Kafka's order; test_voter_changes tests effects."""
 
 from typing import Any
 
