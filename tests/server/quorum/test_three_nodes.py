@@ -188,8 +188,6 @@ def test_a_node_that_was_away_fetches_a_snapshot(new_world: Callable[..., Any]) 
     assert world.controller(3002).image.topics == world.controller(3000).image.topics
 
 
-pytestmark = pytest.mark.one_python
-
 SEEDS = range(budget(20, 60))
 STEPS = 60
 
@@ -289,6 +287,7 @@ class Chaos:
         self.world.until(lambda: self.world.active is not None and self.world.settled(), "peace", 60_000)
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("seed", SEEDS)
 def test_acknowledged_records_are_never_lost(new_world: Callable[..., Any], seed: int) -> None:
     small = {"metadata_log_max_record_bytes_between_snapshots": 3_000, "metadata_max_retention_bytes": 6_000}
