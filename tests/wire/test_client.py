@@ -67,8 +67,16 @@ def heartbeat_reply(request: Request, correlation_id: int | None = None) -> byte
     return write_response(body, request.correlation_id if correlation_id is None else correlation_id, 1)
 
 
-async def well(request: Request) -> bytes | None:
-    return versions_reply(request) if request.api_key == api_keys.API_VERSIONS else heartbeat_reply(request)
+def after_handshake(reply: Callable[[Request], bytes | None]) -> Answer:
+    """A server that answers ApiVersions, and this to the rest."""
+
+    async def answer(request: Request) -> bytes | None:
+        return versions_reply(request) if request.api_key == api_keys.API_VERSIONS else reply(request)
+
+    return answer
+
+
+well = after_handshake(heartbeat_reply)
 
 
 @asynccontextmanager
@@ -106,14 +114,12 @@ async def test_connections_of_one_client_share_their_numbers() -> None:
 
 
 async def test_several_requests_under_way_get_their_own_answers() -> None:
-    async def echo_epoch(request: Request) -> bytes | None:
-        if request.api_key == api_keys.API_VERSIONS:
-            return versions_reply(request)
+    def echo_epoch(request: Request) -> bytes:
         sent = BrokerHeartbeatRequest.read(request.frame[request.body_offset :], request.api_version)
         body = BrokerHeartbeatResponse(throttle_time_ms=sent.broker_epoch).write(request.api_version)
         return write_response(body, request.correlation_id, 1)
 
-    async with connected(echo_epoch) as (connection, _):
+    async with connected(after_handshake(echo_epoch)) as (connection, _):
         sends = [connection.send(BrokerHeartbeatRequest(broker_epoch=n)) for n in range(20)]
         assert [r.throttle_time_ms for r in await asyncio.gather(*sends)] == list(range(20))
 
@@ -133,6 +139,8 @@ async def test_names_the_api_that_the_server_lacks() -> None:
     async with connected(well) as (connection, _):
         with pytest.raises(UnsupportedVersionError, match="does not support AllocateProducerIds"):
             await connection.send(AllocateProducerIdsRequest())
+        with pytest.raises(UnsupportedVersionError):
+            connection.send_soon(AllocateProducerIdsRequest(), print)
         assert connection.is_open, "nothing was sent, so nothing is broken"
 
 
@@ -153,34 +161,34 @@ async def test_a_late_answer_ends_the_connection() -> None:
 
 
 async def test_a_close_by_the_other_side_reaches_every_waiting_request() -> None:
-    async def hang_up(request: Request) -> bytes | None:
-        return versions_reply(request) if request.api_key == api_keys.API_VERSIONS else None
-
-    async with connected(hang_up) as (connection, _):
+    async with connected(after_handshake(lambda request: None)) as (connection, _):
         sends = [connection.send(BrokerHeartbeatRequest()) for _ in range(3)]
         results = await asyncio.gather(*sends, return_exceptions=True)
         assert all(isinstance(result, DisconnectedError) for result in results)
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "error", "told"),
     [
-        (lambda r: heartbeat_reply(r, r.correlation_id + 1), "correlation id"),
-        (lambda r: heartbeat_reply(r)[:-1] + b"\xff", "."),
-        (lambda r: b"\0\0\0\x02ab", "has no correlation id"),
-        (lambda r: b"\xff\xff\xff\xff", "negative"),
-        (lambda r: b"\x7f\xff\xff\xff", "the limit"),
+        (lambda r: heartbeat_reply(r, r.correlation_id + 1), WireError, "correlation id"),
+        (lambda r: heartbeat_reply(r)[:-1] + b"\xff", WireError, "."),
+        (lambda r: b"\0\0\0\x02ab", WireError, "has no correlation id"),
+        (lambda r: b"\xff\xff\xff\xff", WireError, "negative"),
+        (lambda r: b"\x7f\xff\xff\xff", WireError, "the limit"),
+        (lambda r: None, DisconnectedError, "."),
     ],
-    ids=["wrong number", "bad body", "no number", "negative length", "huge length"],
+    ids=["wrong number", "bad body", "no number", "negative length", "huge length", "hanging up"],
 )
-async def test_an_answer_that_is_none_is_a_wire_error_and_the_end(reply: Callable[[Request], bytes], told: str) -> None:
-    async def wrong(request: Request) -> bytes | None:
-        return versions_reply(request) if request.api_key == api_keys.API_VERSIONS else reply(request)
-
-    async with connected(wrong) as (connection, _):
-        with pytest.raises(WireError, match=told):
+async def test_an_answer_that_is_none_is_an_error_and_the_end(
+    reply: Callable[[Request], bytes | None], error: type[Exception], told: str
+) -> None:
+    async with connected(after_handshake(reply)) as (connection, _):
+        with pytest.raises(error, match=told):
             await connection.send(BrokerHeartbeatRequest())
         assert not connection.is_open
+        assert not connection.send_soon(BrokerHeartbeatRequest(broker_id=1), print), "a closed one says no"
+    async with connected(after_handshake(reply)) as (connection, _):
+        assert isinstance(await called_back(connection), error)
 
 
 async def test_an_unexpected_response_closes_the_connection() -> None:
@@ -231,44 +239,17 @@ async def test_closing_twice_is_closing_once() -> None:
 async def called_back(connection: KafkaConnection) -> object:
     """The outcome passed to the callback of `send_soon`."""
     came: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    tasks = asyncio.all_tasks()
     assert connection.send_soon(BrokerHeartbeatRequest(broker_id=1), came.set_result)
+    assert asyncio.all_tasks() == tasks
     return await asyncio.wait_for(came, 10)
 
 
 async def test_an_answer_can_be_called_back_without_a_task() -> None:
     async with connected(well) as (connection, _):
-        tasks = asyncio.all_tasks()
-        came: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        assert connection.send_soon(BrokerHeartbeatRequest(broker_id=1), came.set_result)
-        assert asyncio.all_tasks() == tasks
-        response = await came
+        response = await called_back(connection)
         assert isinstance(response, BrokerHeartbeatResponse)
         assert response.is_caught_up
-
-
-@pytest.mark.parametrize(
-    ("trouble", "error"),
-    [
-        ("hanging up", DisconnectedError),
-        ("nonsense", WireError),
-    ],
-)
-async def test_send_soon_passes_errors_to_the_callback(trouble: str, error: type[Exception]) -> None:
-    async def badly(request: Request) -> bytes | None:
-        if request.api_key == api_keys.API_VERSIONS:
-            return versions_reply(request)
-        return None if trouble == "hanging up" else heartbeat_reply(request, correlation_id=77)
-
-    async with connected(badly) as (connection, _):
-        assert isinstance(await called_back(connection), error)
-        assert not connection.is_open
-        assert not connection.send_soon(BrokerHeartbeatRequest(broker_id=1), print), "a closed one says no"
-
-
-async def test_an_api_the_other_side_lacks_is_raised_at_once_without_a_task_too() -> None:
-    async with connected(well) as (connection, _):
-        with pytest.raises(UnsupportedVersionError):
-            connection.send_soon(AllocateProducerIdsRequest(), print)
 
 
 async def test_an_aborted_connection_fails_pending_requests() -> None:

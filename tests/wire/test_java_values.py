@@ -48,19 +48,18 @@ def test_counts_a_character_beyond_the_basic_plane_twice() -> None:
     assert java_values.utf16_length("a\u20ac\U0001f600") == 4
 
 
-def test_iterates_as_a_hash_map_does() -> None:
-    # As Kafka's controller wrote the ConfigRecords of a request with these keys.
-    assert [key for key, _ in java_values.in_hash_map_order({"retention.ms": 1, "segment.ms": 2, "flush.ms": 3})] == [
-        "flush.ms",
-        "retention.ms",
-        "segment.ms",
-    ]
-
-
-def test_keys_in_one_bucket_stay_in_the_order_they_were_put() -> None:
-    # "Aa" and "BB" have the same String.hashCode.
-    assert [key for key, _ in java_values.in_hash_map_order({"BB": 1, "Aa": 2})] == ["BB", "Aa"]
-    assert [key for key, _ in java_values.in_hash_map_order({"Aa": 2, "BB": 1})] == ["Aa", "BB"]
+@pytest.mark.parametrize(
+    ("keys", "order"),
+    [
+        # As Kafka's controller wrote the ConfigRecords of a request with these keys.
+        (["retention.ms", "segment.ms", "flush.ms"], ["flush.ms", "retention.ms", "segment.ms"]),
+        # "Aa" and "BB" have the same String.hashCode: in one bucket they stay in the order they were put.
+        (["BB", "Aa"], ["BB", "Aa"]),
+        (["Aa", "BB"], ["Aa", "BB"]),
+    ],
+)
+def test_iterates_as_a_hash_map_does(keys: list[str], order: list[str]) -> None:
+    assert [key for key, _ in java_values.in_hash_map_order(dict.fromkeys(keys))] == order
 
 
 def test_the_table_doubles_with_the_thirteenth_key() -> None:
@@ -79,7 +78,4 @@ def test_iterates_as_a_hash_map_of_another_size_does() -> None:
 def test_iterates_as_a_timeline_hash_map_does() -> None:
     # Which broker Kafka's controller named first of those that do not support a level.
     assert [key for key, _ in java_values.in_timeline_map_order(dict.fromkeys([1, 3, 8, 12, 21]))] == [12, 1, 21, 8, 3]
-
-
-def test_a_timeline_hash_map_gives_the_last_of_a_slot_first() -> None:
-    assert [key for key, _ in java_values.in_timeline_map_order({"BB": 1, "Aa": 2})] == ["Aa", "BB"]
+    assert [key for key, _ in java_values.in_timeline_map_order({"BB": 1, "Aa": 2})] == ["Aa", "BB"], "in one slot"

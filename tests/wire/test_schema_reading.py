@@ -25,15 +25,10 @@ def test_reads_fields_of_the_spec() -> None:
 
 def test_agrees_with_the_generated_reader_on_every_pair(sample_bytes: Any) -> None:
     for (name, version), data in sample_bytes.items():
-        tree = schema_reading.read(name, version, data)
+        spans: list[Span] = []
+        tree = schema_reading.read(name, version, data, spans)
         assert tree == message_tree(generated_class(name).read(data, version), version), (name, version)
         assert schema_reading.write(name, version, tree) == data, (name, version)
-
-
-def test_spans_cover_every_byte_once_and_in_order(sample_bytes: Any) -> None:
-    for (name, version), data in sample_bytes.items():
-        spans: list[Span] = []
-        schema_reading.read(name, version, data, spans)
         end = 0
         for span in spans:
             assert span.offset == end, (name, version, span)
