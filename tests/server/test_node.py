@@ -54,12 +54,6 @@ def rig(make_rig: Any) -> Any:
     return make_rig(heartbeat_api(fenced), allocation_api(until_log_grows))
 
 
-def test_answers_with_the_requests_correlation_id(rig: Any) -> None:
-    connection = rig.connect()
-    assert rig.ask(connection, BrokerHeartbeatRequest(want_fence=True), 1).is_fenced is True
-    assert rig.ask(connection, BrokerHeartbeatRequest(want_fence=False), 0).is_fenced is False
-
-
 def test_handler_receives_client_and_connection(make_rig: Any) -> None:
     seen: list[RequestContext] = []
 
@@ -138,12 +132,14 @@ def test_two_parked_requests_of_one_connection_wait_in_turn(rig: Any) -> None:
     assert len(rig.sends()) == 1
 
 
-def test_parked_request_of_a_closed_connection_is_removed(rig: Any) -> None:
+def test_the_next_tick_is_the_controllers_when_the_connection_of_a_parked_request_closed(rig: Any) -> None:
     connection = rig.connect()
     rig.send(connection, rig.frame(AllocateProducerIdsRequest(), 0))
     rig.node.disconnected(connection, "the peer closed", rig.now_ms)
     assert rig.tick(rig.now_ms + 500) == []
     assert rig.node.connections == 0
+    rig.controller.next_ms = rig.now_ms + 77
+    assert rig.node.next_tick_ms(rig.now_ms) == rig.now_ms + 77
 
 
 def test_parked_requests_of_closed_connections_do_not_accumulate(make_rig: Any) -> None:
@@ -176,25 +172,26 @@ def test_refusal_has_the_apis_error_form(make_rig: Any) -> None:
     assert rig.node.journal.exchanges()[0].failure is None
 
 
-def test_a_handler_that_breaks_is_journalled_and_survived(make_rig: Any) -> None:
-    def break_down(request: Any, ctx: Any, controller: Any) -> Any:
-        raise KeyError("our bug")
+def break_down(request: Any, ctx: Any, controller: Any) -> Any:
+    raise KeyError("our bug")
 
-    rig = make_rig(heartbeat_api(break_down))
+
+@pytest.mark.parametrize(
+    ("handle", "failure"),
+    [
+        (break_down, "KeyError: 'our bug'"),
+        (lambda request, ctx, controller: BrokerHeartbeatResponse(error_code=1 << 20), "WireError"),
+    ],
+    ids=["raises", "answers what cannot be written"],
+)
+def test_a_handler_that_breaks_is_journalled_and_survived(make_rig: Any, handle: Handle, failure: str) -> None:
+    rig = make_rig(heartbeat_api(handle))
     connection = rig.connect()
     for _ in range(2):
         response = rig.ask(connection, BrokerHeartbeatRequest(), 1)
         assert response.error_code == error_codes.UNKNOWN_SERVER_ERROR
-    exchange = rig.node.journal.exchanges()[0]
-    assert "KeyError: 'our bug'" in exchange.failure
+    assert failure in rig.node.journal.exchanges()[0].failure
     assert rig.node.journal.counters()["failures"] == 2
-
-
-def test_a_response_that_cannot_be_written_is_our_bug(make_rig: Any) -> None:
-    rig = make_rig(heartbeat_api(lambda request, ctx, controller: BrokerHeartbeatResponse(error_code=1 << 20)))
-    response = rig.ask(rig.connect(), BrokerHeartbeatRequest(), 1)
-    assert response.error_code == error_codes.UNKNOWN_SERVER_ERROR
-    assert "WireError" in rig.node.journal.exchanges()[0].failure
 
 
 @pytest.mark.parametrize("outcome", ["silent", "raises"])
@@ -227,11 +224,7 @@ def test_periodic_work_that_breaks_is_journalled_and_not_repeated_at_once(rig: A
     assert len(rig.controller.ticks) == 1
 
 
-def test_next_tick_is_the_controllers_without_parked_requests(rig: Any) -> None:
-    rig.controller.next_ms = rig.now_ms + 77
-    assert rig.node.next_tick_ms(rig.now_ms) == rig.now_ms + 77
-
-
+@pytest.mark.parametrize("more", [b"", b"\xff\xff\xff\xff"], ids=["one reason", "two reasons"])
 @pytest.mark.parametrize(
     ("frame", "reason"),
     [
@@ -244,9 +237,9 @@ def test_next_tick_is_the_controllers_without_parked_requests(rig: Any) -> None:
         (b"", "has no API key and version"),
     ],
 )
-def test_closes_on_a_request_it_cannot_take_and_journals_why(rig: Any, frame: bytes, reason: str) -> None:
+def test_closes_on_a_request_it_cannot_take_and_journals_why(rig: Any, frame: bytes, reason: str, more: bytes) -> None:
     bad, good = rig.connect(), rig.connect()
-    rig.send(bad, rig.frame(BrokerHeartbeatRequest(), 1) + struct.pack(">i", len(frame)) + frame)
+    rig.send(bad, rig.frame(BrokerHeartbeatRequest(), 1) + struct.pack(">i", len(frame)) + frame + more)
     assert rig.correlation_ids(bad) == [101]
     (close,) = rig.closes()
     assert close.connection_id == bad
@@ -257,32 +250,21 @@ def test_closes_on_a_request_it_cannot_take_and_journals_why(rig: Any, frame: by
     assert rig.send(bad, rig.frame(BrokerHeartbeatRequest(), 1)) == []
     rig.node.disconnected(bad, "the peer closed", rig.now_ms)
     assert len(rig.node.journal.closed()) == 1
-    assert rig.ask(good, BrokerHeartbeatRequest(), 1).is_fenced is False
+    assert rig.ask(good, BrokerHeartbeatRequest(want_fence=True), 1).is_fenced is True
 
 
-def test_two_reasons_to_close_give_one_line(rig: Any) -> None:
-    connection = rig.connect()
-    rig.send(connection, struct.pack(">ihhih", 10, 3, 0, 1, -1) + b"\xff\xff\xff\xff")
-    assert len(rig.closes()) == 1
-    assert "Metadata" in rig.node.journal.closed()[0].reason
-    assert len(rig.node.journal.closed()) == 1
-
-
+@pytest.mark.parametrize("parks", [False, True])
 @pytest.mark.parametrize("length", [-1, 1 << 30])
-def test_bad_length_closes_after_earlier_requests_are_answered(rig: Any, length: int) -> None:
+def test_a_bad_length_closes_after_earlier_requests_are_answered(rig: Any, length: int, parks: bool) -> None:
     connection = rig.connect()
-    rig.send(connection, rig.frame(BrokerHeartbeatRequest(), 1) + struct.pack(">i", length))
+    earlier = rig.frame(AllocateProducerIdsRequest(), 0) if parks else rig.frame(BrokerHeartbeatRequest(), 1)
+    rig.send(connection, earlier + struct.pack(">i", length))
+    if parks:
+        assert rig.effects == []
+        rig.tick(rig.now_ms + 500)
     assert rig.correlation_ids() == [101]
     assert isinstance(rig.effects[-1], Close)
     assert rig.node.journal.counters()["closed"] == {"frame": 1}
-
-
-def test_a_bad_length_behind_a_parked_request_waits_its_turn(rig: Any) -> None:
-    connection = rig.connect()
-    assert rig.send(connection, rig.frame(AllocateProducerIdsRequest(), 0) + b"\xff\xff\xff\xff") == []
-    rig.tick(rig.now_ms + 500)
-    assert rig.correlation_ids() == [101]
-    assert isinstance(rig.effects[-1], Close)
 
 
 def test_trailing_bytes_after_a_body_are_ignored_as_kafka_does(rig: Any) -> None:

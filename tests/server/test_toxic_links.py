@@ -60,6 +60,12 @@ class World:
     async def ask(self, client: socket.socket, data: bytes | None = None) -> None:
         await asyncio.get_running_loop().sock_sendall(client, question() if data is None else data)
 
+    async def asking(self, data: bytes | None = None) -> socket.socket:
+        """A new client that has sent its question."""
+        client = await self.connect()
+        await self.ask(client, data)
+        return client
+
     async def read(self, client: socket.socket, size: int) -> bytes:
         data = b""
         async with asyncio.timeout(DEADLINE_S):
@@ -128,8 +134,7 @@ async def test_latency_holds_an_answer_until_its_time(world: World, plain: bytes
 
 async def test_upstream_latency_holds_the_question(world: World, plain: bytes) -> None:
     world.faults.add("latency", latency_ms=300, direction="upstream")
-    client = await world.connect()
-    await world.ask(client)
+    client = await world.asking()
     await until(lambda: len(world.peers) == 2 and world.peers[1].transport._up.held_bytes)
     assert world.asked == 1
     world.clock.advance(300)
@@ -149,8 +154,7 @@ async def test_disabled_fault_releases_its_bytes_and_is_removed(world: World, pl
 
 async def test_bandwidth_carries_so_many_bytes_a_second(world: World, plain: bytes) -> None:
     world.faults.add("bandwidth", bytes_per_second=100)
-    client = await world.connect()
-    await world.ask(client)
+    client = await world.asking()
     await until(lambda: world.asked == 2)
     for _ in range(50):
         world.clock.advance(20)
@@ -162,8 +166,7 @@ async def test_bandwidth_carries_so_many_bytes_a_second(world: World, plain: byt
 
 async def test_slices_arrive_one_after_the_other(world: World, plain: bytes) -> None:
     fault = world.faults.add("slicer", average_size=10, delay_ms=5)
-    client = await world.connect()
-    await world.ask(client)
+    client = await world.asking()
     assert await world.read(client, 10) == plain[:10]
     await settle()
     assert silent(client)
@@ -176,8 +179,7 @@ async def test_slices_arrive_one_after_the_other(world: World, plain: bytes) -> 
 
 async def test_half_open_connections_are_taken_and_never_answered(world: World, plain: bytes) -> None:
     fault = world.faults.add("half_open")
-    client = await world.connect()
-    await world.ask(client)
+    client = await world.asking()
     await until(lambda: fault.fired)
     world.clock.advance(3_600_000)
     await settle()
@@ -190,43 +192,33 @@ async def test_half_open_connections_are_taken_and_never_answered(world: World, 
 
 async def test_half_open_downstream_receives_without_responding(world: World, plain: bytes) -> None:
     world.faults.add("half_open", direction="downstream")
-    client = await world.connect()
-    await world.ask(client)
+    client = await world.asking()
     await until(lambda: world.asked == 2)
     await settle()
     assert silent(client)
 
 
-async def test_half_open_with_a_timeout_closes_after_it(world: World) -> None:
-    world.faults.add("half_open", timeout_ms=500)
+@pytest.mark.parametrize("kind", ["half_open", "reset_peer"])
+async def test_a_connection_ends_after_the_timeout(world: World, kind: str) -> None:
     client = await world.connect()
     await until(lambda: len(world.peers) == 1)
+    fault = world.faults.add(kind, timeout_ms=500)
     world.clock.advance(499)
     await settle()
     assert silent(client)
     world.clock.advance(1)
-    assert await world.read(client, 1) == b""
-    reason = "fault half_open-1 (half_open)"
-    assert [line.reason for line in world.controller.journal.closed()] == [reason]
-
-
-async def test_reset_peer_is_a_reset_to_the_client(world: World) -> None:
-    client = await world.connect()
-    await until(lambda: world.peers)
-    fault = world.faults.add("reset_peer", timeout_ms=100)
-    world.clock.advance(99)
-    await settle()
-    assert silent(client)
-    world.clock.advance(1)
-    with pytest.raises(ConnectionResetError):
-        await world.read(client, 1)
-    assert fault.fired == 1
+    if kind == "half_open":
+        assert await world.read(client, 1) == b""
+        assert [line.reason for line in world.controller.journal.closed()] == ["fault half_open-1 (half_open)"]
+    else:
+        with pytest.raises(ConnectionResetError):
+            await world.read(client, 1)
+        assert fault.fired == 1
 
 
 async def test_limit_data_cuts_an_answer_in_the_middle(world: World, plain: bytes) -> None:
     world.faults.add("limit_data", bytes=17)
-    client = await world.connect()
-    await world.ask(client)
+    client = await world.asking()
     assert await world.read(client, len(plain)) == plain[:17]
     await until(lambda: world.controller.journal.closed())
     assert "limit_data-1" in world.controller.journal.closed()[0].reason
@@ -234,8 +226,7 @@ async def test_limit_data_cuts_an_answer_in_the_middle(world: World, plain: byte
 
 async def test_truncate_leaves_half_an_answer_on_an_open_connection(world: World, plain: bytes) -> None:
     fault = world.faults.add("truncate", bytes=17)
-    client = await world.connect()
-    await world.ask(client)
+    client = await world.asking()
     assert await world.read(client, 17) == plain[:17]
     world.clock.advance(3_600_000)
     await settle()
@@ -250,8 +241,7 @@ async def test_corrupt_changes_bytes_the_same_way_in_the_same_run(world: World, 
         fault_chance = fault.rng
         # Two runs of one world: the connection has another number, the run's draws are those of number 1.
         fault.rng = lambda speaker, what: fault_chance(speaker._replace(connection=1), what)  # type: ignore[method-assign]
-        client = await world.connect()
-        await world.ask(client)
+        client = await world.asking()
         data = await world.read(client, len(plain))
         world.faults.remove(fault.id)
         return data
@@ -264,15 +254,13 @@ async def test_corrupt_changes_bytes_the_same_way_in_the_same_run(world: World, 
 
 async def test_duplicate_sends_a_response_twice(world: World, plain: bytes) -> None:
     world.faults.add("duplicate")
-    client = await world.connect()
-    await world.ask(client)
+    client = await world.asking()
     assert await world.read(client, 2 * len(plain)) == plain * 2
 
 
 async def test_slow_close_closes_late(world: World) -> None:
     world.faults.add("slow_close", delay_ms=5_000)
-    client = await world.connect()
-    await world.ask(client, (1 << 31).to_bytes(4))
+    client = await world.asking((1 << 31).to_bytes(4))
     await until(lambda: world.controller.journal.closed())
     world.clock.advance(4_999)
     await settle()
@@ -309,11 +297,9 @@ async def test_down_breaks_those_there_are_and_those_that_come(world: World, pla
     "scope", [{"client_id": "slow"}, {"client_id": ["slow", "x"]}, {"connection": 2}, {"broker_id": 5}]
 )
 async def test_a_fault_meets_only_the_connections_it_is_about(world: World, scope: dict[str, Any]) -> None:
-    other = await world.connect()
-    await world.ask(other, question("fast"))
+    other = await world.asking(question("fast"))
     await world.read(other, 100)
-    client = await world.connect()
-    await world.ask(client, question("slow"))
+    client = await world.asking(question("slow"))
     await world.read(client, 100)
     heartbeat = write_request(BrokerHeartbeatRequest(broker_id=5, broker_epoch=1), 1, 2, "slow")
     await world.ask(client, heartbeat)
@@ -325,8 +311,7 @@ async def test_a_fault_meets_only_the_connections_it_is_about(world: World, scop
 
 async def test_response_to_the_first_identifying_request_is_affected(world: World, plain: bytes) -> None:
     fault = world.faults.add("limit_data", bytes=10, client_id="test")
-    client = await world.connect()
-    await world.ask(client)
+    client = await world.asking()
     assert await world.read(client, len(plain)) == plain[:10]
     assert fault.fired == 1
 

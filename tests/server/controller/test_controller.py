@@ -24,14 +24,10 @@ def replayed(cluster: Cluster) -> Controller:
     return Controller(cluster.config, cluster.raft, cluster.chance, cluster.now_ms)
 
 
-def test_a_result_without_records_is_just_its_response(cluster: Cluster) -> None:
+def test_records_are_in_the_log_and_the_image_when_the_response_is_given(cluster: Cluster) -> None:
     end_offset = cluster.log.end_offset
     assert cluster.controller.commit(ControllerResult([], "answer"), cluster.now_ms) == "answer"
     assert cluster.log.end_offset == end_offset
-
-
-def test_records_are_in_the_log_and_the_image_when_the_response_is_given(cluster: Cluster) -> None:
-    end_offset = cluster.log.end_offset
     assert cluster.controller.commit(ControllerResult(topics(3), 7, "three topics"), cluster.now_ms) == 7
     assert cluster.log.end_offset == end_offset + 3
     assert set(cluster.controller.image.topics.by_name) == {"t0", "t1", "t2"}
@@ -53,7 +49,7 @@ def test_non_atomic_records_are_split_in_order(cluster: Cluster) -> None:
     assert [record.record.name for record in cluster.written()] == [f"t{n}" for n in range(10_001)]
 
 
-def test_failed_write_changes_no_image(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_changes_no_image_and_is_survived(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(records: Any, now_ms: int) -> int:
         raise ApiError(error_codes.KAFKA_STORAGE_ERROR, "disk full")
 
@@ -61,33 +57,26 @@ def test_failed_write_changes_no_image(cluster: Cluster, monkeypatch: pytest.Mon
     with pytest.raises(ApiError, match="disk full"):
         cluster.controller.commit(ControllerResult(topics(1), None), cluster.now_ms)
     assert cluster.controller.image.topics.by_name == {}
-
-
-def test_a_tick_survives_a_log_that_cannot_be_written(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(records: Any, now_ms: int) -> int:
-        raise ApiError(error_codes.KAFKA_STORAGE_ERROR, "disk full")
-
-    monkeypatch.setattr(cluster.log, "append", broken)
     cluster.controller.tick(cluster.now_ms + 500)
     assert cluster.controller.next_tick_ms(cluster.now_ms) == cluster.now_ms + 1000
 
 
-def test_a_restarted_controller_restores_the_log(cluster: Cluster) -> None:
+def test_a_restarted_controller_restores_the_log_and_its_brokers(cluster: Cluster) -> None:
     cluster.start(1, 2)
     cluster.create_topic("t", [1, 2])
+    cluster.set_config("t", "min.insync.replicas", "2")
     cluster.fence(1)
-    restarted = replayed(cluster)
-    assert restarted.image.topics == cluster.controller.image.topics
-    assert restarted.image.cluster.brokers == cluster.controller.image.cluster.brokers
-    assert restarted.image.configs == cluster.controller.image.configs
-
-
-def test_a_restarted_controller_accepts_the_heartbeats_of_registered_brokers(cluster: Cluster) -> None:
-    cluster.start(1)
-    cluster.controller = replayed(cluster)
-    assert cluster.heartbeat(1).is_fenced is False
+    told, restarted = Image(), replayed(cluster)
+    for offset, (record, _) in enumerate(cluster.controller.image.to_records(30)):
+        told.apply(record, offset)
+    assert told == cluster.controller.image
+    assert restarted.image.topics == told.topics
+    assert restarted.image.cluster.brokers == told.cluster.brokers
+    assert restarted.image.configs == told.configs
+    cluster.controller = restarted
+    assert cluster.heartbeat(2).is_fenced is False
     cluster.advance(11_000)
-    assert cluster.broker(1).fenced is True
+    assert cluster.broker(2).fenced is True
 
 
 def test_a_transaction_of_a_dead_controller_is_aborted(cluster: Cluster) -> None:
@@ -97,17 +86,6 @@ def test_a_transaction_of_a_dead_controller_is_aborted(cluster: Cluster) -> None
     assert restarted.image.topics.by_name == {}
     restarted.commit(ControllerResult(topics(1), None), cluster.now_ms)
     assert set(restarted.image.topics.by_name) == {"t0"}
-
-
-def test_replaying_image_records_gives_the_same_image(cluster: Cluster) -> None:
-    cluster.start(1, 2)
-    cluster.create_topic("t", [1, 2])
-    cluster.set_config("t", "min.insync.replicas", "2")
-    cluster.fence(1)
-    told = Image()
-    for offset, (record, _) in enumerate(cluster.controller.image.to_records(30)):
-        told.apply(record, offset)
-    assert told == cluster.controller.image
 
 
 def test_a_snapshot_is_written_when_the_log_has_grown_enough(new_cluster: type[Cluster]) -> None:
@@ -165,28 +143,20 @@ class Committing:
         return result.response
 
 
-def test_a_task_runs_each_interval() -> None:
-    task = Counting()
+@pytest.mark.parametrize(
+    ("again", "ticks", "runs", "next_ms"),
+    [
+        pytest.param(0, (0, 99, 100, 150, 200, 201), [100, 200], 300, id="each interval"),
+        pytest.param(0, (1050,), [1050], 1150, id="a late tick once"),
+        pytest.param(3, (100,), [100] * 4, 200, id="again at once"),
+    ],
+)
+def test_a_task_runs(again: int, ticks: tuple[int, ...], runs: list[int], next_ms: int) -> None:
+    task = Counting(again)
     periodic = Periodic([PeriodicTask("t", 100, task.run)], now_ms=0)
-    for now_ms in (0, 99, 100, 150, 200, 201):
+    for now_ms in ticks:
         periodic.tick(Committing(), now_ms)  # type: ignore[arg-type]
-    assert task.runs == [100, 200]
-    assert periodic.next_due_ms() == 300
-
-
-def test_late_tick_runs_once() -> None:
-    task = Counting()
-    periodic = Periodic([PeriodicTask("t", 100, task.run)], now_ms=0)
-    periodic.tick(Committing(), 1050)  # type: ignore[arg-type]
-    assert task.runs == [1050]
-    assert periodic.next_due_ms() == 1150
-
-
-def test_a_task_that_wants_to_runs_again_at_once() -> None:
-    task = Counting(again=3)
-    periodic = Periodic([PeriodicTask("t", 100, task.run)], now_ms=0)
-    periodic.tick(Committing(), 100)  # type: ignore[arg-type]
-    assert task.runs == [100] * 4
+    assert (task.runs, periodic.next_due_ms()) == (runs, next_ms)
 
 
 def test_a_refused_task_waits_for_its_next_turn_and_others_run() -> None:

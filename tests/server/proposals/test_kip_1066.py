@@ -55,15 +55,12 @@ def alter(cluster: Proposed, value: str, operation: int = SET) -> Any:
 
 
 def test_registration_contains_cordoned_directories(cluster: Proposed) -> None:
+    cluster.register(3, version=3, log_dirs=[bytes([7] * 16)])
+    assert cluster.broker(3).cordoned_log_dirs == (), "below version 4"
     cluster.register(3, log_dirs=[bytes([7] * 16)], cordoned_log_dirs=[bytes([7] * 16)])
     assert cluster.broker(3).has_uncordoned_log_dirs is False
     record, version = cluster.said()[-1]
     assert (type(record).__name__, version, record.cordoned_log_dirs) == ("RegisterBrokerRecord", 4, [bytes([7] * 16)])
-
-
-def test_registration_below_version_4_contains_no_cordoned_directories(cluster: Proposed) -> None:
-    cluster.register(3, version=3, log_dirs=[bytes([7] * 16)])
-    assert cluster.broker(3).cordoned_log_dirs == ()
 
 
 def test_heartbeat_version_1_is_the_newest_and_contains_cordoned_directories(cluster: Proposed) -> None:
@@ -122,23 +119,26 @@ def test_more_partitions_are_not_assigned_to_a_cordoned_broker_either(cluster: P
     assert refused.error_code == error_codes.INVALID_REPLICA_ASSIGNMENT
 
 
+def reassigned(cluster: Proposed, *replicas: int) -> int:
+    topic = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=list(replicas))])
+    response = cluster.ask(AlterPartitionReassignmentsRequest(topics=[topic]))
+    return int(response.responses[0].partitions[0].error_code)
+
+
 def test_a_reassignment_to_a_cordoned_broker_is_refused(cluster: Proposed) -> None:
     create_on(cluster, "t", 1)
-    topic = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[2])])
-    response = cluster.ask(AlterPartitionReassignmentsRequest(topics=[topic]))
-    assert response.responses[0].partitions[0].error_code == error_codes.INELIGIBLE_REPLICA
+    assert reassigned(cluster, 2) == error_codes.INELIGIBLE_REPLICA
 
 
 def test_a_reassignment_may_leave_a_replica_on_a_cordoned_broker_where_it_is(cluster: Proposed) -> None:
     cluster.heartbeat(2, cordoned_log_dirs=[])
     create_on(cluster, "t", 1, 2)
     cluster.heartbeat(2, cordoned_log_dirs=[C])
-    topic = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[2, 1])])
-    response = cluster.ask(AlterPartitionReassignmentsRequest(topics=[topic]))
-    assert response.responses[0].partitions[0].error_code == error_codes.NONE
+    assert reassigned(cluster, 2, 1) == error_codes.NONE
 
 
 def test_the_config_is_a_string(cluster: Proposed) -> None:
+    assert [alter(cluster, value).error_code for value in ("/a", "/a,/b")] == [error_codes.NONE] * 2, "it may grow"
     refused = alter(cluster, "/a", APPEND)
     assert refused.error_code == error_codes.INVALID_CONFIG
     assert "its type is not LIST" in refused.error_message
@@ -146,11 +146,6 @@ def test_the_config_is_a_string(cluster: Proposed) -> None:
     resource = DescribeConfigsResource(resource_type=BROKER, resource_name=node, configuration_keys=None)
     (described,) = cluster.ask(DescribeConfigsRequest(resources=[resource])).results
     assert {config.name: config.config_type for config in described.configs}["cordoned.log.dirs"] == 2
-
-
-def test_the_config_may_grow_at_a_controller(cluster: Proposed) -> None:
-    assert alter(cluster, "/a").error_code == error_codes.NONE
-    assert alter(cluster, "/a,/b").error_code == error_codes.NONE
 
 
 async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: Any) -> None:

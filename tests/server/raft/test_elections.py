@@ -70,35 +70,31 @@ def test_voter_without_a_leader_sends_pre_votes_and_then_becomes_candidate(new_n
     assert len(batch.records) == 3, "a new log says its voters"
 
 
-def test_late_votes_do_not_matter(new_node: Any) -> None:
+@pytest.mark.parametrize(
+    ("follows", "state"),
+    [(None, (Role.UNATTACHED, None, 0)), (2, (Role.FOLLOWER, 2, 5))],
+    ids=["without a leader", "with a leader"],
+)
+def test_a_lost_pre_vote_keeps_the_epoch_and_its_leader(new_node: Any, follows: int | None, state: Any) -> None:
+    node = new_node()
+    if follows is not None:
+        node.follow(epoch=5)
+    for outgoing in node.poll_at_deadline():
+        node.vote(outgoing, False, **({} if follows is None else {"leader_id": follows}))
+    assert (node.raft.role, node.raft.leader_id, node.raft.epoch) == state
+
+
+@pytest.mark.parametrize("supports_pre_votes", [True, False])
+def test_a_granted_pre_vote_makes_a_candidate_whatever_comes_later(new_node: Any, supports_pre_votes: bool) -> None:
     node = new_node()
     first, second = node.poll_at_deadline()
-    node.vote(first, True)
+    if supports_pre_votes:
+        node.vote(first, True)
+    else:
+        node.answer(first, VoteResponse(error_code=error_codes.UNSUPPORTED_VERSION))
     epoch = node.raft.epoch
     node.vote(second, False)
     assert (node.raft.role, node.raft.epoch) == (Role.CANDIDATE, epoch)
-
-
-def test_voter_without_pre_vote_support_receives_votes(new_node: Any) -> None:
-    node = new_node()
-    first, _ = node.poll_at_deadline()
-    node.answer(first, VoteResponse(error_code=error_codes.UNSUPPORTED_VERSION))
-    assert node.raft.role is Role.CANDIDATE
-
-
-def test_lost_pre_vote_keeps_the_epoch(new_node: Any) -> None:
-    node = new_node()
-    for outgoing in node.poll_at_deadline():
-        node.vote(outgoing, False)
-    assert (node.raft.role, node.raft.epoch) == (Role.UNATTACHED, 0)
-
-
-def test_leader_is_followed_again_after_a_lost_pre_vote(new_node: Any) -> None:
-    node = new_node()
-    node.follow(epoch=5)
-    for outgoing in node.poll_at_deadline():
-        node.vote(outgoing, False, leader_id=2)
-    assert (node.raft.role, node.raft.leader_id, node.raft.epoch) == (Role.FOLLOWER, 2, 5)
 
 
 def test_unelected_candidate_sends_pre_votes_again(new_node: Any) -> None:
@@ -287,6 +283,7 @@ def test_votes_are_granted_by_role_and_log(role: Role) -> None:
     voting = Voting(role)
     assert grants(voting, ME, is_up_to_date=True, pre_vote=False) == (role in (U, P))
     assert not grants(voting, ME, is_up_to_date=False, pre_vote=False)
+    assert not grants(Voting(role, has_leader=True), ME, is_up_to_date=True, pre_vote=False)
 
 
 @pytest.mark.parametrize("role", [U, P])
@@ -299,10 +296,6 @@ def test_a_vote_is_granted_once_and_repeated(role: Role) -> None:
         )
     forgotten = Voting(role, voted=ReplicaKey(ME.id, NO_DIRECTORY_ID))
     assert grants(forgotten, ME, is_up_to_date=True, pre_vote=False)
-
-
-def test_a_voter_with_a_leader_grants_no_vote() -> None:
-    assert not grants(Voting(U, has_leader=True), ME, is_up_to_date=True, pre_vote=False)
 
 
 @pytest.mark.parametrize(("voters", "majority"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])

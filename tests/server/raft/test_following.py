@@ -72,21 +72,16 @@ def test_batches_that_do_not_follow_are_left_out(node: Any, leaders_log: Any) ->
     assert node.log.end_offset == 0
 
 
-def test_truncates_a_diverging_log_and_notifies_the_controller(node: Any, leaders_log: Any) -> None:
+def test_truncates_a_diverging_log_and_notifies_the_controller_but_never_committed_records(
+    node: Any, leaders_log: Any
+) -> None:
     data = leaders_log.read(0, 1 << 20)
     (again,) = node.fetched(node.sent[0], leader_id=2, records=data, high_watermark=3)
-    parted = fetch_response.EpochEndOffset(epoch=1, end_offset=4)
-    node.fetched(again, leader_id=2, diverging_epoch=parted)
+    (again,) = node.fetched(again, leader_id=2, diverging_epoch=fetch_response.EpochEndOffset(epoch=1, end_offset=4))
     assert (node.log.end_offset, node.told.news[-1]) == (4, "truncated")
-
-
-def test_committed_records_are_never_truncated(node: Any, leaders_log: Any) -> None:
-    data = leaders_log.read(0, 1 << 20)
-    (again,) = node.fetched(node.sent[0], leader_id=2, records=data, high_watermark=5)
-    parted = fetch_response.EpochEndOffset(epoch=1, end_offset=4)
-    with pytest.raises(ValueError, match="committed up to 5"):
-        node.fetched(again, leader_id=2, diverging_epoch=parted)
-    assert node.log.end_offset == 5
+    with pytest.raises(ValueError, match="committed up to 3"):
+        node.fetched(again, leader_id=2, diverging_epoch=fetch_response.EpochEndOffset(epoch=1, end_offset=2))
+    assert node.log.end_offset == 4
 
 
 def snapshot_part(node: Any, outgoing: Any, snapshot_id: SnapshotId, data: bytes, part: slice, **fields: Any) -> Any:

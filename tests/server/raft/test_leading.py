@@ -18,11 +18,13 @@ def leader(*voter_ids: int, epoch_start_offset: int = 10) -> Leading:
     return Leading(node(1), voters, epoch_start_offset, 1000, fetch_timeout_ms=FETCH_TIMEOUT_MS)
 
 
-def test_an_observer_at_the_end_is_caught_up_now() -> None:
+def test_an_observer_at_the_end_is_caught_up_for_an_hour() -> None:
     leading = leader()
     leading.fetched(BROKER, 20, 20, 1000)
-    assert leading.observers(1000) == {BROKER: ReplicaState(20, 1000, 1000, 20)}
-    assert leading.is_caught_up(BROKER, 1000)
+    leading.fetched(BROKER, 20, 20, 900)
+    assert leading.observers(1000) == {BROKER: ReplicaState(20, 1000, 1000, 20)}, "time does not go back"
+    assert [leading.is_caught_up(BROKER, now_ms) for now_ms in (1000, 3_600_999, 3_601_000)] == [True, True, False]
+    assert not leading.is_caught_up(ReplicaKey(9, bytes(16)), 1000)
 
 
 def test_observer_caught_up_time_is_that_of_its_previous_fetch() -> None:
@@ -36,34 +38,12 @@ def test_observer_caught_up_time_is_that_of_its_previous_fetch() -> None:
     assert leading.observers(1600)[BROKER].last_caught_up_timestamp_ms == 1000
 
 
-def test_a_replica_without_fetch_for_an_hour_is_not_caught_up() -> None:
+def test_an_observer_is_forgotten_after_five_minutes_and_has_one_directory() -> None:
     leading = leader()
     leading.fetched(BROKER, 20, 20, 1000)
-    assert leading.is_caught_up(BROKER, 3_600_999)
-    assert not leading.is_caught_up(BROKER, 3_601_000)
-    assert not leading.is_caught_up(ReplicaKey(9, bytes(16)), 1000)
-
-
-def test_time_does_not_go_back() -> None:
-    leading = leader()
-    leading.fetched(BROKER, 20, 20, 1000)
-    leading.fetched(BROKER, 20, 20, 900)
-    assert leading.observers(1000)[BROKER] == ReplicaState(20, 1000, 1000, 20)
-
-
-def test_an_observer_is_forgotten_after_five_minutes() -> None:
-    leading = leader()
-    leading.fetched(BROKER, 20, 20, 1000)
-    leading.fetched(ReplicaKey(2, bytes(16)), 20, 20, 2000)
+    leading.fetched(ReplicaKey(11, bytes(16)), 20, 20, 2000)
     assert len(leading.observers(300_999)) == 2
-    assert [key.id for key in leading.observers(301_000)] == [2]
-
-
-def test_one_id_with_two_directories_is_two_observers() -> None:
-    leading = leader()
-    leading.fetched(BROKER, 1, 20, 1000)
-    leading.fetched(ReplicaKey(11, bytes(16)), 2, 20, 1000)
-    assert len(leading.observers(1000)) == 2
+    assert [key.directory_id for key in leading.observers(301_000)] == [bytes(16)]
 
 
 def test_a_divergence_is_news_once_for_replicas_and_never_for_plain_readers() -> None:
@@ -84,6 +64,7 @@ def test_observers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_records_of_a_majority_are_committed() -> None:
+    assert leader(1).committed_offset(20) == 20, "alone all"
     leading = leader(1, 2, 3)
     assert leading.committed_offset(20) == -1
     leading.fetched(node(2).key, 15, 20, 1000)
@@ -91,10 +72,6 @@ def test_records_of_a_majority_are_committed() -> None:
     leading.fetched(node(3).key, 18, 20, 1000)
     assert leading.committed_offset(20) == 18
     assert leading.committed_offset(16) == 16
-
-
-def test_alone_a_leader_commits_all() -> None:
-    assert leader(1).committed_offset(20) == 20
 
 
 def test_records_of_earlier_epochs_are_committed_with_one_of_this_epoch() -> None:

@@ -1,23 +1,18 @@
-"""Stubs that delay, stay silent, blackhole, or meet envelopes and log-ins."""
+"""Stubs that delay, stay silent, or meet envelopes and log-ins."""
 
-import asyncio
 from typing import Any
 
 import pytest
-from mockraft import Controller, stub
+from mockraft import stub
 from mockraft.server.apis.registry import APIS
-from mockraft.server.clock import VirtualClock
 from mockraft.server.effects import Close, PauseReading, Reset, Send
-from mockraft.wire import client, error_codes
+from mockraft.wire import error_codes
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
-from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-
-from ...waiting import until
 
 
 @pytest.fixture
@@ -160,94 +155,6 @@ def test_randomness_of_an_answer_is_independent_of_other_requests(rig: Any, stub
     assert answer(0) == answer(3)
 
 
-DEADLINE_S = 60.0
-
-
-@pytest.mark.parametrize("by", ["clientId", "connection"])
-async def test_a_blackholed_client_is_answered_once_it_is_released(
-    controller: Any, stubs: Any, connect: Any, by: str
-) -> None:
-    live = stubs.add(stub("BrokerHeartbeat", client_id="lost").once().blackhole(by))
-    lost, other = await connect("lost"), await connect("other")
-    waiting = asyncio.create_task(lost.code())
-    await until(lambda: live.called)
-    assert await other.code() == 77
-    assert [each["stub"] for each in stubs.blackholed] == [live.id]
-    silent, _ = controller.journal.exchanges(63)
-    assert (silent.response_frame, silent.matched, silent.reason) == (b"", live.id, f"blackholed (stub {live.id})")
-    assert not waiting.done()
-    released = stubs.release(client_id="lost") if by == "clientId" else stubs.release(connection=silent.connection_id)
-    assert released == 1
-    assert await waiting == 77
-    assert controller.journal.exchanges(63)[-1].reason == f"blackholed until released (stub {live.id})"
-
-
-async def test_blackholed_client_waits_on_all_its_connections(stubs: Any, connect: Any) -> None:
-    live = stubs.add(stub("BrokerHeartbeat", client_id="lost").blackhole())
-    first, second = await connect("lost"), await connect("lost")
-    waiting = [asyncio.create_task(first.code())]
-    await until(lambda: live.called)
-    waiting.append(asyncio.create_task(second.connection.send(DescribeClusterRequest())))
-    await until(lambda: len(live.calls) == 2)
-    assert not any(task.done() for task in waiting)
-    stubs.remove(live)
-    await asyncio.gather(*waiting)
-    assert (live.call_count, stubs.blackholed) == (1, [])
-
-
-async def test_a_blackhole_may_come_after_other_answers(stubs: Any, connect: Any) -> None:
-    live = stubs.add(stub("BrokerHeartbeat").answers(["NOT_CONTROLLER", "blackhole"]))
-    asker, again = await connect("lost"), await connect("lost")
-    assert await asker.code() == 41
-    waiting = asyncio.create_task(asker.code())
-    await until(lambda: stubs.blackholed)
-    other = asyncio.create_task(again.code())
-    await until(lambda: len(live.calls) == 3)
-    assert not waiting.done()
-    assert not other.done()
-    stubs.reset()
-    assert [await waiting, await other] == [77, 77]
-
-
-async def test_release_answers_at_once_though_the_clock_stands_still() -> None:
-    async with Controller(clock=VirtualClock()) as controller:
-        stubs = controller.double.script.stubs
-        live = stubs.add(stub("BrokerHeartbeat").blackhole())
-        connection = await client.connect(controller.host, controller.port, client_id="lost")
-        waiting = asyncio.create_task(connection.send(BrokerHeartbeatRequest(broker_id=1)))
-        await until(lambda: live.calls)
-        stubs.remove(live)
-        async with asyncio.timeout(DEADLINE_S):
-            assert (await waiting).error_code == 77
-        await connection.close()
-
-
-async def test_a_blackholed_connection_is_forgotten_when_it_ends(stubs: Any, connect: Any) -> None:
-    live = stubs.add(stub("BrokerHeartbeat").blackhole("connection"))
-    lost = await connect("lost")
-    waiting = asyncio.create_task(lost.code())
-    await until(lambda: live.calls)
-    waiting.cancel()
-    await lost.connection.close()
-    await until(lambda: not stubs.blackholed)
-    assert live.call_count == 1
-
-
-async def test_disabled_stub_releases_blackholed_clients_while_the_clock_stands() -> None:
-    async with Controller(clock=VirtualClock()) as controller:
-        stubs = controller.double.script.stubs
-        live = stubs.add(stub("BrokerHeartbeat").blackhole())
-        connection = await client.connect(controller.host, controller.port, client_id="lost")
-        waiting = asyncio.create_task(connection.send(BrokerHeartbeatRequest(broker_id=1)))
-        await until(lambda: live.calls)
-        controller.advance(600_000)
-        assert not waiting.done()
-        stubs.enable(live.id, False)
-        async with asyncio.timeout(DEADLINE_S):
-            assert (await waiting).error_code == 77
-        await connection.close()
-
-
 ANONYMOUS = b"\0\0\x05User\x0aANONYMOUS\0\0"
 
 
@@ -279,19 +186,11 @@ def test_a_forwarded_request_is_met_by_its_own_api_and_its_brokers_id(rig: Any, 
     assert list(live.calls) == [exchange]
 
 
-def test_not_controller_of_a_forwarded_request_is_lifted_as_the_controllers_own_is(rig: Any, stubs: Any) -> None:
-    stubs.add(stub("CreateTopics").inject_error("NOT_CONTROLLER"))
+@pytest.mark.parametrize("met", [stub("CreateTopics"), stub("Envelope", broker_id=1)], ids=["inner", "envelope"])
+def test_not_controller_is_the_envelopes_error_whichever_of_the_two_is_met(rig: Any, stubs: Any, met: Any) -> None:
+    stubs.add(met.inject_error("NOT_CONTROLLER"))
     forward(rig, rig.connect())
     assert answered(rig) == (error_codes.NOT_CONTROLLER, None)
-
-
-def test_delayed_forwarded_request_may_be_dropped(rig: Any, stubs: Any) -> None:
-    live = stubs.add(stub("CreateTopics").delay_on(100).drop())
-    forward(rig, rig.connect())
-    rig.tick(rig.now_ms + 100)
-    assert rig.sends() == []
-    (exchange,) = rig.node.journal.exchanges()
-    assert (exchange.failure, exchange.reason) == (None, f"dropped (stub {live.id})")
 
 
 def test_a_forwarded_request_is_delayed_changed_and_dropped(rig: Any, stubs: Any) -> None:
@@ -301,19 +200,16 @@ def test_a_forwarded_request_is_delayed_changed_and_dropped(rig: Any, stubs: Any
     assert rig.sends() == []
     rig.tick(rig.now_ms + 100)
     assert answered(rig)[1].throttle_time_ms == 9
-    stubs.replace(live.id, stub("CreateTopics").drop())
-    forward(rig, connection)
-    assert rig.sends() == []
-    assert rig.node.journal.exchanges()[-1].reason == f"dropped (stub {live.id})"
+    for dropped, after_ms in ((stub("CreateTopics").drop(), 0), (stub("CreateTopics").delay_on(100).drop(), 100)):
+        stubs.replace(live.id, dropped)
+        forward(rig, rig.connect())
+        rig.tick(rig.now_ms + after_ms)
+        assert rig.sends() == []
+        exchange = rig.node.journal.exchanges()[-1]
+        assert (exchange.failure, exchange.reason) == (None, f"dropped (stub {live.id})")
     stubs.replace(live.id, stub("CreateTopics").disconnect_on())
     forward(rig, connection)
     assert [type(effect) for effect in rig.effects] == [Close]
-
-
-def test_an_envelope_itself_can_be_met(rig: Any, stubs: Any) -> None:
-    stubs.add(stub("Envelope", broker_id=1).inject_error("NOT_CONTROLLER"))
-    forward(rig, rig.connect())
-    assert answered(rig) == (error_codes.NOT_CONTROLLER, None)
 
 
 def test_a_forwarded_request_of_a_strict_script_is_unmatched_unless_either_part_is_met(rig: Any, stubs: Any) -> None:

@@ -3,7 +3,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -100,39 +100,35 @@ def test_a_log_without_meta_properties_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_one_process_may_not_open_it_twice(tmp_path: Path) -> None:
-    with opened(tmp_path):
-        with pytest.raises(DataDirError, match="another controller runs on this data dir"), opened(tmp_path):
-            pass
-        with pytest.raises(DataDirError, match="another controller runs on this data dir"), opened(tmp_path):
-            pass
-    with opened(tmp_path):
-        pass
-
-
-def test_two_processes_may_not_open_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_another_process", [False, True])
+def test_it_is_opened_once(tmp_path: Path, in_another_process: bool) -> None:
     program = (
         "import random, sys; from pathlib import Path; from mockraft.server.controller.log.data_dir import DataDir\n"
         f"d = DataDir(Path(sys.argv[1]), {CLUSTER_ID!r}, 3000, random.Random(1)); print('open', flush=True); input()"
     )
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], **pipes) as other:  # type: ignore[call-overload]
-        try:
+    with ExitStack() as held:
+        if in_another_process:
+            command = [sys.executable, "-c", program, str(tmp_path)]
+            other = held.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            held.callback(other.kill)
+            assert other.stdout is not None
             assert other.stdout.readline() == b"open\n"
-            with pytest.raises(DataDirError, match="another controller runs"), opened(tmp_path):
+        else:
+            held.enter_context(opened(tmp_path))
+        for _ in range(2):
+            with pytest.raises(DataDirError, match="another controller runs on this data dir"), opened(tmp_path):
                 pass
-        finally:
-            other.kill()
     with opened(tmp_path):
         pass
 
 
-def test_a_path_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with (
-        pytest.raises(DataDirError, match=r"file/dir: cannot be used: .*Not a directory"),
-        opened(tmp_path / "file" / "dir"),
-    ):
+@pytest.mark.parametrize(
+    ("file", "path", "reason"),
+    [("file", "file/dir", "Not a directory"), ("__cluster_metadata-0", ".", "File exists")],
+)
+def test_a_file_in_the_place_of_a_dir_is_a_clear_error(tmp_path: Path, file: str, path: str, reason: str) -> None:
+    (tmp_path / file).touch()
+    with pytest.raises(DataDirError, match=f"cannot be used: .*{reason}"), opened(tmp_path / path):
         pass
 
 
@@ -193,9 +189,3 @@ def test_uuids_are_drawn_as_kafka_draws_them() -> None:
         assert len(uuids.text_of(uuid)) == 22
         assert not uuids.text_of(uuid).startswith("-")
     assert directory_ids.draw_uuid(random.Random(9)) == directory_ids.draw_uuid(random.Random(9))
-
-
-def test_a_file_in_the_place_of_the_partitions_dir_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "__cluster_metadata-0").write_text("not a directory")
-    with pytest.raises(DataDirError, match=r"cannot be used: .*File exists"), opened(tmp_path):
-        pass

@@ -81,18 +81,12 @@ def test_a_record_that_cannot_be_written_leaves_the_log_as_it_was() -> None:
         assert log.end_offset == HEAD_END
 
 
-def test_epoch_and_offset_of_this_log_match() -> None:
+def test_a_follower_with_another_log_gets_the_end_of_this_one() -> None:
     log = opened()
-    assert log.check(0, 0) is None
-    assert log.check(5, 1) is None
-    assert log.check(HEAD_END, 1) is None
-
-
-def test_a_follower_ahead_gets_the_end_of_this_log() -> None:
-    log = opened()
-    assert log.check(HEAD_END + 1, 1) == EpochEndOffset(1, HEAD_END)
-    assert log.check(HEAD_END, 9) == EpochEndOffset(1, HEAD_END)
-    assert log.check(5, 0) == EpochEndOffset(0, 0)
+    for offset, epoch in ((0, 0), (5, 1), (HEAD_END, 1)):
+        assert log.check(offset, epoch) is None
+    for offset, epoch, found in ((HEAD_END + 1, 1, (1, HEAD_END)), (HEAD_END, 9, (1, HEAD_END)), (5, 0, (0, 0))):
+        assert log.check(offset, epoch) == EpochEndOffset(*found)
 
 
 def written_snapshot(log: MetadataLog, now_ms: int = 5000) -> SnapshotId:
@@ -113,16 +107,11 @@ def test_a_snapshot_covers_the_whole_log() -> None:
     assert list(log.records(HEAD_END + 1)) == [(HEAD_END + 1, topic(2))]
 
 
-def test_no_second_snapshot_of_the_same_offset() -> None:
-    log = opened()
-    written_snapshot(log)
-    assert log.write_snapshot([], 6000) is None
-    assert len(log.snapshots) == 1
-
-
-def test_a_follower_without_a_log_fetches_the_snapshot() -> None:
+def test_a_follower_without_a_log_fetches_the_only_snapshot_of_an_offset() -> None:
     log = opened()
     snapshot_id = written_snapshot(log)
+    assert log.write_snapshot([], 6000) is None
+    assert len(log.snapshots) == 1
     assert log.check(0, 0) == snapshot_id
     assert log.check(3, 1) is None, "the log is still there"
     assert log.check(3, 0) == snapshot_id, "but not in an epoch before the snapshot's"
@@ -164,6 +153,7 @@ def test_a_snapshot_is_due_by_bytes() -> None:
 
 
 def test_a_snapshot_is_due_by_age_when_there_is_anything_new() -> None:
+    assert opened(metadata_log_max_snapshot_interval_ms=0).snapshot_due(1 << 50) is None
     log = opened(metadata_log_max_snapshot_interval_ms=100)
     assert log.snapshot_due(1099) is None
     assert log.snapshot_due(1100) is not None
@@ -173,21 +163,11 @@ def test_a_snapshot_is_due_by_age_when_there_is_anything_new() -> None:
     assert log.snapshot_due(2000) is not None
 
 
-def test_an_interval_of_0_means_never() -> None:
-    log = opened(metadata_log_max_snapshot_interval_ms=0)
-    assert log.snapshot_due(1 << 50) is None
-
-
-def test_ten_thousand_followers_share_one_answer() -> None:
+def test_followers_share_one_answer_also_of_a_closed_log() -> None:
     log = opened()
     for number in range(100):
         log.append([topic(number)], 2000)
+    log.close()
     first = log.read(HEAD_END, 4000)
     assert all(log.read(HEAD_END, 4000) is first for _ in range(100))
     assert log.read(log.end_offset - 1, 4000) is log.read(log.end_offset - 1, 1)
-
-
-def test_a_log_in_memory_can_be_closed() -> None:
-    log = opened()
-    log.close()
-    assert log.end_offset == HEAD_END

@@ -94,18 +94,10 @@ def test_a_restart_keeps_every_record_and_begins_an_epoch(reopen: Open) -> None:
     assert (leader_change.leader_epoch, leader_change.is_control, len(leader_change.records)) == (2, True, 1)
     assert second.end_offset == end_offset + 1
     assert topics(second) == [f"topic-{number}" for number in range(5)]
+    assert second.check(end_offset, 1) is None, "a follower goes on"
+    assert second.check(end_offset + 5, 1) == EpochEndOffset(1, end_offset)
     assert second.append([topic(9)], 3000) == end_offset + 1
-
-
-def test_follower_continues_after_a_restart(reopen: Open) -> None:
-    end_offset = reopen().end_offset
-    log = reopen()
-    assert log.check(end_offset, 1) is None
-    assert log.check(end_offset + 5, 1) == EpochEndOffset(1, end_offset)
-
-
-def test_an_epoch_is_never_used_twice(reopen: Open) -> None:
-    assert [reopen().leader_epoch for _ in range(4)] == [1, 2, 3, 4]
+    assert [reopen().leader_epoch for _ in range(2)] == [3, 4]
 
 
 def test_a_new_port_is_written_as_a_new_voter_set(reopen: Open) -> None:
@@ -194,6 +186,15 @@ def with_snapshot(log: MetadataLog, now_ms: int = 3000) -> SnapshotId:
     return found
 
 
+def without_the_first_log(reopen: Open) -> tuple[MetadataLog, SnapshotId]:
+    """A log with two topics that begins at its second snapshot, and the snapshot."""
+    log = reopen(metadata_max_retention_bytes=1)
+    for number in range(2):
+        log.append([topic(number)], 2000)
+        last = with_snapshot(log)
+    return log, last
+
+
 def test_starts_from_a_snapshot(reopen: Open, tmp_path: Path) -> None:
     log = reopen()
     log.append([topic(1)], 2000)
@@ -223,22 +224,12 @@ def test_starts_from_a_snapshot_after_the_log_below_it_was_deleted(reopen: Open,
     assert third.check(last.end_offset, 1) is None
 
 
-def test_starts_from_a_snapshot_with_an_empty_log(reopen: Open) -> None:
-    log = reopen(metadata_max_retention_bytes=1)
-    for number in range(2):
-        log.append([topic(number)], 2000)
-        last = with_snapshot(log)
+def test_starts_from_a_snapshot_with_an_empty_log_and_its_voters(reopen: Open) -> None:
+    _, last = without_the_first_log(reopen)
     again = reopen()
     assert (again.start_offset, again.end_offset) == (last.end_offset, last.end_offset + 1)
     assert topics(again) == ["topic-0", "topic-1"]
-
-
-def test_voters_are_loaded_from_a_snapshot(reopen: Open) -> None:
-    log = reopen(metadata_max_retention_bytes=1)
-    for number in range(2):
-        log.append([topic(number)], 2000)
-        last = with_snapshot(log)
-    (batch,) = record_batch.read_batches(reopen().read(last.end_offset, 1))
+    (batch,) = record_batch.read_batches(again.read(last.end_offset, 1))
     assert len(batch.records) == 1, "the voters are not written again"
 
 
@@ -261,16 +252,16 @@ def test_a_log_that_lost_its_end_begins_after_the_snapshot(
     third.close()
 
 
-def test_unfinished_and_outlived_snapshots_are_deleted(reopen: Open, tmp_path: Path) -> None:
-    log = reopen(metadata_max_retention_bytes=1)
-    for number in range(2):
-        log.append([topic(number)], 2000)
-        last = with_snapshot(log)
+def test_unfinished_and_outlived_snapshots_are_deleted_and_the_last_is_needed(reopen: Open, tmp_path: Path) -> None:
+    _, last = without_the_first_log(reopen)
     partition = tmp_path / "data" / "__cluster_metadata-0"
     for name in ("00000000000000000099-0000000001.checkpoint.part", "00000000000000000002-0000000001.checkpoint"):
         (partition / name).write_bytes(b"x")
     assert [found.id for found in reopen().snapshots] == [last]
     assert [path.name for path in partition.glob("*.checkpoint*")] == [last.file_name]
+    (partition / last.file_name).unlink()
+    with pytest.raises(DataDirError, match="no snapshot covers"):
+        reopen()
 
 
 def test_a_damaged_snapshot_is_named(reopen: Open, tmp_path: Path) -> None:
@@ -282,46 +273,27 @@ def test_a_damaged_snapshot_is_named(reopen: Open, tmp_path: Path) -> None:
         reopen()
 
 
-def test_a_log_below_which_no_snapshot_lies_is_refused(reopen: Open, tmp_path: Path) -> None:
-    log = reopen(metadata_max_retention_bytes=1)
-    for number in range(2):
-        log.append([topic(number)], 2000)
-        last = with_snapshot(log)
-    (tmp_path / "data" / "__cluster_metadata-0" / last.file_name).unlink()
-    with pytest.raises(DataDirError, match="no snapshot covers"):
-        reopen()
-
-
-def test_a_deleted_log_is_refused(reopen: Open, tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [None, 0, 174, 400])
+def test_a_log_that_is_gone_or_shorter_than_its_epochs_is_refused(
+    reopen: Open, tmp_path: Path, size: int | None
+) -> None:
     reopen().append([topic(1)], 2000)
     copy = crashed(reopen(), tmp_path / "crashed")
-    (copy / FIRST_SEGMENT).unlink()
-    with pytest.raises(DataDirError, match=r"at leader epoch 2, but the log is gone.*fresh brokers"):
-        started_in(copy)
-    with pytest.raises(DataDirError, match="the log is gone"):
-        started_in(copy)
+    if size is None:
+        (copy / FIRST_SEGMENT).unlink()
+    else:
+        os.truncate(copy / FIRST_SEGMENT, size)
+    lost = "at leader epoch 2, but the log is gone" if size is None else "its end was lost"
+    for _ in range(2):
+        with pytest.raises(DataDirError, match=rf"{lost}.*fresh brokers"):
+            started_in(copy)
 
 
-@pytest.mark.parametrize("size", [0, 174, 400])
-def test_a_log_that_is_shorter_than_its_epochs_is_refused(reopen: Open, tmp_path: Path, size: int) -> None:
-    reopen().append([topic(1)], 2000)
+def test_another_nodes_log_is_refused(reopen: Open, tmp_path: Path) -> None:
     copy = crashed(reopen(), tmp_path / "crashed")
-    os.truncate(copy / FIRST_SEGMENT, size)
-    with pytest.raises(DataDirError, match=r"its end was lost.*fresh brokers"):
-        started_in(copy)
-
-
-def test_another_node_or_cluster_is_refused(reopen: Open) -> None:
-    reopen()
     with pytest.raises(DataDirError, match=r"node\.id is 3000"):
         reopen(node_id=1)
-    with pytest.raises(DataDirError, match=r"cluster\.id is"):
-        reopen(cluster_id="another")
     assert reopen().leader_epoch == 2, "a refused start leaves no trace"
-
-
-def test_a_log_of_other_voters_is_refused(reopen: Open, tmp_path: Path) -> None:
-    copy = crashed(reopen(), tmp_path / "crashed")
     meta = copy / "meta.properties"
     lines = [line for line in meta.read_text().splitlines() if not line.startswith("directory.id")]
     meta.write_text("\n".join([*lines, "directory.id=5FA_GCXWTNqrLrpox6MRbQ"]))

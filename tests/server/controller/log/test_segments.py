@@ -34,8 +34,20 @@ def written(path: Path, count: int, **options: Any) -> list[bytes]:
     return batches
 
 
+def opened(path: Path, **options: Any) -> LogStorage:
+    """A storage with one batch."""
+    found = storage(path, **options)
+    found.open_for_append(0)
+    found.append(batch(0), 0)
+    return found
+
+
 def recovered(path: Path) -> list[bytes]:
     return [data for _, data in storage(path).recover()]
+
+
+def refuse(_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_appended_records_are_read_back(tmp_path: Path) -> None:
@@ -44,41 +56,35 @@ def test_appended_records_are_read_back(tmp_path: Path) -> None:
     assert (tmp_path / FIRST_SEGMENT).read_bytes() == b"".join(batches)
 
 
-def test_headers_are_about_the_batchs_own_bytes(tmp_path: Path) -> None:
-    written(tmp_path, 2)
-    header, data = list(storage(tmp_path).recover())[1]
-    assert (header.position, header.end, header.base_offset, header.last_offset) == (0, len(data), 2, 3)
-    assert len(record_batch.read_batch(data, header).records) == 2
-
-
 def test_appends_continue_after_existing_records(tmp_path: Path) -> None:
     batches = written(tmp_path, 2)
     found = storage(tmp_path)
-    list(found.recover())
+    header, data = list(found.recover())[1]
+    assert (header.position, header.end, header.base_offset, header.last_offset) == (0, len(data), 2, 3)
+    assert len(record_batch.read_batch(data, header).records) == 2
     found.open_for_append(4)
     found.append(batch(4), 4)
-    found.close()
-    assert recovered(tmp_path) == [*batches, batch(4)]
-
-
-def test_an_append_is_in_the_file_before_it_returns(tmp_path: Path) -> None:
-    found = storage(tmp_path)
-    found.open_for_append(0)
-    found.append(batch(0), 0)
-    assert recovered(tmp_path) == [batch(0)]
+    assert recovered(tmp_path) == [*batches, batch(4)], "in the file before the storage is closed"
     found.close()
 
 
-def test_segments_roll_by_size(tmp_path: Path) -> None:
-    size = len(batch(0, 2))
-    batches = written(tmp_path, 7, segment_bytes_max=3 * size)
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [f"{base:020d}.log" for base in (0, 6, 12)]
+@pytest.mark.parametrize(("count", "batches_max", "bases"), [(7, 3, (0, 6, 12)), (3, 0.1, (0, 2, 4))])
+def test_segments_roll_by_size_and_hold_at_least_one_batch(
+    tmp_path: Path, count: int, batches_max: float, bases: tuple[int, ...]
+) -> None:
+    batches = written(tmp_path, count, segment_bytes_max=int(batches_max * len(batch(0, 2))))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{base:020d}.log" for base in bases]
     assert recovered(tmp_path) == batches
 
 
-def test_a_batch_larger_than_a_segment_still_fits(tmp_path: Path) -> None:
-    assert written(tmp_path, 3, segment_bytes_max=10) == recovered(tmp_path)
+def test_restarts_at_another_offset(tmp_path: Path) -> None:
+    written(tmp_path, 6, segment_bytes_max=2 * len(batch(0, 2)))
+    found = storage(tmp_path)
+    found.restart_at(100)
+    found.append(batch(100), 100)
+    found.close()
+    assert recovered(tmp_path) == [batch(100)]
+    assert [path.name for path in tmp_path.iterdir()] == ["00000000000000000100.log"]
 
 
 def test_segments_below_an_offset_are_deleted_and_the_last_one_stays(tmp_path: Path) -> None:
@@ -92,24 +98,8 @@ def test_segments_below_an_offset_are_deleted_and_the_last_one_stays(tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["00000000000000000008.log"]
 
 
-def test_restarts_at_another_offset(tmp_path: Path) -> None:
-    written(tmp_path, 6, segment_bytes_max=2 * len(batch(0, 2)))
-    found = storage(tmp_path)
-    found.restart_at(100)
-    found.append(batch(100), 100)
-    found.close()
-    assert recovered(tmp_path) == [batch(100)]
-    assert [path.name for path in tmp_path.iterdir()] == ["00000000000000000100.log"]
-
-
 def test_a_failed_restart_keeps_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = storage(tmp_path)
-    found.open_for_append(0)
-    found.append(batch(0), 0)
-
-    def refuse(_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
+    found = opened(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(segments, "sync_directory", refuse)
         with pytest.raises(OSError, match="No space left"):
@@ -155,48 +145,39 @@ def test_a_tail_of_lost_blocks_is_cut_off(tmp_path: Path, filler: bytes) -> None
         assert recovered(tmp_path) == batches[:2]
 
 
-def test_a_damaged_last_batch_is_cut_off_and_its_leader_epoch_is_not_guarded(tmp_path: Path) -> None:
-    batches = written(tmp_path, 2)
-    path = tmp_path / FIRST_SEGMENT
-    whole = path.read_bytes()
-    start = len(batches[0])
-    for position in range(start + 16, len(whole)):
-        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x41]) + whole[position + 1 :])
-        assert recovered(tmp_path) == batches[:1]
-
-
-def test_damage_before_the_last_batch_is_refused_at_every_byte(tmp_path: Path) -> None:
+def test_damage_is_cut_off_in_the_last_batch_and_refused_before_it(tmp_path: Path) -> None:
     batches = written(tmp_path, 3)
     path = tmp_path / FIRST_SEGMENT
     whole = path.read_bytes()
-    start, end = len(batches[0]), len(batches[0]) + len(batches[1])
-    for position in range(start, end):
-        if 12 <= position - start < 16:
-            continue  # the leader epoch is outside the CRC
-        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x41]) + whole[position + 1 :])
-        with pytest.raises(DataDirError, match=r"there is a valid batch after it|has base offset"):
-            recovered(tmp_path)
-        assert path.stat().st_size == len(whole), "nothing is cut where records would be lost"
+    starts = [0, *itertools.accumulate(map(len, batches))]
+    for number in (1, 2):
+        for position in range(starts[number], starts[number + 1]):
+            if 12 <= position - starts[number] < 16:
+                continue  # the leader epoch is outside the CRC
+            path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x41]) + whole[position + 1 :])
+            if number == 1:
+                with pytest.raises(DataDirError, match=r"there is a valid batch after it|has base offset"):
+                    recovered(tmp_path)
+                assert path.stat().st_size == len(whole), "nothing is cut where records would be lost"
+            elif position >= starts[number] + 16:
+                assert recovered(tmp_path) == batches[:2]
 
 
-def test_a_torn_segment_before_the_last_is_refused(tmp_path: Path) -> None:
-    written(tmp_path, 4, segment_bytes_max=2 * len(batch(0, 2)))
-    path = tmp_path / FIRST_SEGMENT
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DataDirError, match="there are segments after it"):
-        recovered(tmp_path)
-
-
-def test_a_missing_segment_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda first, third: first.write_bytes(first.read_bytes()[:-1]), "there are segments after it"),
+        (lambda first, third: third.unlink(), "begins at 8, but the segment before it ends at 4"),
+        (lambda first, third: first.write_bytes(batch(0) + batch(2)), "has base offset 2, expected 1"),
+    ],
+    ids=["torn", "missing", "out of order"],
+)
+def test_segments_that_do_not_follow_one_another_are_refused(
+    tmp_path: Path, damage: Callable[[Path, Path], object], message: str
+) -> None:
     written(tmp_path, 6, segment_bytes_max=2 * len(batch(0, 2)))
-    (tmp_path / "00000000000000000004.log").unlink()
-    with pytest.raises(DataDirError, match="begins at 8, but the segment before it ends at 4"):
-        recovered(tmp_path)
-
-
-def test_a_batch_out_of_order_is_refused(tmp_path: Path) -> None:
-    (tmp_path / FIRST_SEGMENT).write_bytes(batch(0) + batch(2))
-    with pytest.raises(DataDirError, match="has base offset 2, expected 1"):
+    damage(tmp_path / FIRST_SEGMENT, tmp_path / "00000000000000000004.log")
+    with pytest.raises(DataDirError, match=message):
         recovered(tmp_path)
 
 
@@ -219,9 +200,7 @@ def failing(code: int, after_bytes: int = 0) -> Callable[..., int]:
 def test_a_write_that_fails_leaves_the_log_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, after_bytes: int
 ) -> None:
-    found = storage(tmp_path)
-    found.open_for_append(0)
-    found.append(batch(0), 0)
+    found = opened(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwrite", failing(code, after_bytes))
         with pytest.raises(StorageError, match=os.strerror(code)) as refused:
@@ -244,49 +223,27 @@ def test_short_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert recovered(tmp_path) == [batch(0, 3)]
 
 
-def test_a_log_that_cannot_be_cut_back_takes_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = storage(tmp_path)
-    found.open_for_append(0)
-    found.append(batch(0), 0)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", failing(errno.EIO, 10))
-        patch.setattr(os, "ftruncate", lambda _, size: failing(errno.EIO)(0, b"", size))
-        with pytest.raises(StorageError):
-            found.append(batch(1), 1)
-    with pytest.raises(StorageError, match="restart"):
-        found.append(batch(1), 1)
-    found.close()
-    assert recovered(tmp_path) == [batch(0)]
-
-
-def test_with_fsync_a_failed_sync_refuses_this_and_all_later_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fsync", [False, True], ids=["cannot be cut back", "failed sync"])
+def test_after_a_failure_that_cannot_be_undone_no_more_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool
 ) -> None:
-    found = storage(tmp_path, fsync=True)
-    found.open_for_append(0)
-    found.append(batch(0), 0)
+    found = opened(tmp_path, fsync=fsync)
     with monkeypatch.context() as patch:
-
-        def fsync(_: int) -> None:
-            raise OSError(errno.EIO, "Input/output error")
-
-        patch.setattr(os, "fsync", fsync)
+        if fsync:
+            patch.setattr(os, "fsync", refuse)
+        else:
+            patch.setattr(os, "pwrite", failing(errno.EIO, 10))
+            patch.setattr(os, "ftruncate", lambda _, size: failing(errno.EIO)(0, b"", size))
         with pytest.raises(StorageError):
             found.append(batch(1), 1)
-    with pytest.raises(StorageError, match="a sync failed before"):
+    with pytest.raises(StorageError, match="a sync failed before" if fsync else "restart"):
         found.append(batch(1), 1)
     found.close()
     assert recovered(tmp_path) == [batch(0)]
 
 
 def test_a_segment_that_cannot_be_made_refuses_the_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = storage(tmp_path, segment_bytes_max=10)
-    found.open_for_append(0)
-    found.append(batch(0), 0)
-
-    def refuse(_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
+    found = opened(tmp_path, segment_bytes_max=10)
     with monkeypatch.context() as patch:
         patch.setattr(segments, "sync_directory", refuse)
         with pytest.raises(StorageError, match="No space left"):

@@ -15,42 +15,32 @@ def found(election: Election, alive: set[int], **fields: Any) -> Elected:
     return elect(election, Candidates(**{**state, **fields}, is_acceptable=alive.__contains__))
 
 
-@pytest.mark.parametrize("election", Election)
-def test_a_valid_leader_that_is_preferred_stays(election: Election) -> None:
-    assert found(election, {1, 2, 3}) == (1, False)
+EMPTY = {"leader": -1, "isr": []}
 
 
-@pytest.mark.parametrize(("election", "leader"), [(ONLINE, 2), (UNCLEAN, 2), (PREFERRED, 1)])
-def test_only_a_preferred_election_moves_a_valid_leader(election: Election, leader: int) -> None:
-    assert found(election, {1, 2, 3}, leader=2) == (leader, False)
-
-
-def test_a_preferred_election_keeps_the_leader_when_the_first_replica_may_not_lead() -> None:
-    assert found(PREFERRED, {2, 3}, leader=3) == (3, False)
-
-
-def test_a_preferred_election_elects_any_valid_replica_without_leader() -> None:
-    assert found(PREFERRED, {2, 3}, leader=-1) == (2, False)
-
-
-def test_the_next_leader_is_the_first_in_replica_order_not_isr_order() -> None:
-    assert found(ONLINE, {2, 3}, isr=[1, 3, 2]) == (2, False)
-
-
-def test_a_replica_out_of_sync_is_not_elected() -> None:
-    assert found(ONLINE, {2, 3}, isr=[1, 3]) == (3, False)
-    assert found(ONLINE, {2}, isr=[1, 3]) == (-1, False)
-
-
-def test_eligible_replica_is_elected_only_without_an_isr_member() -> None:
-    assert found(ONLINE, {2}, leader=-1, isr=[], elr=[2]) == (2, False)
-    assert found(ONLINE, {2}, isr=[1], elr=[2]) == (-1, False)
-
-
-def test_last_known_leader_regains_an_empty_partition_uncleanly() -> None:
-    state = {"leader": -1, "isr": [], "last_known_elr": [3]}
-    assert found(ONLINE, {1, 2, 3}, **state) == (3, True)
-    assert found(PREFERRED, {1, 2, 3}, **state) == (3, True)
+@pytest.mark.parametrize(
+    ("election", "alive", "fields", "elected"),
+    [
+        *((election, {1, 2, 3}, {}, (1, False)) for election in Election),
+        pytest.param(ONLINE, {1, 2, 3}, {"leader": 2}, (2, False), id="a valid leader stays"),
+        pytest.param(UNCLEAN, {1, 2, 3}, {"leader": 2}, (2, False), id="a valid leader stays, unclean"),
+        pytest.param(PREFERRED, {1, 2, 3}, {"leader": 2}, (1, False), id="moved to the preferred"),
+        pytest.param(PREFERRED, {2, 3}, {"leader": 3}, (3, False), id="kept where the preferred may not lead"),
+        pytest.param(PREFERRED, {2, 3}, {"leader": -1}, (2, False), id="any valid replica without a leader"),
+        pytest.param(ONLINE, {2, 3}, {"isr": [1, 3, 2]}, (2, False), id="replica order, not ISR order"),
+        pytest.param(ONLINE, {2, 3}, {"isr": [1, 3]}, (3, False), id="nobody out of sync"),
+        pytest.param(ONLINE, {2}, {"isr": [1, 3]}, (-1, False), id="nobody in sync is alive"),
+        pytest.param(ONLINE, {2}, {**EMPTY, "elr": [2]}, (2, False), id="an eligible one without an ISR member"),
+        pytest.param(ONLINE, {2}, {"isr": [1], "elr": [2]}, (-1, False), id="no eligible one beside an ISR member"),
+        pytest.param(ONLINE, {1, 2, 3}, {**EMPTY, "last_known_elr": [3]}, (3, True), id="the last known leader"),
+        pytest.param(PREFERRED, {1, 2, 3}, {**EMPTY, "last_known_elr": [3]}, (3, True), id="the last known, preferred"),
+        pytest.param(UNCLEAN, {2, 3}, {"isr": [1]}, (2, True), id="unclean: the first living replica"),
+        pytest.param(UNCLEAN, {2, 3}, {"isr": [1, 3]}, (3, False), id="unclean: one in sync before it"),
+        pytest.param(UNCLEAN, set[int](), {"isr": [1]}, (-1, False), id="unclean: nobody is alive"),
+    ],
+)
+def test_elects(election: Election, alive: set[int], fields: dict[str, Any], elected: tuple[int, bool]) -> None:
+    assert found(election, alive, **fields) == elected
 
 
 @pytest.mark.parametrize(
@@ -69,18 +59,6 @@ def test_last_known_leader_does_not_regain_it_otherwise(fields: dict[str, Any]) 
     assert found(ONLINE, {1, 3}, **{"leader": -1, "isr": [], "last_known_elr": [3], **fields}) == (-1, False)
 
 
-def test_an_unclean_election_takes_the_first_living_replica() -> None:
-    assert found(UNCLEAN, {2, 3}, isr=[1]) == (2, True)
-
-
-def test_an_unclean_election_prefers_one_in_sync() -> None:
-    assert found(UNCLEAN, {2, 3}, isr=[1, 3]) == (3, False)
-
-
-def test_unclean_election_needs_a_live_replica() -> None:
-    assert found(UNCLEAN, set(), isr=[1]) == (-1, False)
-
-
 FIVE_MINUTES_MS = 300_000
 
 
@@ -92,20 +70,14 @@ def patient(new_cluster: type[Cluster]) -> Cluster:
     return cluster
 
 
-def test_leadership_returns_to_the_preferred_replica(patient: Any) -> None:
-    topic_id = patient.create_topic("t", [1, 2], leader=2)
+def test_leadership_returns_to_the_preferred_replica_unless_it_is_out_of_sync(patient: Any) -> None:
+    back, stays = patient.create_topic("t", [1, 2], leader=2), patient.create_topic("u", [1, 2], isr=[2], leader=2)
     patient.advance(FIVE_MINUTES_MS - 1)
-    assert patient.partition(topic_id).leader == 2
+    assert patient.partition(back).leader == 2
     patient.advance(1)
-    assert patient.partition(topic_id).leader == 1
-    assert patient.partition(topic_id).leader_epoch == 1
-
-
-def test_a_leader_stays_while_the_preferred_replica_is_out_of_sync(patient: Any) -> None:
-    topic_id = patient.create_topic("t", [1, 2], isr=[2], leader=2)
-    patient.advance(FIVE_MINUTES_MS)
-    assert patient.partition(topic_id).leader == 2
-    assert patient.written() == []
+    assert (patient.partition(back).leader, patient.partition(back).leader_epoch) == (1, 1)
+    assert [record.topic_id for record, _ in patient.written()] == [back]
+    assert patient.partition(stays).leader == 2
 
 
 def test_leaders_stay_where_balancing_is_off(new_cluster: type[Cluster]) -> None:

@@ -128,11 +128,34 @@ def test_latency_delays_each_chunk_by_its_draw_and_keeps_the_order() -> None:
     assert len(set(delays)) > 10
 
 
-def test_latency_delays_the_end_of_the_stream_too() -> None:
-    late = pipe(fault("latency", latency_ms=100))
-    late.push(b"last words", 0)
-    late.close(0)
-    assert run(late) == [(100, b"last words"), (100, End.CLOSE)]
+@pytest.mark.parametrize(
+    ("kind", "params", "chunks", "expected"),
+    [
+        ("latency", {"latency_ms": 100}, [b"last words", None], [(100, b"last words"), (100, End.CLOSE)]),
+        ("half_open", {}, [b"anybody there?"], []),
+        ("half_open", {"timeout_ms": 750}, [b"anybody there?"], [(750, End.CLOSE)]),
+        ("reset_peer", {"timeout_ms": 20}, [b"hello"], [(0, b"hello"), (20, End.RESET)]),
+        ("limit_data", {"bytes": 17}, [bytes(10)] * 3, [(0, bytes(10)), (0, bytes(7)), (0, End.CLOSE)]),
+        ("truncate", {"bytes": 5}, [b"half a frame", b"another"], [(0, b"half ")]),
+        ("duplicate", {}, [b"one", b"two"], [(0, b"one"), (0, b"one"), (0, b"two"), (0, b"two")]),
+        ("slow_close", {"delay_ms": 300}, [b"bye", None], [(0, b"bye"), (300, End.CLOSE)]),
+    ],
+)
+def test_bytes_leave_a_pipe_as_its_toxic_lets_them(
+    kind: str, params: Any, chunks: list[bytes | None], expected: Any
+) -> None:
+    of = fault(kind, **params)
+    through = pipe(of)
+    for chunk in chunks:
+        if chunk is None:
+            through.close(0)
+        else:
+            through.push(chunk, 0)
+    assert run(through) == expected
+    assert through.held_bytes == 0
+    ended = None not in chunks and expected and isinstance(expected[-1][1], End)
+    assert through.ended_by is (of if ended else None)
+    assert kind != "limit_data" or of.fired == 1
 
 
 def test_bandwidth_takes_the_time_that_the_line_needs() -> None:
@@ -155,45 +178,6 @@ def test_slices_have_the_configured_size_and_delay() -> None:
     assert [at_ms for at_ms, _ in out] == [5 * index for index in range(len(out))]
 
 
-def test_half_open_swallows_everything_and_never_ends() -> None:
-    silent = pipe(fault("half_open"))
-    silent.push(b"anybody there?", 0)
-    assert run(silent) == []
-    assert silent.held_bytes == 0
-
-
-def test_half_open_with_a_timeout_closes_after_it() -> None:
-    of = fault("half_open", timeout_ms=750)
-    silent = pipe(of)
-    silent.push(b"anybody there?", 0)
-    assert run(silent) == [(750, End.CLOSE)]
-    assert silent.ended_by is of
-
-
-def test_reset_peer_lets_bytes_pass_until_its_time() -> None:
-    broken = pipe(fault("reset_peer", timeout_ms=20))
-    broken.push(b"hello", 0)
-    assert run(broken) == [(0, b"hello"), (20, End.RESET)]
-
-
-def test_limit_data_closes_in_the_middle() -> None:
-    of = fault("limit_data", bytes=17)
-    limited = pipe(of)
-    limited.push(bytes(10), 0)
-    limited.push(bytes(10), 0)
-    limited.push(bytes(10), 0)
-    assert run(limited) == [(0, bytes(10)), (0, bytes(7)), (0, End.CLOSE)]
-    assert limited.ended_by is of
-    assert of.fired == 1
-
-
-def test_truncate_loses_the_rest_and_stays_open() -> None:
-    cut = pipe(fault("truncate", bytes=5))
-    cut.push(b"half a frame", 0)
-    cut.push(b"another", 0)
-    assert run(cut) == [(0, b"half ")]
-
-
 def test_corrupt_changes_each_nth_byte_and_no_other() -> None:
     of = fault("corrupt", every_nth=4)
     garbled = pipe(of)
@@ -209,21 +193,6 @@ def test_corrupt_changes_about_the_configured_number_of_bytes() -> None:
     garbled.push(bytes(100_000), 0)
     changed = sum(1 for byte in whole(run(garbled)) if byte)
     assert 800 < changed < 1_200
-
-
-def test_duplicate_sends_every_chunk_twice() -> None:
-    twice = pipe(fault("duplicate"))
-    twice.push(b"one", 0)
-    twice.push(b"two", 0)
-    assert whole(run(twice)) == b"oneonetwotwo"
-    assert twice.held_bytes == 0
-
-
-def test_slow_close_delays_the_end_alone() -> None:
-    slow = pipe(fault("slow_close", delay_ms=300))
-    slow.push(b"bye", 0)
-    slow.close(0)
-    assert run(slow) == [(0, b"bye"), (300, End.CLOSE)]
 
 
 def test_removed_toxic_releases_its_bytes_in_order() -> None:
