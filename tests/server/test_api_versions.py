@@ -20,7 +20,6 @@ from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateT
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.describe_cluster_response import DescribeClusterBroker
-from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.envelope_response import EnvelopeResponse
 
@@ -35,16 +34,6 @@ REAL_CONTROLLER = {
 }  # fmt: skip
 """The versions that a 4.3.1 controller advertises, from a capture."""
 
-FINALIZED = {
-    "metadata.version": 30,
-    "kraft.version": 1,
-    "group.version": 1,
-    "share.version": 1,
-    "streams.version": 1,
-    "transaction.version": 2,
-    "eligible.leader.replicas.version": 1,
-}
-
 SUPPORTED = {
     "metadata.version": (7, 30),
     "kraft.version": (0, 1),
@@ -54,6 +43,7 @@ SUPPORTED = {
     "transaction.version": (0, 2),
     "eligible.leader.replicas.version": (0, 1),
 }
+FINALIZED = {name: highest for name, (_, highest) in SUPPORTED.items()}
 
 
 def java_client(name: str = "apache-kafka-java", version: str = "4.3.1") -> ApiVersionsRequest:
@@ -270,35 +260,23 @@ def test_refuses_in_kafkas_order(rig: Any, request_data: bytes, principal: Any, 
     assert rig.node.journal.exchanges()[-1].failure is None
 
 
-def test_refusal_is_inside_the_envelope(make_rig: Any) -> None:
+@pytest.mark.parametrize(
+    ("error", "code", "failure"),
+    [
+        (ApiError(error_codes.STALE_BROKER_EPOCH), error_codes.STALE_BROKER_EPOCH, None),
+        (LookupError("our bug"), error_codes.UNKNOWN_SERVER_ERROR, "our bug"),
+        (ApiError(error_codes.NOT_CONTROLLER), None, None),
+    ],
+    ids=["a refusal is inside", "a handler that breaks is journalled", "NOT_CONTROLLER is lifted"],
+)
+def test_errors_of_a_carried_request(make_rig: Any, error: Exception, code: int | None, failure: str | None) -> None:
     def refuse(request: Any, ctx: Any, controller: Any) -> Any:
-        raise ApiError(error_codes.STALE_BROKER_EPOCH)
+        raise error
 
     rig = make_rig(envelope.API, allocation_api(refuse))
     response = rig.ask(rig.connect(), wrapped(carried(AllocateProducerIdsRequest(), 0)), 0)
-    assert unwrapped(response, 67, 0).error_code == error_codes.STALE_BROKER_EPOCH
-
-
-def test_lifts_not_controller(make_rig: Any) -> None:
-    def refuse(request: Any, ctx: Any, controller: Any) -> Any:
-        raise ApiError(error_codes.NOT_CONTROLLER)
-
-    rig = make_rig(envelope.API, allocation_api(refuse))
-    response = rig.ask(rig.connect(), wrapped(carried(AllocateProducerIdsRequest(), 0)), 0)
-    assert response == EnvelopeResponse(error_code=error_codes.NOT_CONTROLLER)
-
-
-def test_a_carried_handler_that_breaks_is_journalled(make_rig: Any) -> None:
-    def break_down(request: Any, ctx: Any, controller: Any) -> Any:
-        raise LookupError("our bug")
-
-    rig = make_rig(envelope.API, allocation_api(break_down))
-    response = rig.ask(rig.connect(), wrapped(carried(AllocateProducerIdsRequest(), 0)), 0)
-    assert unwrapped(response, 67, 0).error_code == error_codes.UNKNOWN_SERVER_ERROR
-    assert "our bug" in rig.node.journal.exchanges()[0].failure
-
-
-def test_a_carried_describe_quorum_is_answered(rig: Any) -> None:
-    request = DescribeQuorumRequest()
-    response = rig.ask(rig.connect(), wrapped(carried(request, 2)), 0)
-    assert unwrapped(response, 55, 2).topics == []
+    if code is None:
+        assert response == EnvelopeResponse(error_code=error_codes.NOT_CONTROLLER)
+    else:
+        assert unwrapped(response, 67, 0).error_code == code
+    assert (failure or "") in (rig.node.journal.exchanges()[0].failure or "")

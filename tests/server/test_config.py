@@ -117,17 +117,16 @@ async def test_api_versions_are_those_of_the_release(release: str) -> None:
         assert set(api_ranges(release)) - set(expected) <= {7}
 
 
-async def test_features_are_those_of_the_release_and_new_logs_begin_with_them() -> None:
-    async with Controller(as_version="3.9.1") as controller:
+@pytest.mark.parametrize(("release", "level", "kraft"), [("3.9.1", 21, ["kraft.version"]), ("3.7", 19, [])])
+async def test_features_are_those_of_the_release_and_new_logs_begin_with_them(
+    release: str, level: int, kraft: list[str]
+) -> None:
+    async with Controller(as_version=release) as controller:
         answer = await said_by(controller)
-        assert {row.name: row.max_version for row in answer.supported_features} == {"metadata.version": 21}
-        assert {row.name: row.max_version_level for row in answer.finalized_features}["metadata.version"] == 21
-
-
-async def test_a_release_without_dynamic_quorums_omits_kraft_version() -> None:
-    async with Controller(as_version="3.7") as controller:
-        answer = await said_by(controller)
-        assert [row.name for row in answer.finalized_features] == ["metadata.version"]
+        assert {row.name: row.max_version for row in answer.supported_features} == {"metadata.version": level}
+        finalized = {row.name: row.max_version_level for row in answer.finalized_features}
+        assert finalized["metadata.version"] == level
+        assert sorted(finalized) == [*kraft, "metadata.version"]
 
 
 async def test_a_request_that_the_release_has_not_closes_its_connection_as_kafka_does() -> None:

@@ -24,19 +24,18 @@ async def listed(http: httpx.AsyncClient, **query: Any) -> list[dict[str, Any]]:
     return requests
 
 
-async def test_requests_are_listed_oldest_first_without_their_bodies(http: httpx.AsyncClient, ask: Ask) -> None:
+async def test_requests_are_listed_oldest_first_with_their_bodies_on_request(
+    http: httpx.AsyncClient, ask: Ask, controller: Controller
+) -> None:
     await ask()
     requests = await listed(http)
     assert [each["api"] for each in requests] == ["ApiVersions", "DescribeCluster"]
     assert "request" not in requests[0]
     assert requests[0]["servedBy"] == "controller"
-
-
-async def test_bodies_are_included_on_request(http: httpx.AsyncClient, ask: Ask) -> None:
-    await ask()
     *_, cluster = await listed(http, summary=False)
     assert cluster["request"]["endpointType"] == 2
     assert cluster["response"]["controllerId"] == 3000
+    assert [each["api"] for each in await listed(http, q=controller.cluster_id)] == ["DescribeCluster"]
 
 
 async def test_requests_are_found_by_api_client_and_connection(http: httpx.AsyncClient, ask: Ask) -> None:
@@ -45,11 +44,6 @@ async def test_requests_are_found_by_api_client_and_connection(http: httpx.Async
     assert [each["clientId"] for each in await listed(http, api="describecluster")] == ["one", "two"]
     assert [each["api"] for each in await listed(http, clientId="two")] == ["ApiVersions", "DescribeCluster"]
     assert {each["clientId"] for each in await listed(http, connection=1)} == {"one"}
-
-
-async def test_a_text_is_searched_in_the_bodies(http: httpx.AsyncClient, ask: Ask, controller: Controller) -> None:
-    await ask()
-    assert [each["api"] for each in await listed(http, q=controller.cluster_id)] == ["DescribeCluster"]
 
 
 async def test_since_returns_only_later_exchanges(http: httpx.AsyncClient, ask: Ask) -> None:
@@ -61,13 +55,22 @@ async def test_since_returns_only_later_exchanges(http: httpx.AsyncClient, ask: 
     assert [each["api"] for each in await listed(http, limit=1)] == ["DescribeCluster"]
 
 
-async def test_current_etag_returns_not_modified(http: httpx.AsyncClient, ask: Ask) -> None:
+async def test_current_etag_of_this_run_returns_not_modified(
+    http: httpx.AsyncClient, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answered(tag: str) -> tuple[int, bool]:
+        answer = await http.get("/v1/requests", headers={"if-none-match": tag})
+        return answer.status_code, bool(answer.content)
+
     await ask()
-    etag = (await http.get("/v1/requests")).headers["etag"]
-    again = await http.get("/v1/requests", headers={"if-none-match": etag})
-    assert (again.status_code, again.content) == (304, b"")
+    tag = (await http.get("/v1/requests")).headers["etag"]
+    assert await answered(tag) == (304, False)
+    with monkeypatch.context() as patch:
+        patch.setattr("mockraft.server.admin.requests.RUN", "other")
+        assert await answered(tag) == (200, True)
+    assert await answered(tag) == (304, False)
     await ask()
-    assert (await http.get("/v1/requests", headers={"if-none-match": etag})).status_code == 200
+    assert await answered(tag) == (200, True)
 
 
 async def test_one_request_is_given_by_its_id(http: httpx.AsyncClient, ask: Ask) -> None:
@@ -79,24 +82,18 @@ async def test_one_request_is_given_by_its_id(http: httpx.AsyncClient, ask: Ask)
     assert missing.json()["errors"][0]["parameter"] == "requestId"
 
 
-async def test_requests_are_forgotten_on_request(http: httpx.AsyncClient, ask: Ask) -> None:
-    await ask()
-    assert (await http.delete("/v1/requests")).status_code == 204
-    assert await listed(http) == []
-
-
-async def test_the_journal_is_given_as_json_lines(http: httpx.AsyncClient, ask: Ask) -> None:
+async def test_the_journal_is_given_as_json_lines_and_as_a_capture_and_forgotten(
+    http: httpx.AsyncClient, ask: Ask
+) -> None:
     await ask()
     lines = [json.loads(line) for line in (await http.get("/v1/requests.jsonl")).text.splitlines()]
     assert [line["api"] for line in lines if "api" in line] == ["ApiVersions", "DescribeCluster"]
-
-
-async def test_the_journal_is_given_as_a_capture(http: httpx.AsyncClient, ask: Ask) -> None:
-    await ask()
     answer = await http.get("/v1/requests.pcapng")
     assert answer.headers["content-type"] == "application/vnd.tcpdump.pcap"
     assert answer.content[:4] == bytes.fromhex("0a0d0d0a")
     assert b"mockraft" in answer.content
+    assert (await http.delete("/v1/requests")).status_code == 204
+    assert await listed(http) == []
 
 
 async def test_requests_are_streamed_as_they_come(controller: Controller, ask: Ask) -> None:
@@ -121,16 +118,6 @@ async def test_exchanges_of_quorum_nodes_are_distinguished(asking: Callable[...,
         assert {each["node"] for each in await listed(http, node=quorum.active)} == {quorum.active}
         unknown = await http.get("/v1/requests", params={"node": 17})
         assert (unknown.status_code, unknown.json()["errors"][0]["parameter"]) == (404, "node")
-
-
-async def test_a_list_that_another_run_gave_is_not_taken_for_this_one(
-    http: httpx.AsyncClient, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await ask()
-    tag = (await http.get("/v1/requests")).headers["etag"]
-    assert (await http.get("/v1/requests", headers={"if-none-match": tag})).status_code == 304
-    monkeypatch.setattr("mockraft.server.admin.requests.RUN", "other")
-    assert (await http.get("/v1/requests", headers={"if-none-match": tag})).status_code == 200
 
 
 def _is_long(found: list[int], length: int) -> bool:
@@ -172,9 +159,10 @@ async def test_requests_are_counted_and_found_by_a_match(http: httpx.AsyncClient
     assert [each["request"]["endpointType"] for each in found] == [2]
 
 
-async def test_a_match_that_makes_no_sense_is_pointed_at(http: httpx.AsyncClient) -> None:
+async def test_a_match_or_numbers_that_make_no_sense_are_refused(http: httpx.AsyncClient) -> None:
     answer = await http.post("/v1/requests/count", json={"match": {"api": "DescribeCluster", "where": {"endpoint": 2}}})
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "#/match/where/endpoint")
+    assert (await http.post("/v1/requests/verify", json={"count": 1, "atLeast": 2})).status_code == 422
 
 
 async def test_a_failed_verification_lists_near_misses(http: httpx.AsyncClient, ask: Ask) -> None:
@@ -185,10 +173,6 @@ async def test_a_failed_verification_lists_near_misses(http: httpx.AsyncClient, 
     assert (failed["verified"], failed["count"]) == (False, 0)
     assert "endpointType: wanted 1, there was 2" in failed["report"]
     assert (await http.post("/v1/requests/verify", json={"match": CLUSTER, "atMost": 0})).json()["verified"] is False
-
-
-async def test_numbers_that_contradict_each_other_are_refused(http: httpx.AsyncClient) -> None:
-    assert (await http.post("/v1/requests/verify", json={"count": 1, "atLeast": 2})).status_code == 422
 
 
 async def test_verification_waits_for_late_requests(http: httpx.AsyncClient, ask: Ask) -> None:

@@ -1,6 +1,5 @@
 import itertools
 import json
-from typing import Any
 
 import pytest
 from mockraft.server.journal import ENTRY_OVERHEAD_BYTES, BrokenTick, ClosedConnection, Journal
@@ -30,18 +29,7 @@ def test_json_lines_contain_every_field(journal: Journal) -> None:
     assert broken == {"id": 3, "node": 0, "brokenTickMs": 1006, "failure": "Traceback"}
 
 
-def test_a_listener_may_want_only_the_exchanges_that_broke(journal: Journal) -> None:
-    told: list[object] = []
-    journal.subscribe(told.append, every_exchange=False)
-    entries = (heartbeat(), heartbeat(failure="Traceback"), closed(), BrokenTick(1006, "Traceback"))
-    journal.add_exchange(entries[0])
-    journal.add_exchange(entries[1])
-    journal.add_closed(entries[2], "the peer closed")
-    journal.add_broken_tick(entries[3])
-    assert told == [*entries[1:]]
-
-
-def test_counts_since_the_start(journal: Journal) -> None:
+def test_counts_since_the_start_and_picks_by_api(journal: Journal) -> None:
     journal.add_exchange(heartbeat())
     journal.add_exchange(heartbeat(failure="Traceback"))
     journal.add_closed(closed(), "the peer closed")
@@ -51,6 +39,8 @@ def test_counts_since_the_start(journal: Journal) -> None:
         "failures": 1,
         "dropped": 0,
     }
+    assert (len(journal.exchanges(63)), journal.exchanges(62)) == (2, [])
+    assert [line.reason for line in journal.closed()] == ["the peer closed"]
 
 
 def test_is_bounded_in_entries() -> None:
@@ -77,7 +67,7 @@ def test_texts_count_as_bytes_held(kept: str) -> None:
     assert journal.bytes_held <= journal.bytes_max
 
 
-def test_is_bounded_in_bytes() -> None:
+def test_is_bounded_in_bytes_but_keeps_the_newest_entry() -> None:
     journal = Journal(entries_max=1000, bytes_max=10 * ENTRY_OVERHEAD_BYTES)
     for _ in range(100):
         journal.add_exchange(heartbeat())
@@ -85,31 +75,23 @@ def test_is_bounded_in_bytes() -> None:
     assert journal.bytes_held <= journal.bytes_max
     held = sum(entry.bytes_held + ENTRY_OVERHEAD_BYTES for entry in journal.entries)
     assert journal.bytes_held == held
+    tiny = Journal(entries_max=10, bytes_max=10)
+    for broker_id in (1, 2):
+        tiny.add_exchange(heartbeat(broker_id))
+    assert [exchange.request.broker_id for exchange in tiny.exchanges()] == [2]
 
 
-def test_keeps_the_newest_entry_whatever_its_size() -> None:
-    journal = Journal(entries_max=10, bytes_max=10)
-    journal.add_exchange(heartbeat(1))
-    journal.add_exchange(heartbeat(2))
-    (only,) = journal.exchanges()
-    assert only.request.broker_id == 2
-
-
-def test_picks_exchanges_by_api(journal: Journal) -> None:
-    journal.add_exchange(heartbeat())
-    journal.add_closed(closed(), "the peer closed")
-    assert len(journal.exchanges(63)) == 1
-    assert journal.exchanges(62) == []
-    assert [line.reason for line in journal.closed()] == ["the peer closed"]
-
-
-def test_listeners_receive_every_entry(journal: Journal) -> None:
-    told: list[Any] = []
-    journal.subscribe(told.append)
-    exchange, ended = heartbeat(), closed()
-    journal.add_exchange(exchange)
-    journal.add_closed(ended, "the peer closed")
-    assert told == [exchange, ended]
+def test_listeners_receive_every_entry_or_only_the_exchanges_that_broke(journal: Journal) -> None:
+    every: list[object] = []
+    broken: list[object] = []
+    journal.subscribe(every.append)
+    journal.subscribe(broken.append, every_exchange=False)
+    entries = (heartbeat(), heartbeat(failure="Traceback"), closed(), BrokenTick(1006, "Traceback"))
+    journal.add_exchange(entries[0])
+    journal.add_exchange(entries[1])
+    journal.add_closed(entries[2], "the peer closed")
+    journal.add_broken_tick(entries[3])
+    assert (every, broken) == ([*entries], [*entries[1:]])
 
 
 def test_entries_name_themselves() -> None:

@@ -25,7 +25,9 @@ def end(controller: Controller) -> int:
     return controller.double.state.quorum().log_end_offset
 
 
-async def test_fencing_takes_a_broker_out_of_its_isrs_and_fences_it_last(controller: Controller) -> None:
+async def test_fencing_takes_a_broker_out_of_its_isrs_and_unfencing_renews_the_session(
+    controller: Controller, clock: VirtualClock
+) -> None:
     state, before = controller.double.state, end(controller)
     state.fence(1)
     assert types_since(controller, before) == ["PartitionChangeRecord", "BrokerRegistrationChangeRecord"]
@@ -33,11 +35,6 @@ async def test_fencing_takes_a_broker_out_of_its_isrs_and_fences_it_last(control
     assert state.topic("orders").partitions[0].leader == 2
     state.fence(1)
     assert len(types_since(controller, before)) == 2
-
-
-async def test_unfencing_renews_the_session(controller: Controller, clock: VirtualClock) -> None:
-    state = controller.double.state
-    state.fence(1)
     clock.advance(8_000)
     state.unfence(1)
     assert not state.broker(1).fenced

@@ -125,29 +125,23 @@ async def test_state_is_loaded_under_another_node_id_with_its_own_voter(saved: C
         assert list(other.running.controller.image.cluster.controllers) == [4000]
 
 
-async def test_brokers_join_a_controller_that_began_with_a_saved_state(saved: Callable[[], Path]) -> None:
-    async with Controller(state=saved()) as other:
+async def test_a_running_controller_takes_a_saved_state_on_the_same_port_and_returns_to_it(
+    controller: Controller, saved: Callable[[], Path]
+) -> None:
+    path, port = saved(), controller.port
+    state = controller.double.state
+    state.unregister(1)
+    controller.double.load(path)
+    assert [broker.broker_id for broker in state.brokers()] == [1, 2, 3]
+    assert controller.port == port
+    async with Controller(state=path) as other:
+        other.double.state.unregister(1)
+        other.double.reset(state=True)
+        assert [broker.broker_id for broker in other.double.state.brokers()] == [1, 2, 3]
         await other.start_broker(9)
         joined = other.double.state.broker(9)
         assert joined.epoch > max(broker.epoch for broker in other.double.state.brokers()[:3])
         assert not joined.fenced
-
-
-async def test_a_running_controller_takes_a_saved_state_on_the_same_port(
-    controller: Controller, saved: Callable[[], Path]
-) -> None:
-    path, port = saved(), controller.port
-    controller.double.state.unregister(1)
-    controller.double.load(path)
-    assert [broker.broker_id for broker in controller.double.state.brokers()] == [1, 2, 3]
-    assert controller.port == port
-
-
-async def test_reset_restores_the_initial_state(saved: Callable[[], Path]) -> None:
-    async with Controller(state=saved()) as other:
-        other.double.state.unregister(1)
-        other.double.reset(state=True)
-        assert [broker.broker_id for broker in other.double.state.brokers()] == [1, 2, 3]
 
 
 async def test_all_nodes_of_a_quorum_begin_with_a_state(saved: Callable[[], Path]) -> None:

@@ -43,7 +43,8 @@ def topic(cluster: Cluster) -> Cluster:
 
 
 def test_a_topics_own_value_is_stronger_than_the_nodes_the_clusters_and_the_default(cluster: Cluster) -> None:
-    assert effective(cluster, "retention.ms") == ("604800000", ConfigSource.DEFAULT)
+    put(cluster, BROKER, "1", "log.retention.ms", "4")
+    assert effective(cluster, "retention.ms") == ("604800000", ConfigSource.DEFAULT), "another broker's does not count"
     put(cluster, BROKER, "", "log.retention.ms", "3")
     assert effective(cluster, "retention.ms") == ("3", ConfigSource.DYNAMIC_DEFAULT_BROKER)
     put(cluster, BROKER, "3000", "log.retention.ms", "2")
@@ -63,9 +64,10 @@ def test_brokers_units_become_the_topics(cluster: Cluster) -> None:
     assert effective(cluster, "segment.ms")[0] == "0"
 
 
-def test_another_brokers_value_counts_for_no_topic(cluster: Cluster) -> None:
-    put(cluster, BROKER, "1", "log.retention.ms", "2")
-    assert effective(cluster, "retention.ms") == ("604800000", ConfigSource.DEFAULT)
+def test_internal_key_is_described_only_where_set(cluster: Cluster) -> None:
+    names = {each.key.name for each in configs.effective_topic_configs(cluster.controller, {})}
+    assert "internal.segment.bytes" not in names
+    assert effective(cluster, "internal.segment.bytes", internal_segment_bytes="7") == ("7", ConfigSource.TOPIC)
 
 
 def test_the_controllers_min_insync_replicas_is_the_clusters_where_elr_is_on(new_cluster: type[Cluster]) -> None:
@@ -75,12 +77,6 @@ def test_the_controllers_min_insync_replicas_is_the_clusters_where_elr_is_on(new
     )
     before_elr = new_cluster(min_insync_replicas=2, metadata_version=20)
     assert effective(before_elr, "min.insync.replicas") == ("2", ConfigSource.STATIC_BROKER)
-
-
-def test_internal_key_is_described_only_where_set(cluster: Cluster) -> None:
-    names = {each.key.name for each in configs.effective_topic_configs(cluster.controller, {})}
-    assert "internal.segment.bytes" not in names
-    assert effective(cluster, "internal.segment.bytes", internal_segment_bytes="7") == ("7", ConfigSource.TOPIC)
 
 
 def test_a_topic_is_written_only_where_it_changes_a_broker_always(topic: Cluster) -> None:

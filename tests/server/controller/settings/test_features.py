@@ -117,7 +117,7 @@ def test_no_transaction_below_level_13() -> None:
     assert names(13) == ["BeginTransactionRecord", "FeatureLevelRecord", "EndTransactionRecord"]
 
 
-def test_no_min_insync_replicas_without_eligible_leader_replicas() -> None:
+def test_min_insync_replicas_is_the_given_default_where_replicas_may_be_eligible() -> None:
     off = features.bootstrap_records(30, feature_levels={"eligible.leader.replicas.version": 0})
     assert [r.name for r, _ in off if type(r).__name__ == "FeatureLevelRecord"] == [
         "metadata.version",
@@ -127,9 +127,6 @@ def test_no_min_insync_replicas_without_eligible_leader_replicas() -> None:
         "transaction.version",
     ]
     assert "ConfigRecord" not in [type(r).__name__ for r, _ in off]
-
-
-def test_min_insync_replicas_is_the_given_default() -> None:
     config = next(r for r, _ in features.bootstrap_records(30, min_insync_replicas=2) if hasattr(r, "value"))
     assert config.value == "2"
 
