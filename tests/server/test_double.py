@@ -23,13 +23,10 @@ async def test_advancing_the_clock_ends_sessions_and_runs_periodic_work_without_
         assert [line.type for line in double.state.metadata_log(records)] == ["NoOpRecord"] * 4
 
 
-async def test_system_clock_cannot_be_moved_and_the_error_names_the_alternative() -> None:
+async def test_only_a_virtual_clock_can_be_moved_and_only_forward() -> None:
     async with Controller() as controller:
         with pytest.raises(ValueError, match="clock=VirtualClock"):
             controller.double.advance(1)
-
-
-async def test_clock_moves_forward_only() -> None:
     async with Controller(clock=VirtualClock()) as controller:
         with pytest.raises(ValueError, match="ms=-1: the clock cannot go back"):
             controller.double.advance(-1)
@@ -39,7 +36,10 @@ async def test_a_restart_keeps_port_log_and_journal_and_begins_the_next_epoch() 
     async with Controller(brokers=1) as controller:
         double, port, broker = controller.double, controller.port, controller.double.state.broker(1)
         journal = controller.journal
+        client = await connect(controller.host, port)
         double.restart()
+        with pytest.raises(DisconnectedError):
+            await client.send(ApiVersionsRequest(), version=0)
         assert controller.port == port
         assert double.state.quorum().epoch == 2
         assert double.state.broker(1).epoch == broker.epoch
@@ -47,20 +47,14 @@ async def test_a_restart_keeps_port_log_and_journal_and_begins_the_next_epoch() 
         await until(lambda: double.state.broker(1).metadata_offset is not None)
 
 
-async def test_a_restart_recovers_the_log_of_a_data_directory(tmp_path: Path) -> None:
+async def test_a_restart_recovers_the_log_of_a_data_directory_and_no_reset_throws_it_away(tmp_path: Path) -> None:
     async with Controller(data_dir=tmp_path, brokers=1) as controller:
         epoch = controller.double.state.broker(1).epoch
         controller.double.restart()
         assert controller.double.state.broker(1).epoch == epoch
         assert controller.double.state.quorum().epoch == 2
-
-
-async def test_connections_break_at_a_restart() -> None:
-    async with Controller() as controller:
-        client = await connect(controller.host, controller.port)
-        controller.double.restart()
-        with pytest.raises(DisconnectedError):
-            await client.send(ApiVersionsRequest(), version=0)
+        with pytest.raises(ValueError, match="its log is kept"):
+            controller.double.reset(state=True)
 
 
 async def test_a_reset_of_the_state_gives_a_new_controller_on_the_same_port() -> None:
@@ -75,31 +69,20 @@ async def test_a_reset_of_the_state_gives_a_new_controller_on_the_same_port() ->
         await client.close()
 
 
-async def test_a_reset_takes_stubs_scenarios_and_faults_away() -> None:
+async def test_a_reset_empties_the_script_and_the_journals_and_keeps_the_state() -> None:
     async with Controller() as controller:
         script = controller.double.script
+        await (await connect(controller.host, controller.port)).close()
+        controller.double.state.append([{"type": "NoOpRecord", "record": {}}])
+        records = len(controller.double.state.metadata_log())
+        assert controller.journal.exchanges()
         script.stubs.add(stub("BrokerHeartbeat").in_scenario("failover", then="over").drop())
         script.faults.add("latency", latency_ms=5)
         script.faults.add("never_caught_up")
         controller.double.reset()
         assert (script.stubs.stubs, script.stubs.scenarios, script.faults.all) == ([], {}, [])
-
-
-async def test_a_reset_empties_the_journals_and_keeps_the_state() -> None:
-    async with Controller() as controller:
-        await (await connect(controller.host, controller.port)).close()
-        controller.double.state.append([{"type": "NoOpRecord", "record": {}}])
-        records = len(controller.double.state.metadata_log())
-        assert controller.journal.exchanges()
-        controller.double.reset()
         assert controller.journal.exchanges() == []
         assert len(controller.double.state.metadata_log()) >= records
-
-
-async def test_a_log_on_disk_is_not_thrown_away_by_a_reset(tmp_path: Path) -> None:
-    async with Controller(data_dir=tmp_path) as controller:
-        with pytest.raises(ValueError, match="its log is kept"):
-            controller.double.reset(state=True)
 
 
 async def test_the_nodes_of_a_quorum_are_restarted_by_the_quorum() -> None:

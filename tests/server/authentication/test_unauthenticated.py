@@ -18,9 +18,7 @@ LOG_INS = 5_000
 def test_thousands_of_wrong_passwords_leave_no_state(make_listener: Callable[..., Any]) -> None:
     listener = make_listener(journal_entries_max=100)
     for _ in range(LOG_INS):
-        peer = listener.connect()
-        peer.handshake("PLAIN")
-        peer.request(SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong"), 2)
+        log_in_wrongly(listener, b"\0alice\0wrong")
         assert listener.node.connections == 0
     gate = listener.node._unauthenticated
     assert (gate.count, len(gate._refusals)) == (0, LOG_INS)
@@ -34,9 +32,7 @@ def test_thousands_of_wrong_passwords_leave_no_state(make_listener: Callable[...
 
 def test_journal_contains_no_authentication_bytes(make_listener: Callable[..., Any]) -> None:
     listener = make_listener()
-    peer = listener.connect()
-    peer.handshake("PLAIN")
-    peer.request(SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + bytes(400_000)), 2)
+    log_in_wrongly(listener, b"\0alice\0" + bytes(400_000))
     exchange = listener.node.journal.exchanges()[-1]
     assert exchange.request.auth_bytes == b""
     assert exchange._header.frame is exchange.request_frame
@@ -45,9 +41,7 @@ def test_journal_contains_no_authentication_bytes(make_listener: Callable[..., A
 def test_whoever_is_turned_away_counts_as_a_connection_until_it_is_over(make_listener: Callable[..., Any]) -> None:
     listener = make_listener(connections_max=2)
     for _ in range(2):
-        peer = listener.connect()
-        peer.handshake("PLAIN")
-        peer.request(SaslAuthenticateRequest(auth_bytes=b"wrong"), 2)
+        log_in_wrongly(listener)
     assert "connections_max=2" in listener.connect().closed
     listener.advance(100)
     assert listener.connect().closed is None
@@ -112,6 +106,13 @@ def test_partial_unauthenticated_frames_leave_room_for_authenticated_clients(mak
     assert [stranger.closed is None for stranger in strangers] == [True, True, False, False]
     forget.send((100_000).to_bytes(4, "big") + bytes(60_000))
     assert forget.closed is None
+
+
+def log_in_wrongly(listener: Any, token: bytes = b"wrong") -> Any:
+    peer = listener.connect()
+    peer.handshake("PLAIN")
+    peer.request(SaslAuthenticateRequest(auth_bytes=token), 2)
+    return peer
 
 
 def test_a_plaintext_listener_authenticates_at_once(make_listener: Callable[..., Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ def faults() -> Faults:
     return made
 
 
-def test_fault_round_trips_its_fields_as_json() -> None:
+def test_a_fault_round_trips_its_fields_as_json() -> None:
     fault = Faults().add("latency", latency_ms=250, client_id="admin", toxicity=0.5, seed=3, name="slow admins")
     assert fault.to_json() == {
         "id": "latency-1",
@@ -77,11 +78,8 @@ def test_fault_round_trips_its_fields_as_json() -> None:
         "params": {"direction": "downstream", "latencyMs": 250, "jitterMs": 0},
         "fired": 0,
     }
-
-
-def test_json_of_a_fault_creates_an_equal_fault() -> None:
-    fault = Faults().add("corrupt", probability=0.25, match={"broker_id": [1, 2]}, seed=9)
-    assert Faults().add_json(fault.to_json()).to_json() == fault.to_json()
+    for one in (fault, Faults().add("corrupt", probability=0.25, match={"broker_id": [1, 2]}, seed=9)):
+        assert Faults().add_json(one.to_json()).to_json() == one.to_json()
 
 
 @pytest.mark.parametrize(
@@ -95,7 +93,6 @@ def test_json_of_a_fault_creates_an_equal_fault() -> None:
         ({"kind": "latency", "params": {"latencyMs": True}}, "params.latencyMs=True: must be an int"),
         ({"kind": "latency", "params": {"direction": "sideways"}}, "must be one of upstream, downstream, both"),
         ({"kind": "corrupt", "params": {"probability": 2}}, "params.probability=2: must be at most 1"),
-        ({"kind": "latency", "params": []}, None),
         ({"kind": "latency", "params": [1]}, "params=[1]: must be an object"),
         ({"kind": "latency", "match": {"clientID": "x"}}, "match.clientID: a fault of connections has no such scope"),
         ({"kind": "latency", "match": {"brokerId": "1"}}, "match.brokerId='1': must be a number or a list of them"),
@@ -107,20 +104,13 @@ def test_json_of_a_fault_creates_an_equal_fault() -> None:
         ("latency", "a fault must be an object, not 'latency'"),
     ],
 )
-def test_invalid_fault_is_refused_with_the_reason(tree: Any, complaint: str | None) -> None:
+def test_invalid_fault_is_refused_with_the_reason(tree: Any, complaint: str) -> None:
     faults = Faults()
-    if complaint is None:
-        assert faults.add_json(tree).kind.name == "latency"
-        return
-    with pytest.raises(ValueError, match="^" + _literally(complaint)):
+    assert faults.add_json({"kind": "latency", "enabled": False, "params": []}).kind.name == "latency"
+    faults.reset()
+    with pytest.raises(ValueError, match=re.escape(complaint)):
         faults.add_json(tree)
     assert faults.all == []
-
-
-def _literally(text: str) -> str:
-    import re
-
-    return ".*" + re.escape(text)
 
 
 def test_an_id_is_given_or_made_and_never_twice() -> None:
