@@ -7,7 +7,7 @@ from mockraft.wire.errors import WireError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar, Protocol, Self, TypeVar
+    from typing import Any, ClassVar, Protocol, Self, TypeVar
 
     S = TypeVar("S", bound="Struct")
     RequestT_co = TypeVar("RequestT_co", covariant=True)
@@ -138,18 +138,19 @@ def unreadable(cls: type[Message], version: int, error: Exception) -> WireError:
     if isinstance(error, WireError):
         return WireError(f"{cls.__name__} v{version}: {error.what}", field=error.field, offset=error.offset)
     if isinstance(error, UnicodeDecodeError):
-        return WireError(f"{cls.__name__} v{version}: a string is not UTF-8: {error.reason}", offset=_offset(error))
-    return WireError(f"{cls.__name__} v{version}: the bytes end too soon", offset=_offset(error))
+        return WireError(f"{cls.__name__} v{version}: a string is not UTF-8: {error.reason}", offset=_local("o", error))
+    # The reader's own offset is the start of a run of fields, any of which may be the one that is cut.
+    return WireError(f"{cls.__name__} v{version}: the bytes end too soon", offset=len(_local("d", error)))
 
 
-def _offset(error: Exception) -> int | None:
-    """Find the offset that a generated reader had reached: its local variable `o`."""
+def _local(name: str, error: Exception) -> Any:
+    """Find a local variable of the innermost generated reader: the offset `o` that it had reached, the bytes `d`."""
     trace = error.__traceback__
-    offset = None
+    value = None
     while trace is not None:
-        offset = trace.tb_frame.f_locals.get("o", offset)
+        value = trace.tb_frame.f_locals.get(name, value)
         trace = trace.tb_next
-    return offset
+    return value
 
 
 def wrong_end(cls: type[Message], version: int, end: int, size: int) -> WireError:

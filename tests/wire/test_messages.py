@@ -117,7 +117,7 @@ class TestMessage:
     def test_an_error_has_message_version_field_and_offset(self) -> None:
         with pytest.raises(WireError) as caught:
             BrokerHeartbeatRequest.read(bytes(10), 1)
-        assert str(caught.value) == "BrokerHeartbeatRequest v1: the bytes end too soon (offset 0)"
+        assert str(caught.value) == "BrokerHeartbeatRequest v1: the bytes end too soon (offset 10)"
         with pytest.raises(WireError) as caught:
             CreateTopicsRequest.read(bytes.fromhex("02 00"), 7)
         assert (caught.value.field, caught.value.offset) == ("Name", 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from string import hexdigits
 from typing import TYPE_CHECKING, NoReturn
 
@@ -187,7 +188,7 @@ def decode_command(ctx: typer.Context, options: DecodeOptions) -> None:
     try:
         tree = decode(subject, content)
     except WireError as error:
-        _fail("decode", error, _advice(subject, content))
+        _fail("decode", _placed(error, subject, content), _advice(subject, content))
     _print_json(tree, options.compact)
 
 
@@ -263,6 +264,14 @@ def _explained(subject: Subject, content: bytes) -> Explanation:
     if subject.is_framed:
         return explain.explain_response(class_named(name).api_key, version, content)
     return explain.explain_body(name, version, content)
+
+
+def _placed(error: WireError, subject: Subject, content: bytes) -> WireError:
+    """Return the error with the field and offset of `explain`, if that is installed: readers of bodies know less."""
+    place = _explained(subject, content).error if find_spec("construct") else None
+    if place is None or error.field in ("size", "header"):
+        return error
+    return WireError(error.what, field=place.field, offset=place.offset)
 
 
 def _explanation_tree(explanation: Explanation) -> dict[str, Json]:
