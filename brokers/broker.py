@@ -149,6 +149,8 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
 
     async def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
         """Wait until the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped before."""
+        if not isinstance(state, BrokerState):
+            raise TypeError(f"state={state!r}: it must be a BrokerState, such as BrokerState.RUNNING")
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self.shell.until(lambda: self.state is state or self.stopped.is_set())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, cast
 
 from mockraft.brokers.disks.disk import Disk
@@ -16,6 +16,7 @@ from mockraft.wire import api_keys, messages
 from mockraft.wire.client_security import ClientSecurity
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature
 from mockraft.wire.messages.broker_registration_request import Listener as RegisteredListener
+from mockraft.wire.names import did_you_mean
 
 
 class Listener(NamedTuple):
@@ -89,6 +90,9 @@ def draw_config(
     advertised once the broker has started. A real controller needs a port other than 0: it resigns over a
     registration with port 0. `options` are any other fields of `BrokerConfig`, such as `rack` or `session_timeout_ms`.
     """
+    known = [each.name for each in fields(BrokerConfig)]
+    for name in options.keys() - known:
+        raise TypeError(f"{name}: a simulated broker has no such option; {did_you_mean(name, known)}")
     paths = log_dir_paths or (f"/simulated/broker-{broker_id}/d0",)
     if port is None:
         port = 0 if options.get("serve_clients") else 1 + (9091 + broker_id) % 65535

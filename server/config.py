@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mockraft.server.options import INT_MAX, PORT_MAX, option, row_of
+from mockraft.server.options import INT_MAX, PORT_MAX, check_type, option, row_of
 from mockraft.server.rules import Rule
 
 if TYPE_CHECKING:
@@ -234,6 +234,10 @@ class ControllerConfig:
             if not all(user.partition(":")):
                 about = f"{user} is not Type:name, as in User:admin;User:broker"
                 raise ValueError(f"super_users={self.super_users!r}: {about}")
+        for row in ROWS:
+            value = getattr(self, row.name)
+            if value is not row.default:
+                check_type(row.name, value, row.kind)
         for name, (lowest, highest) in BOUNDS.items():
             value = getattr(self, name)
             if type(value) is int and not lowest <= value <= highest:

@@ -23,6 +23,7 @@ from mockraft.server.controller.settings.features import METADATA_VERSION, metad
 from mockraft.server.controller.settings.releases import feature_ranges, read_ranges, release_of
 from mockraft.server.double import Double
 from mockraft.server.journal import Journal
+from mockraft.server.options import check_type
 from mockraft.server.running import RunningController, random_cluster_id
 from mockraft.server.stubs.stub import Stub
 from mockraft.wire import messages
@@ -116,6 +117,7 @@ class Controller(AsyncDoubleApi, ControllerApi):
     ) -> None:
         self.brokers: dict[int, SimulatedBroker] = {}
         """The brokers that were started here, by id."""
+        check_type("brokers", brokers, int)
         self._broker_count = brokers
         self._chance = random.Random(options.get("seed"))
         self._config = configured(config, self._chance, **options)

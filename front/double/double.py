@@ -13,7 +13,16 @@ from mockraft.double.blocking import InLoopThread, InsideT, T, Ts, blocking
 from mockraft.double.client import ask
 from mockraft.double.faults import ControllerFaults
 from mockraft.double.in_thread import LiveStub, ThreadedState
-from mockraft.double.verification import PATIENCE_S, Requests, WaitTimeoutError, complain, match_of, verified, wait_for
+from mockraft.double.verification import (
+    PATIENCE_S,
+    Requests,
+    WaitTimeoutError,
+    complain,
+    match_of,
+    verified,
+    wait_for,
+    wait_until,
+)
 from mockraft.server.double import Double
 from mockraft.server.journal import Exchange, VerificationError, merged, write_pcapng
 from mockraft.server.journal.verification import described
@@ -146,6 +155,8 @@ class DoubleApi:
         The VerificationError, an AssertionError, lists the requests found, near misses, and the journal.
         """
         __tracebackhide__ = True
+        if n is not None and not isinstance(n, int):
+            raise TypeError(f"the number of requests comes first: verify(1, {n!r}, …), or None for at least one")
         wanted = match_of(match, fields)
         try:
             return self.call(lambda: verified(self.double, wanted, since, n, at_least, at_most))
@@ -264,6 +275,14 @@ class AsyncDoubleApi(DoubleApi):
         except WaitTimeoutError as error:
             raise error.with_traceback(None) from None
 
+    async def wait_until(self, /, condition: Callable[[], object], timeout_s: float = 30) -> None:
+        """Wait until a condition holds: `await controller.wait_until(lambda: controller.state.broker(1).fenced)`.
+
+        It is evaluated in the thread of the controller, so it must not block. TimeoutError.
+        """
+        __tracebackhide__ = True
+        await self._run(wait_until(condition, timeout_s))
+
     @overload
     async def ask(
         self,
@@ -307,6 +326,7 @@ class BlockingDoubleApi(InLoopThread[InsideT], DoubleApi):
     """Blocking methods of a double in a thread of its own."""
 
     wait_for = blocking(AsyncDoubleApi.wait_for)
+    wait_until = blocking(AsyncDoubleApi.wait_until)
     ask = blocking(AsyncDoubleApi.ask)
 
 

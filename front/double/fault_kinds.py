@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from mockraft.double.faults import SwitchedOn
     from mockraft.wire.json_form import Json
 
+__tracebackhide__ = True  # pytest leaves this module's frames out of tracebacks
+
 Direction = Literal["upstream", "downstream", "both"]
 
 

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 from mockraft.double.fault_kinds import FaultKinds
 from mockraft.server.stubs.faults.fault import Fault
 from mockraft.server.stubs.faults.registry import Faults
+from mockraft.wire.names import did_you_mean
 
 if TYPE_CHECKING:
     from mockraft.double.in_thread import Call
     from mockraft.wire.json_form import Json
+
+
+__tracebackhide__ = True  # pytest leaves this module's frames out of tracebacks
 
 
 class SwitchedOn:
@@ -74,16 +78,20 @@ class ControllerFaults(FaultKinds):
         Beside the kind's own parameters there are `toxicity`, `seed`, `match` and, for toxics of bytes, the scopes of
         connections (`client_id`, `broker_id`, `connection`, `listener`, `node`). ValueError names what is wrong.
         """
-        if isinstance(kind, str):
-            fault = self._call(lambda: self._faults.add(kind, **params))
-        else:
-            fault = self._call(self._faults.add_json, kind)
+        try:
+            if isinstance(kind, str):
+                fault = self._call(lambda: self._faults.add(kind, **params))
+            else:
+                fault = self._call(self._faults.add_json, kind)
+        except ValueError as error:
+            # The frames inside mockraft do not help the test's author.
+            raise error.with_traceback(None) from None
         return SwitchedOn(fault, self._faults, self._call)
 
     if not TYPE_CHECKING:  # a type checker knows the kinds, and refuses others
 
         def __getattr__(self, kind: str) -> object:
-            raise AttributeError(f"there is no kind of fault called {kind!r}; there are {', '.join(self.kinds)}")
+            raise AttributeError(f"there is no kind of fault {kind!r}; {did_you_mean(kind, self.kinds)}")
 
     def __repr__(self) -> str:
         return f"<faults, {len(self.active)} active>"

@@ -75,7 +75,8 @@ class _Options:
         self.given = dict(given)
         for mark in reversed(list(node.iter_markers("mockraft"))):
             if mark.args:
-                raise pytest.UsageError(f"@pytest.mark.mockraft takes options by name, as brokers=2, not {mark.args}")
+                about = f"@pytest.mark.mockraft takes options by name, as brokers=2, not {mark.args}"
+                pytest.fail(about, pytrace=False)
             self.given |= mark.kwargs
 
     def flag(self, name: str) -> bool:
@@ -111,7 +112,7 @@ def _made(kind: Callable[..., T], options: Mapping[str, object]) -> T:
     try:
         return kind(**options)
     except (TypeError, ValueError) as error:
-        raise pytest.UsageError(f"@pytest.mark.mockraft or mockraft_options: {error}") from error
+        pytest.fail(f"@pytest.mark.mockraft or mockraft_options: {error}", pytrace=False)
 
 
 @contextmanager

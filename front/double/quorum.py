@@ -17,6 +17,7 @@ from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.log.data_dir import cluster_id_of
 from mockraft.server.double import Double
+from mockraft.server.options import check_type
 from mockraft.server.running import RunningController
 from mockraft.server.running_quorum import PATIENCE_S, RunningQuorum, folder
 from mockraft.server.stubs.stub import Stub
@@ -45,6 +46,7 @@ class Quorum(AsyncDoubleApi):
         admin_port: int | None = None,
         **options: Unpack[ConfigOptions],
     ) -> None:
+        check_type("controllers", controllers, int)
         if controllers < 1:
             raise ValueError(f"controllers={controllers}: a quorum has at least one")
         self.controllers = controllers

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mockraft.wire.message import RequestClass
 
 _SHOWN_MAX = 10
+_POLL_S = 0.005
 
 T = TypeVar("T")
 
@@ -77,6 +78,16 @@ def verified(
     entries = merged(double.journals.values(), since)
     since_ms = began_ms(entries)
     return verify(entries, wanted, n, at_least=at_least, at_most=at_most, near=near, since_ms=since_ms)
+
+
+async def wait_until(condition: Callable[[], object], timeout_s: float) -> None:
+    """Wait for a condition of any kind; nothing reports it, so it is evaluated every few milliseconds."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            while not condition():
+                await asyncio.sleep(_POLL_S)
+    except TimeoutError:
+        raise TimeoutError(f"waited {timeout_s:g} s: the condition does not hold") from None
 
 
 async def wait_for(

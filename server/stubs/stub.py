@@ -83,6 +83,12 @@ class Stub:
         except StubError as wrong:
             raise wrong.within("actions") from None
 
+    if not TYPE_CHECKING:  # a type checker knows the methods, and refuses others
+
+        def __getattr__(self, name: str) -> object:
+            known = [each for each in dir(Stub) if not each.startswith("_")]
+            raise AttributeError(unknown("member of a stub", name, known))
+
     @property
     def called(self) -> bool:
         """True if it has served."""

@@ -256,8 +256,11 @@ def test_faults_are_added_by_name_or_json_and_unused_ones_are_listed(mockraft: S
     slow.remove()
     mockraft.assert_all_faults_fired()
     assert "latency" in dir(mockraft.faults)
-    with pytest.raises(AttributeError, match="no kind of fault called 'lateness'; there are latency"):
+    with pytest.raises(AttributeError, match=r"no kind of fault 'lateness'; did you mean latency\?"):
         mockraft.faults.lateness()  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match=r"did you mean latency_ms\?") as caught:
+        mockraft.faults.latency(latency=20)  # type: ignore[call-arg]
+    assert len(caught.traceback.filter(caught)) == 1
     with pytest.raises(ValueError, match="latencyMs"):
         mockraft.faults.latency(latency_ms="slow")  # type: ignore[arg-type]
 
@@ -363,6 +366,19 @@ def test_live_stub_selects_requests(mockraft: SyncController) -> None:
     assert mockraft.near_misses(moved)[0].exchange is mockraft.requests(moved)[0]
     with pytest.raises(VerificationError, match="BrokerHeartbeat"):
         mockraft.verify(2, moved)
+
+
+def test_a_wrong_name_or_argument_is_refused_with_the_right_one(mockraft: SyncController) -> None:
+    with pytest.raises(AttributeError, match=r"'delay'; did you mean delay_on\?"):
+        mockraft.stub("BrokerHeartbeat").delay(20)  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match=r"comes first: verify\(1, 'BrokerRegistration', …\)"):
+        mockraft.verify("BrokerRegistration", broker_id=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"did you mean rack\?"):
+        mockraft.start_broker(1, rak="a")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="state='running': it must be a BrokerState"):
+        mockraft.start_broker(1).wait_until("running")  # type: ignore[arg-type]
+    with pytest.raises(TimeoutError, match="waited 0 s: the condition does not hold"):
+        mockraft.wait_until(lambda: mockraft.state.broker(1).fenced, 0)
 
 
 def test_ask_refuses_an_object_that_is_no_message(mockraft: SyncController) -> None:

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 from mockraft import Controller
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def create_topic(bootstrap: str, name: str, partitions: int) -> None:
@@ -34,7 +26,7 @@ async def test_cordoned_directory_gets_no_new_replicas() -> None:
     async with Controller() as controller:
         broker = await controller.start_broker(1, log_dir_paths=("/data/d0", "/data/d1"), cordoned_log_dirs="/data/d0")
         await create_topic(broker.bootstrap_servers, "orders", partitions=3)
-        await until(lambda: len(broker.log_dirs["/data/d1"].replicas) == 3)
+        await controller.wait_until(lambda: len(broker.log_dirs["/data/d1"].replicas) == 3)
         assert broker.log_dirs["/data/d0"].is_cordoned
 
 
@@ -42,21 +34,21 @@ async def test_directory_is_cordoned_and_uncordoned_at_run_time() -> None:
     async with Controller() as controller:
         broker = await controller.start_broker(1, log_dir_paths=("/data/d0", "/data/d1"))
         await create_topic(broker.bootstrap_servers, "before", partitions=2)
-        await until(lambda: len(broker.directories.placed) == 2)
+        await controller.wait_until(lambda: len(broker.directories.placed) == 2)
 
         there = broker.log_dirs["/data/d1"].replicas
         await cordon(broker.bootstrap_servers, 1, "/data/d1")
         d1 = broker.directories.find("/data/d1").directory_id
         registration = controller.running.controller.image.cluster.brokers
-        await until(lambda: registration[1].cordoned_log_dirs == (d1,))
+        await controller.wait_until(lambda: registration[1].cordoned_log_dirs == (d1,))
         await create_topic(broker.bootstrap_servers, "meanwhile", partitions=4)
-        await until(lambda: len(broker.directories.placed) == 6)
+        await controller.wait_until(lambda: len(broker.directories.placed) == 6)
         assert broker.log_dirs["/data/d1"].replicas == there, "what was there stays"
 
         await cordon(broker.bootstrap_servers, 1, "")
-        await until(lambda: registration[1].cordoned_log_dirs == ())
+        await controller.wait_until(lambda: registration[1].cordoned_log_dirs == ())
         await create_topic(broker.bootstrap_servers, "after", partitions=4)
-        await until(lambda: len(broker.log_dirs["/data/d1"].replicas) == 5)
+        await controller.wait_until(lambda: len(broker.log_dirs["/data/d1"].replicas) == 5)
 
 
 async def test_broker_with_only_cordoned_directories_gets_no_partitions() -> None:
@@ -64,7 +56,7 @@ async def test_broker_with_only_cordoned_directories_gets_no_partitions() -> Non
         full = await controller.start_broker(1, log_dir_paths=("/data/d0", "/data/d1"), cordoned_log_dirs="*")
         other = await controller.start_broker(2)
         registration = controller.running.controller.image.cluster.brokers
-        await until(lambda: len(registration[1].cordoned_log_dirs or ()) == 2)
+        await controller.wait_until(lambda: len(registration[1].cordoned_log_dirs or ()) == 2)
         await create_topic(other.bootstrap_servers, "orders", partitions=4)
-        await until(lambda: len(other.directories.placed) == 4)
+        await controller.wait_until(lambda: len(other.directories.placed) == 4)
         assert full.directories.placed == {}

@@ -1,7 +1,5 @@
 """Examples for docs/faults.md: network faults, plans, chaos and release emulation."""
 
-import asyncio
-
 import pytest
 from mockraft import Controller
 from mockraft.server.clock import VirtualClock
@@ -32,12 +30,9 @@ async def test_limit_data_closes_one_client_inside_a_response() -> None:
 
 async def test_broker_is_fenced_while_its_connections_are_half_open() -> None:
     async with Controller(session_timeout_ms=1_000, brokers=1) as controller:
-        state = controller.double.state
         with controller.faults.half_open(broker_id=1):
-            while not state.broker(1).fenced:
-                await asyncio.sleep(0.01)
-        while state.broker(1).fenced:
-            await asyncio.sleep(0.01)
+            await controller.wait_until(lambda: controller.state.broker(1).fenced)
+        await controller.wait_until(lambda: not controller.state.broker(1).fenced)
         assert controller.faults.active == []
 
 

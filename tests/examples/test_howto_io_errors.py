@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable
-from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller
 
 TWO_DISKS = ("/data/d0", "/data/d1")
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def create_topic(bootstrap: str, name: str) -> None:
@@ -39,12 +31,12 @@ async def test_kafka_rule_takes_the_whole_directory_offline() -> None:
     async with Controller(brokers=1) as controller:
         broker = await controller.start_broker(2, log_dir_paths=TWO_DISKS)
         await create_topic(controller.bootstrap_servers, "orders")
-        await until(lambda: broker.log_dirs["/data/d0"].replicas == ("orders-0",))
+        await controller.wait_until(lambda: broker.log_dirs["/data/d0"].replicas == ("orders-0",))
 
         broker.fail_file("/data/d0/orders-0", errno.EIO)
         await produce(controller.bootstrap_servers, "orders", "one")
 
-        await until(lambda: broker.log_dirs["/data/d0"].offline)
+        await controller.wait_until(lambda: broker.log_dirs["/data/d0"].offline)
         assert "Input/output error" in str(broker.log_dirs["/data/d0"].offline)
         assert broker.state is BrokerState.RUNNING
 
@@ -54,13 +46,13 @@ async def test_kip_18_rule_loses_only_the_replica() -> None:
         broker = await controller.start_broker(2, log_dir_paths=("/data/d0",), io_errors="kip-18")
         await create_topic(controller.bootstrap_servers, "orders")
         await create_topic(controller.bootstrap_servers, "payments")
-        await until(lambda: len(broker.directories.placed) == 2)
+        await controller.wait_until(lambda: len(broker.directories.placed) == 2)
 
         broker.fail_file("/data/d0/orders-0", errno.EIO)
         await produce(controller.bootstrap_servers, "orders", "one")
 
         topics = controller.running.controller.image.topics.by_name
-        await until(lambda: topics["orders"].partitions[0].isr == (1,))
+        await controller.wait_until(lambda: topics["orders"].partitions[0].isr == (1,))
         assert topics["orders"].partitions[0].leader == 1
         assert set(topics["orders"].partitions[0].replicas) == {1, 2}
         assert set(topics["payments"].partitions[0].isr) == {1, 2}
@@ -73,15 +65,15 @@ async def test_lost_replica_is_created_in_another_directory() -> None:
             2, log_dir_paths=TWO_DISKS, io_errors="kip-18", restart_partitions_elsewhere=True
         )
         await create_topic(controller.bootstrap_servers, "orders")
-        await until(lambda: broker.log_dirs["/data/d0"].replicas == ("orders-0",))
+        await controller.wait_until(lambda: broker.log_dirs["/data/d0"].replicas == ("orders-0",))
         await produce(controller.bootstrap_servers, "orders", "one", "two")
 
         broker.fail_file("/data/d0/orders-0", errno.EIO)
         await produce(controller.bootstrap_servers, "orders", "three")
 
-        await until(lambda: broker.log_dirs["/data/d1"].replicas == ("orders-0",))
+        await controller.wait_until(lambda: broker.log_dirs["/data/d1"].replicas == ("orders-0",))
         partition = controller.running.controller.image.topics.by_name["orders"].partitions
-        await until(lambda: set(partition[0].isr) == {1, 2})
+        await controller.wait_until(lambda: set(partition[0].isr) == {1, 2})
         ((key, _),) = broker.directories.placed.items()
         log = broker.logs.log(key)
         assert log is not None
@@ -92,7 +84,7 @@ async def test_full_slow_and_flaky_directories() -> None:
     async with Controller(brokers=1) as controller:
         broker = await controller.start_broker(2, log_dir_paths=("/data/d0", "/data/d1", "/data/d2"))
         await create_topic(controller.bootstrap_servers, "orders")
-        await until(lambda: broker.log_dirs["/data/d0"].replicas == ("orders-0",))
+        await controller.wait_until(lambda: broker.log_dirs["/data/d0"].replicas == ("orders-0",))
 
         broker.slow_log_dir("/data/d0", ms=20)
         await produce(controller.bootstrap_servers, "orders", "late, but it comes")
@@ -100,9 +92,9 @@ async def test_full_slow_and_flaky_directories() -> None:
 
         broker.fill_log_dir("/data/d0")
         await produce(controller.bootstrap_servers, "orders", "no room for this one")
-        await until(lambda: broker.log_dirs["/data/d0"].offline)
+        await controller.wait_until(lambda: broker.log_dirs["/data/d0"].offline)
         assert "No space left on device" in str(broker.log_dirs["/data/d0"].offline)
 
         broker.flaky_log_dir("/data/d1", probability=0.5, seed=7)
         await create_topic(controller.bootstrap_servers, "payments")
-        await until(lambda: broker.log_dirs["/data/d1"].offline)
+        await controller.wait_until(lambda: broker.log_dirs["/data/d1"].offline)

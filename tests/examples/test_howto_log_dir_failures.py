@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.wire import api_keys
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def create_topic(bootstrap: str, name: str, partitions: int, replicas: int) -> None:
@@ -29,15 +21,15 @@ async def test_only_leaders_in_the_failed_directory_move() -> None:
         first = await controller.start_broker(3, log_dir_paths=("/data/d0", "/data/d1"))
         await create_topic(first.bootstrap_servers, "orders", partitions=6, replicas=3)
         topic = controller.running.controller.image.topics.by_name["orders"]
-        await until(lambda: len(first.directories.placed) == 6)
-        await until(lambda: not first.queued_replica_to_dir_assignments)
+        await controller.wait_until(lambda: len(first.directories.placed) == 6)
+        await controller.wait_until(lambda: not first.queued_replica_to_dir_assignments)
 
         first.fail_log_dir("/data/d1")
 
         failed = first.directories.find("/data/d1").directory_id
         kept = first.directories.find("/data/d0").directory_id
         brokers = controller.running.controller.image.cluster.brokers
-        await until(lambda: brokers[3].log_dirs == (kept,))
+        await controller.wait_until(lambda: brokers[3].log_dirs == (kept,))
         for index, partition in topic.partitions.items():
             lost = first.directories.placed[topic.topic_id, index] == failed
             assert (3 in partition.isr) is not lost
@@ -63,8 +55,8 @@ async def test_replaced_disk_gets_its_replicas_again(tmp_path: Path) -> None:
         async with SimulatedBroker.joining(*cluster, 1, log_dirs=paths) as broker:
             await broker.wait_until(BrokerState.RUNNING)
             await create_topic(broker.bootstrap_servers, "orders", partitions=4, replicas=1)
-            await until(lambda: len(broker.directories.placed) == 4)
-            await until(lambda: not broker.queued_replica_to_dir_assignments)
+            await controller.wait_until(lambda: len(broker.directories.placed) == 4)
+            await controller.wait_until(lambda: not broker.queued_replica_to_dir_assignments)
             old = broker.directories.find(paths[1]).directory_id
 
         paths[1].rename(tmp_path / "taken out")
@@ -73,5 +65,5 @@ async def test_replaced_disk_gets_its_replicas_again(tmp_path: Path) -> None:
             new = broker.directories.find(paths[1]).directory_id
             assert new != old
             partitions = controller.running.controller.image.topics.by_name["orders"].partitions
-            await until(lambda: old not in {each.directories[0] for each in partitions.values()})
+            await controller.wait_until(lambda: old not in {each.directories[0] for each in partitions.values()})
             assert new in {each.directories[0] for each in partitions.values()}

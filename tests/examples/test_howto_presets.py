@@ -1,9 +1,6 @@
 """Examples for docs/presets.md."""
 
-import asyncio
-
 from mockraft import BrokerState, Controller, Quorum, SimulatedBroker
-from mockraft.wire import api_keys
 
 
 async def test_heartbeat_storm_delays_the_start() -> None:
@@ -12,8 +9,7 @@ async def test_heartbeat_storm_delays_the_start() -> None:
         storm = faults.add("heartbeat_storm", broker_id=1)
 
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker:
-            while len(controller.journal.exchanges(api_keys.BROKER_HEARTBEAT)) < 20:
-                await asyncio.sleep(0.01)
+            await controller.wait_for("BrokerHeartbeat", 20)
             assert broker.state is BrokerState.STARTING
             assert storm.fired >= 20
 
@@ -30,8 +26,7 @@ async def test_broker_stays_fenced_until_the_fault_is_removed() -> None:
 
         faults.remove(fence.id)
         faults.remove(frozen.id)
-        while state.broker(2).fenced:
-            await asyncio.sleep(0.01)
+        await controller.wait_until(lambda: not state.broker(2).fenced)
 
 
 async def test_resign_causes_a_failover() -> None:
@@ -39,6 +34,5 @@ async def test_resign_causes_a_failover() -> None:
         first = await quorum.wait_for_leader()
         quorum.double.script.faults.add("resign")
 
-        while quorum.active in (None, first):
-            await asyncio.sleep(0.01)
-        assert quorum.double.state.quorum().leader_id == quorum.active
+        await quorum.wait_until(lambda: quorum.active not in (None, first))
+        assert quorum.state.quorum().leader_id == quorum.active

@@ -64,16 +64,16 @@ def test_leaders_move_from_failed_directory(tmp_path: Path) -> None:
         admin.create_topics([NewTopic("orders", num_partitions=6, replication_factor=2)])["orders"].result()
 
         def led_by_broker_3() -> set[str]:
-            topic = admin.list_topics("orders").topics["orders"]
-            return {f"orders-{n}" for n, partition in topic.partitions.items() if partition.leader == 3}
+            return {
+                f"orders-{each.partition}" for each in controller.state.topic("orders").partitions if each.leader == 3
+            }
 
         before = led_by_broker_3()
         on_disk_2 = set(broker.log_dirs[str(tmp_path / "disk-2")].replicas)
 
         broker.fail_log_dir(tmp_path / "disk-2")
 
-        while led_by_broker_3() & on_disk_2:
-            pass
+        controller.wait_until(lambda: not led_by_broker_3() & on_disk_2)
         assert led_by_broker_3() == before - on_disk_2
         assert broker.state is BrokerState.RUNNING
 

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 from mockraft import Controller
-from mockraft.server.clock import VirtualClock
 from mockraft.wire.json_form import Json
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 
 
 async def test_reads_state() -> None:
     async with Controller(brokers=2) as controller:
-        state = controller.double.state
+        state = controller.state
 
         assert [broker.broker_id for broker in state.brokers() if not broker.fenced] == [1, 2]
         assert state.features()["metadata.version"] == 30
@@ -23,7 +22,7 @@ async def test_reads_state() -> None:
 
 async def test_commands_write_records() -> None:
     async with Controller(brokers=2) as controller:
-        state = controller.double.state
+        state = controller.state
         state.fence(2)
         assert state.broker(2).fenced
         change = state.metadata_log(-1)[0].record
@@ -37,30 +36,29 @@ async def test_commands_write_records() -> None:
 
 async def test_saves_and_loads_state(tmp_path: Path) -> None:
     async with Controller(brokers=3) as controller:
-        controller.double.state.unregister(3)
-        saved = controller.double.state.save(tmp_path / "two-brokers")
+        controller.state.unregister(3)
+        saved = controller.state.save(tmp_path / "two-brokers")
 
     async with Controller(state=saved) as controller:
-        assert [broker.broker_id for broker in controller.double.state.brokers()] == [1, 2]
+        assert [broker.broker_id for broker in controller.state.brokers()] == [1, 2]
 
 
 async def test_virtual_clock_expires_a_session(tmp_path: Path) -> None:
     async with Controller(brokers=1) as controller:
-        saved = controller.double.state.save(tmp_path / "one-broker")
+        saved = controller.state.save(tmp_path / "one-broker")
 
-    async with Controller(state=saved, clock=VirtualClock(), session_timeout_ms=9_000) as controller:
-        double = controller.double
-        assert not double.state.broker(1).fenced
-        double.advance(9_000 + 9_000 // 8 + 1)
-        assert double.state.broker(1).fenced
+    async with Controller(state=saved, clock="virtual", session_timeout_ms=9_000) as controller:
+        assert not controller.state.broker(1).fenced
+        controller.advance(9_000 + 9_000 // 8 + 1)
+        assert controller.state.broker(1).fenced
 
 
 async def test_restart_and_reset_keep_the_port() -> None:
     async with Controller() as controller:
         port = controller.port
-        controller.double.restart()
-        assert controller.double.state.quorum().epoch == 2
+        controller.restart()
+        assert controller.state.quorum().epoch == 2
 
-        controller.double.reset(state=True)
-        assert controller.double.state.quorum().epoch == 1
+        controller.reset(state=True)
+        assert controller.state.quorum().epoch == 1
         assert controller.port == port

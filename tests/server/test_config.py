@@ -35,10 +35,13 @@ from mockraft.wire.scram import ScramUser
         ("frame_bytes_max", 63),
         ("cluster_id", ""),
         ("cluster_id", "with space"),
+        ("session_timeout_ms", "1500"),
+        ("num_partitions", True),
+        ("delete_topic_enable", "no"),
     ],
 )
 def test_an_option_out_of_range_is_named(option: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"^{option}={value!r}: "):
+    with pytest.raises((ValueError, TypeError), match=f"^{option}={value!r}: "):
         ControllerConfig(**{option: value})
 
 

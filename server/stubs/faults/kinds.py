@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -126,17 +126,21 @@ class Kind:
     on: SwitchOn | None = None
     toxic: type[Toxic] | None = None
 
+    def check_names(self, names: Iterable[str], spelled: Callable[[str], str] = str) -> None:
+        """Raise ValueError for a name that is no parameter's; the names are shown as JSON spells them, or Python."""
+        known = [parameter.name for parameter in self.parameters]
+        for name in names:
+            if name not in known:
+                hint = did_you_mean(name, map(spelled, known))
+                raise ValueError(f"params.{spelled(name)}: {self.name} has no such parameter; {hint}")
+
     def read(self, params: Mapping[str, Json]) -> Params:
         """Return all parameters by snake_case name, from names in either case. ValueError names the parameter."""
-        known = {parameter.name: parameter for parameter in self.parameters}
         given = {snake(name): value for name, value in params.items()}
-        for name in given:
-            if name not in known:
-                raise ValueError(
-                    f"params.{camel(name)}: {self.name} has no such parameter; {did_you_mean(name, map(camel, known))}"
-                )
+        self.check_names(given, camel)
         checked = Params()
-        for name, parameter in known.items():
+        for parameter in self.parameters:
+            name = parameter.name
             if name in given:
                 checked[name] = parameter.read(given[name])
             elif parameter.default is REQUIRED:

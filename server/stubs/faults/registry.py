@@ -79,6 +79,8 @@ class Faults:
         scopes: Tree = {}
         if kind in self.kinds and self.kinds[kind].toxic is not None:
             scopes = {scope: params.pop(scope) for scope in _SCOPES if scope in params}
+        if kind in self.kinds:
+            self.kinds[kind].check_names(params)
         return self.add_json(tree | {"match": {**(match or {}), **scopes}, "params": params})
 
     def add_json(self, tree: Json) -> Fault:

@@ -74,12 +74,26 @@ def test_an_option_that_is_none_is_an_error_that_names_those_like_it(run_pytest:
 
         @pytest.mark.mockraft(metadata_version="nine")
         def test_three(mockraft): pass
+
+        @pytest.mark.mockraft(brokers="2")
+        def test_four(mockraft): pass
+
+        @pytest.mark.mockraft(controllers="2")
+        def test_five(mockraft_quorum): pass
         """
     )
-    result.assert_outcomes(errors=3)
+    result.assert_outcomes(errors=5)
     result.stdout.fnmatch_lines(
-        ["*sesion_timeout_ms*did you mean session_timeout_ms*", "*takes options by name*", "*nine*"]
+        [
+            "*sesion_timeout_ms*did you mean session_timeout_ms*",
+            "*takes options by name*",
+            "*nine*",
+            "*brokers='2': it must be an integer",
+            "*controllers='2': it must be an integer",
+        ]
     )
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*front/*.py:*")
 
 
 def test_brokers_run_beside_the_controller(run_pytest: Run) -> None:
