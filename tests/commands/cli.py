@@ -3,6 +3,8 @@
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from mockraft.cli import application
@@ -25,3 +27,20 @@ def completed(*arguments: object, cwd: Path | None = None) -> subprocess.Complet
     """`mockraft …` as a process, until it ends."""
     command = [sys.executable, "-m", "mockraft", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, cwd=cwd, check=False)
+
+
+@contextmanager
+def started(
+    *arguments: object, ready: str, command: Sequence[str] = ("-m", "mockraft")
+) -> Iterator[tuple[subprocess.Popen[str], re.Match[str]]]:
+    """`mockraft …` as a process with its ready line, until the end of the block."""
+    whole = [sys.executable, *command, *map(str, arguments)]
+    with subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            found = re.fullmatch(ready, line)
+            assert found is not None, line or process.communicate()[1]
+            yield process, found
+        finally:
+            process.kill()

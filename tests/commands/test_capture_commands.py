@@ -1,10 +1,8 @@
 """`mockraft capture` as a process."""
 
 import json
-import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,21 +15,14 @@ from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
-from .cli import DEADLINE_S, completed, one_line
+from .cli import DEADLINE_S, completed, one_line, started
 
 
 @contextmanager
 def capturing(*options: str, command: str = "capture") -> Iterator[tuple[subprocess.Popen[str], Endpoint]]:
-    whole = [sys.executable, "-m", "mockraft", command, "--listen", "127.0.0.1:0", *options]
-    with subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            ready = re.fullmatch(rf"mockraft {command} ready bootstrap=(\S+):(\d+) out=\S+\n", line)
-            assert ready is not None, process.communicate()
-            yield process, Endpoint(ready[1], int(ready[2]))
-        finally:
-            process.kill()
+    ready = rf"mockraft {command} ready bootstrap=(\S+):(\d+) out=\S+\n"
+    with started(command, "--listen", "127.0.0.1:0", *options, ready=ready) as (process, found):
+        yield process, Endpoint(found[1], int(found[2]))
 
 
 async def ask(listener: Endpoint) -> None:

@@ -6,7 +6,6 @@ import resource
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,9 +19,9 @@ from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
-from .cli import DEADLINE_S, completed
+from .cli import DEADLINE_S, completed, started
 
-READY = re.compile(
+READY = (
     r"mockraft ready bootstrap=(?P<host>\S+):(?P<port>\d+) cluster_id=(?P<cluster_id>\S+) "
     r"node_id=(?P<node_id>\d+) admin=off\n"
 )
@@ -44,11 +43,6 @@ class Served(NamedTuple):
         return self.process.returncode, errors
 
 
-def launch(*options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "mockraft", "serve", *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def refusal(*options: str) -> tuple[int, str]:
     """Exit code and stderr of a start that must fail."""
     done = completed("serve", *options)
@@ -62,12 +56,7 @@ def serve() -> Iterator[Callable[..., Served]]:
     with contextlib.ExitStack() as undo:
 
         def start(*options: str) -> Served:
-            process = undo.enter_context(launch("--port", "0", *options))
-            undo.callback(process.kill)
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            ready = READY.fullmatch(line)
-            assert ready is not None, line or process.communicate()[1]
+            process, ready = undo.enter_context(started("serve", "--port", "0", *options, ready=READY))
             return Served(process, ready["host"], int(ready["port"]), ready["cluster_id"], int(ready["node_id"]))
 
         yield start

@@ -1,15 +1,15 @@
 import json
-import re
 import signal
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from .cli import DEADLINE_S, completed
+from .cli import DEADLINE_S, completed, started
 
 Serve = Callable[..., tuple[subprocess.Popen[str], str]]
 
@@ -17,22 +17,15 @@ Serve = Callable[..., tuple[subprocess.Popen[str], str]]
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """Starts `mockraft serve` with an admin API; gives the process and the API's url."""
-    processes: list[subprocess.Popen[str]] = []
+    with ExitStack() as undo:
 
-    def start(*options: str) -> tuple[subprocess.Popen[str], str]:
-        command = [sys.executable, "-m", "mockraft", "serve", "--port", "0", "--admin-port", "0", *options]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        processes.append(process)
-        assert process.stdout is not None
-        ready = process.stdout.readline()
-        url = re.search(r" admin=(http://127\.0\.0\.1:\d+)\n", ready)
-        assert url, ready
-        return process, url[1]
+        def start(*options: str) -> tuple[subprocess.Popen[str], str]:
+            where = ("--port", "0", "--admin-port", "0")
+            ready = r".* admin=(http://127\.0\.0\.1:\d+)\n"
+            process, found = undo.enter_context(started("serve", *where, *options, ready=ready))
+            return process, found[1]
 
-    yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
+        yield start
 
 
 def get(url: str, token: str = "") -> dict[str, object]:

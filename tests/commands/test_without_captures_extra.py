@@ -10,12 +10,13 @@ from mockraft import Controller
 from mockraft.wire.client import connect
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
+from .cli import DEADLINE_S, started
+
 CAPTURE = str(Path(__file__).parents[1] / "captures" / "brokers-4.3.1.pcap")
 LIGHT = (
     "import sys; sys.modules.update(dict.fromkeys(['numpy', 'pyarrow', 'construct', 'pandas'])); "
     "from mockraft.cli import main; main()"
 )
-DEADLINE_S = 60.0
 
 
 @pytest.mark.parametrize(
@@ -42,21 +43,13 @@ async def test_proxy_records_without_the_extra(tmp_path: Path, command: str) -> 
     path = tmp_path / "out"
     async with Controller() as controller:
         options = ["--listen", "127.0.0.1:0", "--upstream", controller.bootstrap, "--out", str(path)]
-        with subprocess.Popen(
-            [sys.executable, "-c", LIGHT, command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
-            try:
-                assert process.stdout is not None
-                ready = process.stdout.readline()
-                bootstrap = ready.partition("bootstrap=")[2].split()[0]
-                host, _, port = bootstrap.rpartition(":")
-                client = await connect(host, int(port))
-                assert (await client.send(DescribeClusterRequest(endpoint_type=2))).error_code == 0
-                await client.close()
-                process.terminate()
-                _, errors = process.communicate(timeout=DEADLINE_S)
-            finally:
-                process.kill()
+        ready = r"mockraft \w+ ready bootstrap=(\S+):(\d+) .*\n"
+        with started(command, *options, ready=ready, command=("-c", LIGHT)) as (process, found):
+            client = await connect(found[1], int(found[2]))
+            assert (await client.send(DescribeClusterRequest(endpoint_type=2))).error_code == 0
+            await client.close()
+            process.terminate()
+            _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0, errors
     if command == "capture":
         assert path.read_bytes().startswith(b"\x0a\x0d\x0d\x0a")

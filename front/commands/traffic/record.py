@@ -65,10 +65,11 @@ def register(app: typer.Typer) -> None:
 
 def record(options: Options) -> None:
     """Record; see ABOUT."""
+    from mockraft.commands.traffic.recorder import chosen_stubs
+    from mockraft.server.admin.recorder import StubChoice
     from mockraft.spark_replay.recorded_exchanges import RecordedExchanges
-    from mockraft.spark_replay.recorded_stubs import stubs_of
 
-    kept = api_filter(options.filters)
+    api_filter(options.filters)
     if options.capture is not None and options.upstream is None:
         exchanges = exchanges_of("record", options.capture, options.port)
     elif options.capture is None and options.upstream is not None:
@@ -76,17 +77,10 @@ def record(options: Options) -> None:
         exchanges = record_until_signal("record", RecordedExchanges, addresses, out=options.out).exchanges
     else:
         raise typer.BadParameter("use either --capture or --upstream")
-    found = stubs_of(
-        exchanges,
-        kept=kept,
-        scopes=[
-            name for name, left in (("version", options.any_version), ("clientId", options.any_client)) if not left
-        ],
-        only_fields=options.only or (),
-        ignored_fields=options.ignore or (),
-        repeats_as_scenarios=not options.no_repeats_as_scenarios,
-    )
+    fields = (options.filters or (), options.only or (), options.ignore or ())
+    choice = StubChoice(*fields, options.any_version, options.any_client, not options.no_repeats_as_scenarios)
+    found = chosen_stubs(exchanges, choice)
     write("record", options.out, json.dumps({"stubs": found.stubs}, indent=1, ensure_ascii=False))
-    for (api, why), count in found.left_out.items():
-        typer.echo(f"left out: {count:,} {api}, {why}", err=True)
+    for each in found.left_out:
+        typer.echo(f"left out: {each.count:,} {each.api}, {each.why}", err=True)
     typer.echo(f"{len(found.stubs):,} stubs of {len(exchanges):,} exchanges in {options.out}", err=True)

@@ -107,7 +107,7 @@ class LocalRecorder:
         """Return the stubs of the traffic so far. Raises KeyError."""
         held = self._get(recording_id)
         not_kept = Counter(held.recorded.not_kept)
-        found = await asyncio.to_thread(_stubs_of, list(held.recorded.exchanges), held.choice)
+        found = await asyncio.to_thread(chosen_stubs, list(held.recorded.exchanges), held.choice)
         why = f"after the first {EXCHANGES_MAX} exchanges"
         found.left_out.extend(LeftOut(api_keys.name(key), why, count) for key, count in not_kept.items())
         return found
@@ -128,7 +128,7 @@ class LocalRecorder:
         """Return the stubs of a journal's exchanges. Raises ValueError; its text begins with the field."""
         _filter(choice)
         entries = sorted(exchanges, key=lambda entry: entry.id)
-        return await asyncio.to_thread(_stubs_of, [_as_captured(each) for each in entries], choice)
+        return await asyncio.to_thread(chosen_stubs, [_as_captured(each) for each in entries], choice)
 
     async def close(self) -> None:
         """Remove all recordings."""
@@ -171,7 +171,8 @@ def _filter(choice: StubChoice) -> Filter:
         raise ValueError(f"filters: {error}") from None
 
 
-def _stubs_of(exchanges: Sequence[Captured], choice: StubChoice) -> RecordedStubs:
+def chosen_stubs(exchanges: Sequence[Captured], choice: StubChoice) -> RecordedStubs:
+    """Return the stubs of exchanges. Raises ValueError for an unknown API."""
     found = stubs_of(
         exchanges,
         kept=_filter(choice),
