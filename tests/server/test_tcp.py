@@ -72,7 +72,14 @@ async def test_answers_over_a_socket() -> None:
         assert connection.api_versions[63] == (0, 2)
         await connection.close()
         await until(lambda: controller.journal.closed())
-        assert controller.journal.closed()[0].reason == "the peer closed"
+        broken = await connected(controller.port)
+        await until(lambda: controller.running.node.connections == 1)
+        broken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        broken.close()
+        await until(lambda: len(controller.journal.closed()) == 2)
+        ended, reset = (line.reason for line in controller.journal.closed())
+        assert ended == "the peer closed"
+        assert "the connection broke" in reset, "a reset"
 
 
 async def test_stops_with_connections_open() -> None:
@@ -189,16 +196,6 @@ async def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
         assert controller.running.node.connections == 1
         idle.close()
         busy.close()
-
-
-async def test_a_reset_is_journalled() -> None:
-    async with Controller() as controller:
-        client_socket = await connected(controller.port)
-        await until(lambda: controller.running.node.connections == 1)
-        client_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        client_socket.close()
-        await until(lambda: controller.journal.closed())
-        assert "the connection broke" in controller.journal.closed()[0].reason
 
 
 def test_bind_raises_for_a_port_in_use() -> None:

@@ -79,22 +79,22 @@ async def test_state_round_trips_through_a_file(peopled: httpx.AsyncClient, http
     assert (await http.put("/v1/state/file", content=b"no state", headers=octets)).status_code == 409
 
 
-async def test_a_virtual_clock_is_moved(asking: Asking) -> None:
-    async with Controller(clock=VirtualClock(), brokers=0) as controller, asking(controller.double) as http:
-        before = (await http.get("/v1/clock")).json()
-        after = (await http.post("/v1/clock/advance", json={"ms": 12_000})).json()
+async def test_a_virtual_clock_is_moved_and_the_machines_is_not(asking: Asking, http: httpx.AsyncClient) -> None:
+    async with Controller(clock=VirtualClock(), brokers=0) as controller, asking(controller.double) as virtual:
+        before = (await virtual.get("/v1/clock")).json()
+        after = (await virtual.post("/v1/clock/advance", json={"ms": 12_000})).json()
         assert (before["virtual"], after["nowMs"] - before["nowMs"]) == (True, 12_000)
-
-
-async def test_the_machines_clock_is_not(http: httpx.AsyncClient) -> None:
     refused = await http.post("/v1/clock/advance", json={"ms": 1})
     assert (refused.status_code, "--virtual-clock" in refused.json()["detail"]) == (409, True)
 
 
 async def test_everything_is_reset(http: httpx.AsyncClient) -> None:
+    before = (await http.get("/v1/settings")).json()
+    await http.patch("/v1/settings", json={"journalEnabled": False, "journalEntriesMax": 1})
     await http.post("/v1/stubs", json={})
     assert (await http.post("/v1/reset")).status_code == 204
     assert (await http.get("/v1/stubs")).json() == {"stubs": []}
+    assert (await http.get("/v1/settings")).json() == before
     assert (await http.post("/v1/reset", json={"state": True})).status_code == 204
     assert (await http.post("/v1/restart")).status_code == 204
 
@@ -141,13 +141,6 @@ def test_every_operation_runs_in_the_controllers_own_thread() -> None:
     assert threaded == []
 
 
-async def test_reset_restores_the_journal_settings(http: httpx.AsyncClient) -> None:
-    before = (await http.get("/v1/settings")).json()
-    await http.patch("/v1/settings", json={"journalEnabled": False, "journalEntriesMax": 1})
-    await http.post("/v1/reset")
-    assert (await http.get("/v1/settings")).json() == before
-
-
 async def test_api_without_a_recorder_lists_no_recordings_and_names_the_alternative(http: httpx.AsyncClient) -> None:
     assert (await http.get("/v1/recordings")).json() == {"recordings": []}
     refused = await http.post("/v1/recordings", json={"upstream": "127.0.0.1:9093"})
@@ -167,6 +160,9 @@ async def test_health_of_a_killed_quorum_is_a_problem_and_journals_and_clock_rem
             answer = await http.get(path)
             assert (path, answer.status_code) == (path, 503)
             assert answer.json()["detail"] == "no controller runs: every node of the quorum was killed"
+        for command in (quorum.state.brokers, quorum.double.restart):
+            with pytest.raises(RuntimeError, match="no controller runs"):
+                command()
         assert (await http.post("/v1/reset", json={"state": True})).status_code in (409, 503)
         assert (await http.get("/metrics")).status_code == 200
         assert (await http.get("/v1/settings")).json()["journalEnabled"] is True
@@ -189,13 +185,3 @@ async def test_restarted_node_continues_its_journal(asking: Asking) -> None:
             "before",
             "after",
         ]
-
-
-async def test_commands_and_state_report_a_stopped_quorum() -> None:
-    async with Quorum(2) as quorum:
-        for node_id in quorum.node_ids:
-            await quorum.kill(node_id)
-        with pytest.raises(RuntimeError, match="no controller runs"):
-            quorum.state.brokers()
-        with pytest.raises(RuntimeError, match="no controller runs"):
-            quorum.double.restart()

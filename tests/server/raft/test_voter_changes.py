@@ -46,24 +46,19 @@ def alone(new_node: Any) -> Any:
     return node
 
 
-def test_a_newcomer_that_fits_and_is_caught_up_becomes_a_voter(alone: Any) -> None:
-    change, asked = begin(alone)
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_newcomer_that_fits_and_is_caught_up_becomes_a_voter(alone: Any, waits: bool) -> None:
+    change, asked = begin(alone, ack_when_committed=waits)
     offset = alone.log.end_offset
     alone.answer(asked, versions())
     assert list(alone.raft.voters.nodes) == [1, 7]
-    assert (alone.log.voters_offset, change.result) == (offset, None)
+    assert (alone.log.voters_offset, change.result) == (offset, None if waits else (error_codes.NONE, None))
+    assert alone.raft.voter_change is change, "it is under way"
     assert not alone.log.commits_alone
     assert alone.log.high_watermark == offset, "the new voter counts at once"
     alone.raft.fetched(NEW, offset + 1, alone.now_ms)
     assert change.result == (error_codes.NONE, None)
     assert (alone.raft.voter_change, alone.log.high_watermark) == (None, offset + 1)
-
-
-def test_without_waiting_for_the_commit_the_answer_comes_with_the_record(alone: Any) -> None:
-    change, asked = begin(alone, ack_when_committed=False)
-    alone.answer(asked, versions())
-    assert change.result == (error_codes.NONE, None)
-    assert alone.raft.voter_change is change, "and yet it is under way"
 
 
 @pytest.mark.parametrize(

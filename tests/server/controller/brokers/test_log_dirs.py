@@ -39,14 +39,11 @@ def test_leaders_in_a_failed_directory_move_and_the_registration_comes_last(two_
     assert (spared.leader, spared.isr) == (1, (1, 2))
 
 
-def test_repeated_failure_report_writes_no_record(two_dirs: Cluster) -> None:
-    two_dirs.heartbeat(1, offline_log_dirs=[A])
-    two_dirs.heartbeat(1, offline_log_dirs=[A])
-    assert two_dirs.written() == []
-
-
-def test_unknown_directories_are_ignored(two_dirs: Cluster) -> None:
+def test_repeated_and_unknown_failures_write_no_record(two_dirs: Cluster) -> None:
     assert two_dirs.heartbeat(1, offline_log_dirs=[C, uuid(99)]).error_code == 0
+    assert two_dirs.written() == []
+    for _ in range(2):
+        two_dirs.heartbeat(1, offline_log_dirs=[A])
     assert two_dirs.written() == []
 
 
@@ -66,17 +63,13 @@ def test_the_new_leader_is_the_first_replica_that_is_in_sync_whatever_the_order_
     assert (partition.leader, partition.isr, partition.replicas) == (2, (3, 2), (1, 2, 3))
 
 
-def test_replacing_a_registration_keeps_replicas_of_missing_directories(two_dirs: Cluster) -> None:
+def test_replacing_a_registration_keeps_replicas_and_no_cordons(two_dirs: Cluster) -> None:
     before = two_dirs.partition(T)
+    two_dirs.heartbeat(1, cordoned_log_dirs=[A, B])
+    assert two_dirs.broker(1).has_uncordoned_log_dirs is False
     two_dirs.register(1, log_dirs=[B])
     assert two_dirs.partition(T) == before
     assert two_dirs.broker(1).has_online_dir(A) is False
-
-
-def test_replacing_a_registration_clears_cordoned_directories(two_dirs: Cluster) -> None:
-    two_dirs.heartbeat(1, cordoned_log_dirs=[A, B])
-    assert two_dirs.broker(1).has_uncordoned_log_dirs is False
-    two_dirs.register(1, log_dirs=[A, B])
     assert two_dirs.broker(1).cordoned_log_dirs is None
 
 
