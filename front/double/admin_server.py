@@ -34,7 +34,7 @@ class AdminApi:
             from mockraft.server.admin.serving import AdminServer
             from mockraft.server.admin.settings import AdminSettings
         except ImportError as error:
-            raise RuntimeError(f"the admin API needs pip install 'mockraft[admin]': {error}") from None
+            raise RuntimeError(f"the admin API needs pip install 'mockraft[admin]' (or '.[admin]'): {error}") from None
         self._server = await AdminServer.start(self._double, AdminSettings(port=self._port), LocalRecorder())
 
     async def stop(self) -> None:

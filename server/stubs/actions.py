@@ -234,8 +234,8 @@ class DelayOn(Action):
     seed: int = 0
     name: ClassVar[str] = "delayOn"
     summary: ClassVar[str] = (
-        "The answer comes `ms` later, give or take `jitterMs`; with `before` the controller sees the request only "
-        "then. The connection's next requests wait."
+        "The answer comes `ms` later, give or take `jitterMs`; with `before` true (in Python `before=True`) the "
+        "controller sees the request only then. The connection's next requests wait."
     )
     example: ClassVar[Json] = {"ms": 500, "jitterMs": 100}
     main: ClassVar[str | None] = "ms"

@@ -9,12 +9,14 @@ stubs:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mockraft.server.stubs.errors import StubError, unknown
+from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.stubs.stub import Stub
 
 if TYPE_CHECKING:
@@ -51,20 +53,21 @@ def read_stub_file(path: Path) -> StubFile:
     except (OSError, UnicodeDecodeError) as error:
         raise StubFileError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     if path.suffix.lower() in (".yaml", ".yml"):
-        tree, lines = _yaml(path, text)
+        tree, root = _yaml(path, text)
     else:
-        lines = {}
+        root = None
         try:
-            tree = json.loads(text)
+            tree = json.loads(text, object_pairs_hook=_without_doubles)
         except json.JSONDecodeError as error:
             raise StubFileError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from error
+        except StubError as error:
+            raise StubFileError(f"{path}: {error}") from None
         except RecursionError:
             raise StubFileError(f"{path}: not JSON: it is nested too deep") from None
     try:
         return stub_file_from_json(tree)
     except StubError as wrong:
-        entry = wrong.field.partition("]")[0] + "]" if "]" in wrong.field else ""
-        line = f", line {lines[entry]}" if entry in lines else ""
+        line = "" if root is None else f", line {_line(root, wrong.field)}"
         raise StubFileError(f"{path}{line}: {wrong}") from None
 
 
@@ -88,7 +91,13 @@ def stub_file_from_json(tree: Json) -> StubFile:
         if stubs[-1].id in taken:
             raise StubError(f"there is a stub {stubs[-1].id!r} already", f"stubs[{index}].id")
         taken |= {stubs[-1].id} - {""}
-    return StubFile(stubs, _listed(tree, "faults"), plan if isinstance(plan, Mapping) else _listed(tree, "plan"))
+    faults, checked = _listed(tree, "faults"), Faults()
+    for index, fault in enumerate(faults):
+        try:
+            checked.add_json(fault)
+        except ValueError as wrong:
+            raise StubError(str(wrong), f"faults[{index}]") from None
+    return StubFile(stubs, faults, plan if isinstance(plan, Mapping) else _listed(tree, "plan"))
 
 
 def _listed(tree: Mapping[str, Json], name: str) -> Sequence[Json]:
@@ -98,15 +107,24 @@ def _listed(tree: Mapping[str, Json], name: str) -> Sequence[Json]:
     return part or ()
 
 
-def _yaml(path: Path, text: str) -> tuple[Json, dict[str, int]]:
-    """Return the tree of a YAML text, and the line of each entry (`stubs[0]`)."""
+def _without_doubles(pairs: list[tuple[str, Json]]) -> Tree:
+    tree = dict(pairs)
+    for name in tree:
+        if len(tree) < len(pairs) and [each for each, _ in pairs].count(name) > 1:
+            raise StubError("the key is there twice", name)
+    return tree
+
+
+def _yaml(path: Path, text: str) -> tuple[Json, Node | None]:
+    """Return the tree of a YAML text, and its root node, which knows lines."""
     try:
         import yaml
     except ImportError:
-        about = "YAML needs PyYAML: pip install 'mockraft[admin]', or write the file as JSON"
+        about = "YAML needs PyYAML: pip install 'mockraft[admin]' (here: '.[admin]'), or write the file as JSON"
         raise StubFileError(f"{path}: {about}") from None
     try:
         loader = yaml.SafeLoader(text)
+        loader.name = str(path)
         root: Node | None = loader.get_single_node()
         tree = None
         if root is not None:
@@ -116,14 +134,24 @@ def _yaml(path: Path, text: str) -> tuple[Json, dict[str, int]]:
         raise StubFileError(f"{path}: not YAML: {error}") from error
     except RecursionError:
         raise StubFileError(f"{path}: not YAML: it is nested too deep") from None
-    lists = [("stubs", root)] if isinstance(tree, list) else []
-    lists += [(key.value, value) for key, value in root.value] if isinstance(root, yaml.MappingNode) else []
-    return tree, {
-        f"{name}[{index}]": entry.start_mark.line + 1
-        for name, entries in lists
-        if isinstance(entries, yaml.SequenceNode)
-        for index, entry in enumerate(entries.value)
-    }
+    return tree, root
+
+
+def _line(root: Node, field: str) -> int:
+    """Return the line of a field (`stubs[0].match`), or of the innermost part of its path that is found."""
+    import yaml
+
+    node, line = root, root.start_mark.line
+    for part in re.findall(r"[^.\[\]]+", field):
+        if isinstance(node, yaml.SequenceNode) and part.isdecimal():
+            node = node.value[int(part)]
+            line = node.start_mark.line
+        elif isinstance(node, yaml.MappingNode):
+            found = [(key.start_mark.line, value) for key, value in node.value if key.value == part]
+            if not found:
+                break
+            line, node = found[0]
+    return line + 1
 
 
 def _check_size(node: Node, sizes: dict[int, int]) -> int:
@@ -132,6 +160,9 @@ def _check_size(node: Node, sizes: dict[int, int]) -> int:
     if size is None:
         sizes[id(node)] = 0
         inner = () if isinstance(node.value, str) else node.value
+        names = [each[0].value for each in inner if isinstance(each, tuple)]
+        if doubles := [each[0] for each in inner if isinstance(each, tuple) and names.count(each[0].value) > 1]:
+            raise ValueError(f"line {doubles[-1].start_mark.line + 1}: the key {doubles[-1].value!r} is there twice")
         parts = [part for each in inner for part in (each if isinstance(each, tuple) else (each,))]
         size = sizes[id(node)] = 1 + sum(_check_size(part, sizes) for part in parts)
     if size == 0:

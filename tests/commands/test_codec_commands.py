@@ -170,7 +170,8 @@ def test_explain_reads_record_batches() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--request", "63", "--version", "1", "00"), "the bytes end"),
+        (("--request", "63", "--version", "1", "00"), "the bytes end too soon (field brokerId, offset 0)"),
+        (("--request", "63", "--version", "2", HEARTBEAT[:-3]), "the bytes end too soon (field tags, offset 22)"),
         (("--request", "63", "--version", "0", HEARTBEAT + "01 00 00"), "bytes too many (offset 23)"),
         (("--frame", "00000004 000000"), "says 4 bytes, 3 follow"),
         (("--frame", "00000004 00000000"), "the bytes end"),

@@ -6,7 +6,7 @@ import pytest
 from mockraft import AwaitedController, BrokerState, SyncController, SyncQuorum, SyncSimulatedBroker, VerificationError
 
 
-@pytest.mark.mockraft(session_timeout_ms=2000, brokers=2)
+@pytest.mark.mockraft(session_timeout_ms=3000, brokers=2)
 def test_fenced_broker_is_unfenced_by_its_next_heartbeat(mockraft: SyncController) -> None:
     since = mockraft.mark()
     mockraft.state.fence(1)

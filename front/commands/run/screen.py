@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
+from shutil import which
 
 from mockraft.commands.run.picture import BrokerRow, Line, Picture
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -148,9 +151,11 @@ def _cells(line: Line) -> list[Text]:
 def _hints(picture: Picture, width: int) -> RenderableType:
     """Return commands to try next, in another terminal."""
     next_id = max((row.broker_id for row in picture.brokers), default=0) + 1
+    # `make run` starts it from .venv, which is not on the PATH.
+    started_as = "mockraft" if which("mockraft") or Path(sys.argv[0]).name != "mockraft" else sys.argv[0]
     servers = next((row.clients for row in picture.brokers), "HOST:PORT")
     hints = (
-        ("one more", f"mockraft broker --id {next_id} --bootstrap-controller {picture.bootstrap}"),
+        ("one more", f"{started_as} broker --id {next_id} --bootstrap-controller {picture.bootstrap}"),
         ("quorum", f"kafka-metadata-quorum --bootstrap-controller {picture.bootstrap} describe --replication"),
         ("clients", f"kafka-topics --bootstrap-server {servers} --create --topic t"),
         ("a real one", f"kafka-storage format -t {picture.cluster_id} -c broker.properties"),

@@ -17,15 +17,18 @@ if TYPE_CHECKING:
 def checked(options: Mapping[str, Any]) -> AdminSettings | None:
     """Return the settings of the admin API; None where it is off. OptionError."""
     port = options["admin_port"]
-    if options["virtual_clock"] and (port == ADMIN_OFF or options["controllers"] > 1 or options["brokers"]):
-        about = "moving the clock needs --admin-port; elections and simulated brokers need a clock that runs by itself"
-        raise OptionError(about, "--virtual-clock")
+    if options["virtual_clock"]:
+        if port == ADMIN_OFF:
+            raise OptionError("moving the clock needs --admin-port", "--virtual-clock")
+        if options["controllers"] > 1 or options["brokers"]:
+            about = "--controllers and --brokers need a clock that runs by itself; in Python, Controller(brokers=2,"
+            raise OptionError(f'{about} clock="virtual") moves brokers too', "--virtual-clock")
     if port == ADMIN_OFF:
         return None
     if not port.isdecimal() or int(port) > 65_535:
         raise OptionError(f"{port} is neither a port nor {ADMIN_OFF}", "--admin-port")
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
-        about = "the admin API needs two more packages: pip install 'mockraft[admin]'"
+        about = "the admin API needs two more packages: pip install 'mockraft[admin]' (here: '.[admin]')"
         raise OptionError(about, "--admin-port")
     from mockraft.server.admin.settings import AdminSettings
 

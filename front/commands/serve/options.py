@@ -74,7 +74,13 @@ _OF_THE_PROCESS = (
         "File with the token that users of the admin API must send (Bearer).",
     ),
     Option("admin_insecure", bool, False, "Admin API", "Open the admin API to other machines without a token."),
-    Option("virtual_clock", bool, False, "Admin API", "Stop time until POST /v1/clock/advance; one controller only."),
+    Option(
+        "virtual_clock",
+        bool,
+        False,
+        "Admin API",
+        "Stop time until POST /v1/clock/advance. It excludes --controllers and --brokers.",
+    ),
     Option("brokers", int, 0, "Cluster", "Also run so many simulated brokers in this process, which serve clients.", 0),
     Option(
         "brokers_port",

@@ -28,7 +28,8 @@ def page() -> str:
 
 
 def _row(option: Option) -> str:
-    default = option.shown_default or ("" if option.default in (None, "", False) else str(option.default))
+    has_none = option.default is False or option.default in (None, "")
+    default = option.shown_default or ("" if has_none else str(option.default))
     about = option.help.replace("|", "\\|")
     notes = [_bounds(option), "may be repeated" if option.is_list else ""]
     more = "; ".join(filter(None, notes))

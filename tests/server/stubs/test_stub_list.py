@@ -214,6 +214,12 @@ def test_yaml_equals_json(tmp_path: Path) -> None:
         ("a.yaml", BOMB, "line 6: too large: 6,"),
         ("a.yaml", "stubs: &a [{}, *a]", "line 1: an alias refers to a node that contains it"),
         ("a.yaml", "\x00", "not YAML"),
+        ("a.yaml", "stubs: [", 'a.yaml", line 1'),
+        ("a.yaml", "stubs: []\nfualts: []", "a.yaml, line 2: fualts: there is no part"),
+        ("a.yaml", "stubs:\n- match:\n    api: Fetch\n    brokrId: 1", "line 4: stubs[0].match.brokrId"),
+        ("a.yaml", "faults:\n- kind: down\n- kind: latancy", "line 3: faults[1]: kind='latancy'"),
+        ("a.yaml", "- match: {}\n  actions: []\n  match: {}", "line 3: the key 'match' is there twice"),
+        ("a.json", '[{"match": {}, "match": {}}]', "match: the key is there twice"),
         ("a.json", "7", "expected an object with stubs, faults, plan"),
         ("a.json", '[{"id": "a"}, {"id": "a"}]', "stubs[1].id: there is a stub 'a' already"),
         ("a.json", '[{"actions": [{"injectEror": 1}]}]', "stubs[0].actions[0]: there is no action 'injectEror'"),
@@ -252,7 +258,7 @@ def test_yaml_without_pyyaml_names_the_package(tmp_path: Path, monkeypatch: pyte
         return real_import(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without_yaml)
-    with pytest.raises(StubFileError, match=r"pip install 'mockraft\[admin\]', or write the file as JSON"):
+    with pytest.raises(StubFileError, match=r"pip install 'mockraft\[admin\]' .*, or write"):
         read_stub_file(written(tmp_path, "stubs.yaml", YAML))
 
 
@@ -262,8 +268,8 @@ def test_a_file_may_have_faults_and_a_plan_and_is_taken_as_a_whole_or_not_at_all
     script = Script()
     script.load(read_stub_file(written(tmp_path, "a.json", json.dumps(tree))))
     assert (len(script.stubs.stubs), len(script.faults.all)) == (1, 1)
-    tree["faults"].append({"kind": "latenzy"})
+    tree["plan"].append({"at": 0, "fault": {"kind": "latenzy"}})
     script = Script()
-    with pytest.raises(ValueError, match=r"^faults\[1\].*latenzy"):
+    with pytest.raises(ValueError, match=r"plan\[1\].*latenzy"):
         script.load(read_stub_file(written(tmp_path, "b.json", json.dumps(tree))))
     assert (script.stubs.stubs, script.faults.all) == ([], [])
