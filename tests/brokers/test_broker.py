@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -130,26 +129,6 @@ async def test_broker_with_one_directory_sends_no_assignment() -> None:
         await until(lambda: len(broker.directories.placed) == 4)
         assert not broker.directories.assignments.queued
         assert not asked(controller, api_keys.ASSIGN_REPLICAS_TO_DIRS)
-
-
-async def test_a_failed_dir_is_reported_and_its_leaders_move() -> None:
-    async with (
-        Controller() as controller,
-        joining(controller, 1, log_dir_paths=PATHS) as broker,
-        joining(controller, 2) as other,
-    ):
-        await asyncio.gather(broker.wait_until(BrokerState.RUNNING), other.wait_until(BrokerState.RUNNING))
-        topic_id = await create_topic(controller, "orders", replicas=2)
-        await until(lambda: len(broker.directories.placed) == 4 and not broker.directories.assignments.queued)
-        failed = broker.config.log_dirs[0].directory_id
-        broker.fail_log_dir(failed)
-        await until(lambda: failed not in registered(controller).log_dirs)
-        partitions = controller.running.controller.image.topics.by_id[topic_id].partitions
-        for (_, index), directory in broker.directories.placed.items():
-            assert (1 in partitions[index].isr) == (directory != failed)
-            assert directory != failed or partitions[index].leader == 2
-        await until(lambda: broker.life.offline_dirs == {failed: True})
-        assert asked(controller, api_keys.BROKER_HEARTBEAT)[-1].offline_log_dirs == [failed]
 
 
 async def test_older_metadata_version_receives_no_cordoned_dirs() -> None:

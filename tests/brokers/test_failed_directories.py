@@ -188,20 +188,14 @@ def become(make: Make) -> Iterator[Callable[[], None]]:
         os.seteuid(0)
 
 
-def test_a_dir_that_may_not_be_read_is_offline(make: Make, become: Callable[[], None]) -> None:
-    good, closed = make("good", 0o755, WHOLE), make("closed", 0o000, META)
-    become()
-    begun = open_log_dirs([good, closed], 8, None, random.Random(1))
-    assert begun.offline == {closed: f"{closed}/{META_PROPERTIES}: Permission denied"}
-    assert [each.path for each in begun.log_dirs] == [good]
-
-
-def test_a_dir_that_may_not_be_written_can_be_opened_when_its_file_is_whole(
+def test_a_dir_that_may_not_be_read_is_offline_and_a_whole_one_need_not_be_written(
     make: Make, become: Callable[[], None]
 ) -> None:
-    whole = make("whole", 0o555, WHOLE)
+    whole, closed = make("whole", 0o555, WHOLE), make("closed", 0o000, META)
     become()
-    assert [each.path for each in open_log_dirs([whole], 8, None, random.Random(1)).log_dirs] == [whole]
+    begun = open_log_dirs([whole, closed], 8, None, random.Random(1))
+    assert begun.offline == {closed: f"{closed}/{META_PROPERTIES}: Permission denied"}
+    assert [each.path for each in begun.log_dirs] == [whole]
 
 
 def test_a_dir_that_may_not_be_written_gets_no_directory_id(make: Make, become: Callable[[], None]) -> None:

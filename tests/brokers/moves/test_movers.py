@@ -46,6 +46,7 @@ async def test_a_replica_is_moved_once_the_controller_agrees(bench: Any) -> None
     assert bench.broker.directories.moving == {}
     assert bench.told == [(key, bench.directory("/d1"))]
     assert bench.broker.moves == ()
+    assert bench.broker.directories.preferred == {}
 
 
 async def test_records_appended_while_the_assignment_is_pending_are_copied(bench: Any) -> None:

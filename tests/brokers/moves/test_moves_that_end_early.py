@@ -180,26 +180,18 @@ async def test_while_a_directory_is_offline_no_move_begins(bench: Any) -> None:
     assert bench.names() == {"/d0": ["a-0"], "/d1": [], "/d2": []}
 
 
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "reassigned"])
 @pytest.mark.parametrize("stage", STAGES)
-async def test_deleted_topic_leaves_no_files(bench: Any, stage: Stage) -> None:
+async def test_deleted_topic_or_reassigned_replica_leaves_no_files(bench: Any, stage: Stage, is_deleted: bool) -> None:
     key, move = await moved_to(bench, stage)
     told = len(bench.told)
-    bench.apply(RemoveTopicRecord(topic_id=key[0]))
+    elsewhere = PartitionChangeRecord(topic_id=key[0], partition_id=0, replicas=[2], isr=[2], leader=2)
+    bench.apply(RemoveTopicRecord(topic_id=key[0]) if is_deleted else elsewhere)
     bench.broker.logs.remove(key)
     bench.broker.movers.metadata_advanced()
     assert (move.stage, move.why) == (Stage.OVER, "the replica is on this broker no longer")
     assert bench.names() == {"/d0": [], "/d1": [], "/d2": []}
     assert bench.told[told:] == []
-
-
-@pytest.mark.parametrize("stage", STAGES)
-async def test_reassigned_replica_leaves_no_files(bench: Any, stage: Stage) -> None:
-    key, move = await moved_to(bench, stage)
-    bench.apply(PartitionChangeRecord(topic_id=key[0], partition_id=0, replicas=[2], isr=[2], leader=2))
-    bench.broker.logs.remove(key)
-    bench.broker.movers.metadata_advanced()
-    assert move.stage is Stage.OVER
-    assert bench.names() == {"/d0": [], "/d1": [], "/d2": []}
 
 
 async def test_a_log_that_cannot_be_copied_stays_whole_where_it_is(bench: Any) -> None:

@@ -156,47 +156,46 @@ A, B, C = (name * 16 for name in (b"a", b"b", b"c"))
 ELSEWHERE = (C, MIGRATING, UNASSIGNED, LOST)
 
 
-@pytest.mark.parametrize("some_offline", [False, True])
-@pytest.mark.parametrize("assigned", [A, *ELSEWHERE])
-def test_both_logs_on_good_dirs_go_on_copying(assigned: bytes, some_offline: bool) -> None:
-    assert recover(Found([A], B, assigned, some_offline)) == Recovered(Recovery.RESUME)
+EITHER = (False, True)
+RECOVERIES: dict[str, tuple[list[Found], Recovered]] = {
+    "both logs on good dirs go on copying": (
+        [Found([A], B, assigned, some) for assigned in (A, *ELSEWHERE) for some in EITHER],
+        Recovered(Recovery.RESUME),
+    ),
+    "where the controller has agreed the last records are copied and then it is swapped": (
+        [Found([A], B, B, some) for some in EITHER],
+        Recovered(Recovery.FINISH),
+    ),
+    "a future log alone is promoted where the controller has it or no dir is bad": (
+        [*(Found([], B, B, some) for some in EITHER), *(Found([], B, assigned, False) for assigned in (A, *ELSEWHERE))],
+        Recovered(Recovery.PROMOTE),
+    ),
+    "only a future log with an offline dir is kept": (
+        [Found([], B, assigned, True) for assigned in (A, *ELSEWHERE)],
+        Recovered(Recovery.OFFLINE),
+    ),
+    "no action without a future log": (
+        [Found(current, None, A, some) for current in ([], [A]) for some in EITHER],
+        Recovered(Recovery.NOTHING),
+    ),
+    "of two logs the one the metadata names is kept: A": (
+        [Found([A, B], future, A, False) for future in (None, C)],
+        Recovered(Recovery.KEEP_ONE, A),
+    ),
+    "of two logs the one the metadata names is kept: B": (
+        [Found([A, B], future, B, False) for future in (None, C)],
+        Recovered(Recovery.KEEP_ONE, B),
+    ),
+    "of two logs none of which the metadata names a person decides": (
+        [Found([A, B], None, assigned, False) for assigned in ELSEWHERE],
+        Recovered(Recovery.REFUSE),
+    ),
+}
 
 
-@pytest.mark.parametrize("some_offline", [False, True])
-def test_where_the_controller_has_agreed_the_last_records_are_copied_and_then_it_is_swapped(some_offline: bool) -> None:
-    assert recover(Found([A], B, B, some_offline)) == Recovered(Recovery.FINISH)
-
-
-@pytest.mark.parametrize("some_offline", [False, True])
-def test_a_future_log_alone_where_the_controller_has_it_is_promoted(some_offline: bool) -> None:
-    assert recover(Found([], B, B, some_offline)) == Recovered(Recovery.PROMOTE)
-
-
-@pytest.mark.parametrize("assigned", [A, *ELSEWHERE])
-def test_only_a_future_log_and_no_bad_dir_is_promoted(assigned: bytes) -> None:
-    assert recover(Found([], B, assigned, False)) == Recovered(Recovery.PROMOTE)
-
-
-@pytest.mark.parametrize("assigned", [A, *ELSEWHERE])
-def test_only_a_future_log_with_an_offline_dir_is_kept(assigned: bytes) -> None:
-    assert recover(Found([], B, assigned, True)) == Recovered(Recovery.OFFLINE)
-
-
-@pytest.mark.parametrize("some_offline", [False, True])
-@pytest.mark.parametrize("current", [[], [A]])
-def test_no_action_without_a_future_log(current: list[bytes], some_offline: bool) -> None:
-    assert recover(Found(current, None, A, some_offline)) == Recovered(Recovery.NOTHING)
-
-
-@pytest.mark.parametrize("future", [None, C])
-@pytest.mark.parametrize("assigned", [A, B])
-def test_of_two_logs_the_one_the_metadata_names_is_kept(assigned: bytes, future: bytes | None) -> None:
-    assert recover(Found([A, B], future, assigned, False)) == Recovered(Recovery.KEEP_ONE, assigned)
-
-
-@pytest.mark.parametrize("assigned", ELSEWHERE)
-def test_of_two_logs_none_of_which_the_metadata_names_a_person_decides(assigned: bytes) -> None:
-    assert recover(Found([A, B], None, assigned, False)) == Recovered(Recovery.REFUSE)
+@pytest.mark.parametrize(("found", "recovered"), RECOVERIES.values(), ids=RECOVERIES)
+def test_logs_found_at_the_start_are_recovered(found: list[Found], recovered: Recovered) -> None:
+    assert [recover(each) for each in found] == [recovered] * len(found)
 
 
 def test_the_first_by_name_and_number_is_copied_first() -> None:

@@ -200,12 +200,6 @@ async def test_a_name_is_too_long_when_its_future_folder_would_be(bench: Any, le
     assert fits == (length <= 213)
 
 
-async def test_moved_replica_keeps_no_pending_request(bench: Any) -> None:
-    bench.create("a", "/d0")
-    start_move(bench.broker.movers, "a", 0, "/d1")
-    assert bench.broker.directories.preferred == {}
-
-
 async def test_a_target_that_was_cordoned_meanwhile_is_not_left(bench: Any) -> None:
     bench.create("a", "/d0", 0, "x")
     move = start_move(bench.broker.movers, "a", 0, "/d1")
@@ -221,35 +215,29 @@ async def test_a_target_that_was_cordoned_meanwhile_is_not_left(bench: Any) -> N
 MEBIBYTE = 2**20
 
 
-def test_copy_without_a_quota_never_waits() -> None:
-    quota = CopyQuota()
-    quota.record(100 * MEBIBYTE, 0)
+@pytest.mark.parametrize(
+    ("bytes_per_second", "copied_bytes", "waits_ms"),
+    [
+        (None, 100 * MEBIBYTE, {0: 0}),
+        (MEBIBYTE, 3 * MEBIBYTE // 2, {0: 1000, 1200: 300, 1500: 0}),
+        (1, MEBIBYTE, {5: BACKOFF_MS}),
+        (0, 1, {10_999: BACKOFF_MS, 11_000: 0}),
+    ],
+    ids=[
+        "no quota",
+        "whole piece, then a wait",
+        "never longer than the back-off",
+        "zero quota until the window passed",
+    ],
+)
+def test_a_copied_piece_is_waited_for_afterwards(
+    bytes_per_second: int | None, copied_bytes: int, waits_ms: dict[int, float]
+) -> None:
+    quota = CopyQuota(bytes_per_second)
     assert quota.wait_ms(0) == 0
-    assert not quota.is_exceeded(0)
-
-
-def test_a_piece_is_copied_whole_and_waited_for_afterwards() -> None:
-    quota = CopyQuota(MEBIBYTE)
-    assert quota.wait_ms(0) == 0
-    quota.record(3 * MEBIBYTE // 2, 0)
-    assert quota.is_exceeded(0)
-    assert quota.wait_ms(0) == 1000
-    assert quota.wait_ms(1200) == 300
-    assert quota.wait_ms(1500) == 0
-
-
-def test_the_wait_is_never_longer_than_the_back_off() -> None:
-    quota = CopyQuota(1)
-    quota.record(MEBIBYTE, 0)
-    assert quota.wait_ms(5) == BACKOFF_MS
-
-
-def test_zero_quota_stops_copying_until_the_window_has_passed() -> None:
-    quota = CopyQuota(0)
-    assert quota.wait_ms(0) == 0
-    quota.record(1, 0)
-    assert quota.wait_ms(10_999) == BACKOFF_MS
-    assert quota.wait_ms(11_000) == 0
+    quota.record(copied_bytes, 0)
+    assert quota.is_exceeded(0) == (bytes_per_second is not None)
+    assert {now_ms: quota.wait_ms(now_ms) for now_ms in waits_ms} == waits_ms
 
 
 def test_the_rate_is_taken_over_a_second_at_least() -> None:

@@ -120,22 +120,14 @@ def test_change_caused_by_a_response_is_in_the_next_request(changes: IsrChanges)
     assert request.topics[0].partitions[0].partition_epoch == 8
 
 
-@pytest.mark.parametrize("error_code", [error_codes.STALE_BROKER_EPOCH, error_codes.CLUSTER_AUTHORIZATION_FAILED])
-def test_an_error_for_the_whole_request_means_again_and_later(
-    changes: IsrChanges, heard: Heard, error_code: int
+@pytest.mark.parametrize("error_code", [error_codes.STALE_BROKER_EPOCH, error_codes.CLUSTER_AUTHORIZATION_FAILED, None])
+def test_an_error_for_the_whole_request_or_no_answer_means_again_and_later(
+    changes: IsrChanges, heard: Heard, error_code: int | None
 ) -> None:
     changes.add((T1, 0), CHANGE, heard)
     first = changes.take(1, 10, 3)
-    assert changes.answered(answer(error_code=error_code)) == RETRY_MS
-    assert changes.take(1, 10, 3) == first
-    assert heard == []
-
-
-def test_no_answer_means_again(changes: IsrChanges, heard: Heard) -> None:
-    changes.add((T1, 0), CHANGE, heard)
-    first = changes.take(1, 10, 3)
-    assert changes.failed() == RETRY_MS
-    assert changes.take(1, 10, 3) == first
+    told = changes.failed() if error_code is None else changes.answered(answer(error_code=error_code))
+    assert (told, changes.take(1, 10, 3), heard) == (RETRY_MS, first, [])
 
 
 def test_partition_missing_from_the_response_is_requested_again(changes: IsrChanges, heard: Heard) -> None:
