@@ -1,13 +1,19 @@
-"""Start and end of a log: recovery at the start, truncation, deletion of old segments."""
+"""Start and end of a log, and a log beside a list of its expected records under random operations and kills."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from mockraft.brokers.disks.disk import Disk
+from mockraft.brokers.disks.failing_disk import FailingDisk
+from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
-from mockraft.wire import error_codes
+from mockraft.wire import error_codes, record_batch
 
 from .conftest import MakeBatch
 from .test_replica_log import SMALL, check_refused, everything
@@ -158,3 +164,200 @@ def test_indexes_that_a_real_broker_made_go_before_their_segment_is_changed(
     again.truncate_to(1)
 
     assert disk.names("t-0") == ["00000000000000000000.log", "00000000000000000001.snapshot", "leader-epoch-checkpoint"]
+
+
+class Held(NamedTuple):
+    """One batch that the log should hold."""
+
+    base: int
+    end: int
+    epoch: int
+    data: bytes
+
+
+class LogMachine(RuleBasedStateMachine):
+    """`held` are the batches of the log; those that end at `flushed` or before are on the disk for certain."""
+
+    @initialize(segment_bytes=st.integers(250, 700))
+    def begin(self, segment_bytes: int) -> None:
+        self.disk = MemoryDisk("/simulated/d0")
+        self.config = LogConfig(segment_bytes=segment_bytes)
+        self.log = ReplicaLog(self.disk, "t-0", self.config)
+        self.held: list[Held] = []
+        self.start = self.flushed = self.end = self.epoch = 0
+
+    @rule(counts=st.lists(st.integers(1, 3), min_size=1, max_size=2), size=st.integers(0, 12), bump=st.booleans())
+    def append_as_leader(self, counts: list[int], size: int, bump: bool) -> None:
+        self.epoch += bump
+        sent = [self._batch(count, size, 0, 9) for count in counts]
+        before = self.log.end_offset
+        assert self.log.append_as_leader(b"".join(sent), self.epoch, 0) == (before, before + sum(counts))
+        self._note(self.log.read(before, 1 << 20))
+
+    @rule(count=st.integers(1, 3), size=st.integers(0, 12), gap=st.integers(0, 2))
+    def append_as_follower(self, count: int, size: int, gap: int) -> None:
+        data = self._batch(count, size, self.end + gap, self.epoch)
+        self.log.append_as_follower(data)
+        self._note(data)
+
+    @rule(share=st.floats(0, 1))
+    def truncate(self, share: float) -> None:
+        offset = self.start + round(share * (self.end - self.start))
+        self.log.truncate_to(offset)
+        self.held = [held for held in self.held if held.end <= offset]
+        kept_to = self.held[-1].end if self.held else 0
+        assert max(self.start, kept_to) <= self.log.end_offset <= offset
+        self.end = self.log.end_offset
+        self.flushed = min(self.flushed, self.end)
+        if kept_to <= self.start:
+            self.start = self.log.start_offset
+
+    @rule(share=st.floats(0, 1))
+    def delete_records(self, share: float) -> None:
+        offset = self.start + round(share * (self.end - self.start))
+        self.log.high_watermark = offset
+        self.log.advance_start_offset(offset)
+        self.start = max(self.start, offset)
+
+    @rule(ahead=st.integers(0, 5))
+    def start_anew(self, ahead: int) -> None:
+        self.start = self.end = self.flushed = self.end + ahead
+        self.log.truncate_fully_at(self.end)
+        self.held = []
+
+    @rule()
+    def flush(self) -> None:
+        self.log.flush()
+        self.flushed = self.end
+
+    @rule()
+    def restart_cleanly(self) -> None:
+        self.flush()
+        self._open(was_closed=True)
+
+    @rule(share=st.floats(0, 1), rest=st.sampled_from([b"", b"\xff" + bytes(70), b"\xff" + b"\x02" * 90]))
+    def kill(self, share: float, rest: bytes) -> None:
+        """The process dies, and of what was not flushed in the last segment any part is there, and perhaps rubbish."""
+        name = max(name for name in self.disk.names("t-0") if name.endswith(".log"))
+        in_last = [held for held in self.held if held.base >= int(name[:20])]
+        size = self.disk.size(f"t-0/{name}")
+        assert size == sum(len(held.data) for held in in_last)
+        certain = sum(len(held.data) for held in in_last if held.end <= self.flushed)
+        kept = certain + round(share * (size - certain))
+        self.disk.truncate(f"t-0/{name}", kept)
+        self.disk.append(f"t-0/{name}", rest)
+        whole = 0
+        for held in in_last:
+            whole += len(held.data)
+            if whole > kept:
+                self.held.remove(held)
+        self._open(was_closed=False)
+        self.end = self.log.end_offset
+        assert self.end == max(self.held[-1].end if self.held else 0, int(name[:20]), self.start)
+        self.flushed = min(self.flushed, self.end)
+
+    @invariant()
+    def it_holds_what_it_should(self) -> None:
+        assert (self.log.start_offset, self.log.end_offset) == (self.start, self.end)
+        readable = [held for held in self.held if held.end > self.start]
+        read, offset = b"", self.start
+        while offset < self.end and (part := self.log.read(offset, 200)):
+            read += part
+            offset = record_batch.read_header(part, self._last_batch(part)).last_offset + 1
+        assert read == b"".join(held.data for held in readable)
+        for held in readable:
+            assert self.log.read(max(held.base, self.start), 1) == held.data
+        epochs = [epoch for epoch, _ in self.log.leader_epochs]
+        assert epochs == sorted(set(epochs))
+        for held in readable:
+            assert self.log.end_of_epoch(held.epoch)[1] >= held.end
+
+    def _open(self, *, was_closed: bool) -> None:
+        self.log.close()
+        self.log = ReplicaLog(
+            self.disk,
+            "t-0",
+            self.config,
+            start_offset=self.start,
+            recovery_point=self.flushed,
+            was_closed=was_closed,
+        )
+
+    def _note(self, data: bytes) -> None:
+        for header in record_batch.read_headers(data):
+            part = data[header.position : header.end]
+            self.held.append(Held(header.base_offset, header.last_offset + 1, header.leader_epoch, part))
+        self.end = self.held[-1].end
+
+    def _last_batch(self, data: bytes) -> int:
+        return [header.position for header in record_batch.read_headers(data)][-1]
+
+    def _batch(self, count: int, size: int, offset: int, epoch: int) -> bytes:
+        return record_batch.encode([b"v" * size] * count, base_offset=offset, leader_epoch=epoch, timestamp_ms=0)
+
+
+TestReplicaLog: Callable[..., object] = LogMachine.TestCase
+LogMachine.TestCase.settings = settings(
+    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["append", "append", "follow", "truncate", "delete", "anew", "flush"]), st.floats(0, 1)),
+    max_size=25,
+)
+
+
+def attempt(log: ReplicaLog, what: str, share: float) -> None:
+    offset = log.start_offset + round(share * (log.end_offset - log.start_offset))
+    data = record_batch.encode([b"v" * round(90 * share)], base_offset=0, leader_epoch=0, timestamp_ms=0)
+    if what == "append":
+        log.append_as_leader(data, log.end_offset // 3, 0)
+    elif what == "follow":
+        gap = round(3 * share)
+        epoch = log.latest_epoch or 0
+        log.append_as_follower(
+            record_batch.encode([b"f"], base_offset=log.end_offset + gap, leader_epoch=epoch, timestamp_ms=0)
+        )
+    elif what == "truncate":
+        log.truncate_to(offset)
+    elif what == "delete":
+        log.high_watermark = offset
+        log.advance_start_offset(offset)
+    elif what == "anew":
+        log.truncate_fully_at(log.end_offset + round(share))
+    else:
+        log.flush()
+
+
+def contents(log: ReplicaLog) -> list[bytes]:
+    found, offset = [], log.start_offset
+    while data := log.read(offset, 1):
+        found.append(data)
+        offset = record_batch.read_header(data, 0).last_offset + 1
+    return found
+
+
+@given(steps=STEPS, probability=st.floats(0, 0.4), seed=st.integers(0, 1000))
+@settings(max_examples=100, deadline=None)
+def test_log_on_a_flaky_disk_equals_its_files(steps: list[tuple[str, float]], probability: float, seed: int) -> None:
+    disk = FailingDisk(MemoryDisk("/simulated/d0"))
+    config = LogConfig(segment_bytes=250)
+    log = ReplicaLog(disk, "t-0", config)
+    for index, (what, share) in enumerate(steps):
+        before, end_offset = contents(log), log.end_offset
+        disk.flaky(probability, seed + index)
+        failed = False
+        try:
+            attempt(log, what, share)
+        except OSError:
+            failed = True
+        disk.heal()
+        if failed and what in ("append", "follow"):
+            assert log.end_offset == end_offset
+        if failed:
+            assert set(contents(log)) <= set(before)
+        again = ReplicaLog(disk, "t-0", config, start_offset=log.start_offset)
+        assert contents(again) == contents(log)
+        assert (again.start_offset, again.end_offset) == (log.start_offset, log.end_offset)
+        log = again if share > 0.8 else log

@@ -1,6 +1,6 @@
 """A broker process with two real directories that moves a replica and kills itself at one step of the move.
 
-`python dying_broker.py BOOTSTRAP CLUSTER_ID FOLDER STEP`, for test_killed_while_moving.py.
+`python dying_broker.py BOOTSTRAP CLUSTER_ID FOLDER STEP`, for test_moves_in_a_cluster.py.
 """
 
 from __future__ import annotations
