@@ -1,4 +1,4 @@
-"""Kafka's own placer and ours, with the same chance, put the same replicas on the same brokers."""
+"""Kafka's own placer, rate of copying and choice of a mover, and ours, give the same answers."""
 
 import itertools
 import random
@@ -7,13 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mockraft.brokers.moves.copy_quota import CopyQuota
+from mockraft.brokers.moves.scheduling import mover_of
 from mockraft.kafka.jars import classpath, java
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.topics.placement import UsableBroker, in_racks, place
 
 pytestmark = pytest.mark.real_kafka
 
-ORACLE = Path(__file__).parents[2] / "oracle_java" / "PlacementOracle.java"
+ORACLES = Path(__file__).parents[2] / "oracle_java"
+
+
+def kafkas_answers(oracle: str, lines: list[str]) -> list[str]:
+    """The answers of Kafka's classes, one for each line."""
+    command = [java(), "-cp", classpath("4.3.1"), str(ORACLES / oracle)]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.splitlines()
 
 
 class Steady(random.Random):
@@ -59,7 +68,44 @@ def test_places_where_kafka_places() -> None:
         )
         for kind, partitions, factor, brokers in asked
     ]
-    command = [java(), "-cp", classpath("4.3.1"), str(ORACLE)]
-    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True, timeout=60)
-    theirs = done.stdout.splitlines()
+    theirs = kafkas_answers("PlacementOracle.java", lines)
     assert dict(zip(lines, map(ours, *zip(*asked, strict=True)), strict=True)) == dict(zip(lines, theirs, strict=True))
+
+
+def questions() -> list[str]:
+    """Copying in bursts, with pauses shorter and longer than what is remembered; and topics of all lengths."""
+    chance = random.Random(113)
+    lines = []
+    for _ in range(40):
+        lines.append("new")
+        now_ms = 0
+        for _ in range(100):
+            now_ms += chance.choice((1, 7, 130, 999, 1000, 1001, 2500, 11_000, 10_999, 30_000))
+            lines.append(f"rate {now_ms} {chance.choice((0, 0, 1, 5_000, 1_048_576))}")
+    for _ in range(1000):
+        topic = "".join(chance.choices("abcXYZ019._-", k=chance.randint(1, 249)))
+        lines.append(f"mover {topic} {chance.randint(0, 5000)} {chance.randint(1, 9)}")
+    return lines
+
+
+def our_answers(lines: list[str]) -> list[str]:
+    quota = CopyQuota()
+    answers = []
+    for words in map(str.split, lines):
+        if words[0] == "new":
+            quota = CopyQuota()
+            answers.append("new")
+        elif words[0] == "rate":
+            now_ms, copied_bytes = int(words[1]), int(words[2])
+            if copied_bytes:
+                quota.record(copied_bytes, now_ms)
+            answers.append(str(int(quota.rate(now_ms) + 0.5)))
+        else:
+            answers.append(str(mover_of(words[1], int(words[2]), int(words[3]))))
+    return answers
+
+
+def test_measures_and_spreads_as_kafka_does() -> None:
+    lines = questions()
+    theirs = kafkas_answers("CopyQuotaOracle.java", lines)
+    assert list(zip(lines, our_answers(lines), strict=True)) == list(zip(lines, theirs, strict=True))
