@@ -151,8 +151,8 @@ def _exchange(entry: Exchange) -> EntryText:
     outcome = [f"→ {answer}"]
     if took_ms:
         outcome.append(f"after {took_ms} ms")
-    if entry.served_by != "controller":
-        outcome.append(f"by {entry.served_by}")
+    if entry.matched and f"(stub {entry.matched})" not in answer:
+        outcome.append(f"{'through' if entry.served_by == 'controller' else 'by'} stub {entry.matched}")
     if entry.unmatched:
         outcome.append("UNEXPECTED")
     if entry.failure:
@@ -160,14 +160,15 @@ def _exchange(entry: Exchange) -> EntryText:
     # Integers such as offsets and epochs change with every request, so they do not make a line different.
     same = tuple(field for field in fields if type(field[1]) is not int)
     return EntryText(
-        entry.answered_ms,
+        entry.received_ms,
         entry.node_id,
         f"#{entry.id}",
         _who(entry),
         " ".join(asked),
         "  ".join(outcome),
         (entry.node_id, entry.connection_id, entry.api_key),
-        (same, answer, entry.served_by, entry.failure),
+        # A stub's exchanges differ in their delay.
+        (same, answer, entry.served_by, entry.failure, entry.matched and entry.id),
     )
 
 

@@ -72,7 +72,8 @@ def heartbeat(controller: "ControllerContext", request: BrokerHeartbeatRequest) 
         "cordoned_log_dirs" in supports or Rule.CORDONING_NEEDS_NO_LEVEL in rules
     ):
         records += directories_cordoned(controller, registration, request.cordoned_log_dirs)
-    reason = f"broker {broker_id}: {current.value} to {state.value}" if records else ""
+    change = "log directories changed" if state is current else f"{current.value} to {state.value}"
+    reason = f"broker {broker_id}: {change}" if records else ""
     return ControllerResult(records, HeartbeatReply(state, is_caught_up), reason, atomic=False)
 
 

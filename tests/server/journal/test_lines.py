@@ -21,7 +21,7 @@ def journalled(*entries: Entry) -> list[Entry]:
 def test_line_contains_time_client_request_and_outcome() -> None:
     (entry,) = journalled(heartbeat(at_ms=1998, want_fence=True, offset=12, error_code=77, matched="slow-1"))
     assert line(entry, since_ms=500) == (
-        "+1.500 s  #1  broker 1, connection 5  BrokerHeartbeat v2 currentMetadataOffset=12 wantFence  "
+        "+1.498 s  #1  broker 1, connection 5  BrokerHeartbeat v2 currentMetadataOffset=12 wantFence  "
         "→ STALE_BROKER_EPOCH  after 2 ms  by stub slow-1"
     )
 
@@ -55,16 +55,20 @@ def test_report_merges_repeated_lines() -> None:
             ClosedConnection(6, "127.0.0.1:1", 0, 1500, "refused: a frame of negative length -1", refused=True),
             heartbeat(at_ms=2000, offset=3),
             heartbeat(at_ms=3000, error_code=77),
+            heartbeat(at_ms=3100, matched="late"),
+            heartbeat(at_ms=3200, matched="late"),
             BrokenTick(4000, "Traceback\nValueError: no"),
         ),
         since_ms=0,
     )
     assert text.splitlines() == [
-        "+0.002 s  #1  broker 1, connection 5  BrokerHeartbeat v2 currentMetadataOffset=1  "
-        "→ ok isCaughtUp  after 2 ms  ×3, last at +2.002 s",
+        "+0.000 s  #1  broker 1, connection 5  BrokerHeartbeat v2 currentMetadataOffset=1  "
+        "→ ok isCaughtUp  after 2 ms  ×3, last at +2.000 s",
         "+1.500 s  #3  connection 6            closed by the controller:  refused: a frame of negative length -1",
-        "+3.002 s  #5  broker 1, connection 5  BrokerHeartbeat v2  → STALE_BROKER_EPOCH  after 2 ms",
-        "+4.000 s  #6  controller              periodic work broke:  ValueError: no",
+        "+3.000 s  #5  broker 1, connection 5  BrokerHeartbeat v2  → STALE_BROKER_EPOCH  after 2 ms",
+        "+3.100 s  #6  broker 1, connection 5  BrokerHeartbeat v2  → ok isCaughtUp  after 2 ms  by stub late",
+        "+3.200 s  #7  broker 1, connection 5  BrokerHeartbeat v2  → ok isCaughtUp  after 2 ms  by stub late",
+        "+4.000 s  #8  controller              periodic work broke:  ValueError: no",
     ]
 
 

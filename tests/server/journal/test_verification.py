@@ -66,7 +66,7 @@ def test_assertion_error_contains_near_misses_and_what_happened() -> None:
     assert "wantFence" in found
     assert nearest.splitlines()[1:] == ["  #4 and the match:", "    ✗ brokerId: wanted 2, there was 3"]
     assert happened.splitlines()[0] == "journal:"
-    assert "  +0.002 s  #0  broker 1, connection 5  BrokerHeartbeat v2  → ok isCaughtUp" in happened
+    assert "  +0.000 s  #0  broker 1, connection 5  BrokerHeartbeat v2  → ok isCaughtUp" in happened
     assert given == [ENTRIES[0], ENTRIES[3]]
 
 
