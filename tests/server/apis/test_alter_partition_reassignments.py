@@ -146,12 +146,6 @@ def assignment_of(record: PartitionChangeRecord) -> tuple[Sequence[int] | None, 
     return record.replicas, record.adding_replicas, record.removing_replicas
 
 
-def test_the_same_replicas_are_no_change(five: Cluster) -> None:
-    five.create_topic("t", [1, 2])
-    assert said(five.ask(request({"t": {0: [1, 2]}}))) == {"t": [(0, 0, None)]}
-    assert five.written() == []
-
-
 def test_fenced_brokers_may_be_moved_to(five: Cluster, move: Move) -> None:
     five.create_topic("t", [1, 2])
     five.fence(3)
@@ -212,8 +206,10 @@ def test_a_target_of_all_that_is_there_leaves_the_way_as_it_is(five: Cluster, mo
     assert assignment(five.partition(topic_id)) == ((1, 2, 3), (3,), (2,))
 
 
-def test_without_a_reassignment_there_is_none_to_cancel(five: Cluster) -> None:
+def test_the_same_replicas_are_no_change_and_there_is_none_to_cancel(five: Cluster) -> None:
     five.create_topic("t", [1, 2])
+    assert said(five.ask(request({"t": {0: [1, 2]}}))) == {"t": [(0, 0, None)]}
+    assert five.written() == []
     refused = [(0, error_codes.NO_REASSIGNMENT_IN_PROGRESS, None)]
     assert said(five.ask(request({"t": {0: None}}))) == {"t": refused}
 

@@ -4,12 +4,7 @@ import pytest
 from mockraft.wire import error_codes, records
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 
-from ...conftest import Cluster
-
-
-def uuid(number: int) -> bytes:
-    return (7 << 100 | number).to_bytes(16, "big")
-
+from ...conftest import Cluster, uuid
 
 A, B, C = uuid(1), uuid(2), uuid(3)
 

@@ -7,11 +7,7 @@ from mockraft.wire import error_codes, records
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import Listener
 
-from ...conftest import Cluster
-
-
-def uuid(number: int) -> bytes:
-    return (7 << 100 | number).to_bytes(16, "big")
+from ...conftest import Cluster, uuid
 
 
 def reserved(number: int) -> bytes:

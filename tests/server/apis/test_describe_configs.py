@@ -7,9 +7,8 @@ from mockraft.server.apis import describe_configs
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.describe_configs_response import DescribeConfigsResourceResult
-from mockraft.wire.metadata_log_frame import RecordAt
-from mockraft.wire.records.config_record import ConfigRecord
 
+from ...configs import config_record
 from ...conftest import Cluster
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
@@ -31,10 +30,6 @@ def request(
         ],
         include_synonyms=include_synonyms,
     )
-
-
-def setting(kind: int, name: str, key: str, value: str | None) -> RecordAt:
-    return RecordAt(ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value), 0)
 
 
 @pytest.fixture
@@ -61,7 +56,11 @@ def synonyms(config: DescribeConfigsResourceResult) -> list[tuple[str, str | Non
 
 
 def test_a_topics_own_value_comes_before_the_brokers(topic: Cluster, told: Told) -> None:
-    topic.write(setting(BROKER, "3000", "log.retention.ms", "3"), setting(BROKER, "", "log.retention.ms", "2"))
+    topic.write(
+       ,
+    )
+        config_record(BROKER, "3000", "log.retention.ms", "3"), config_record(BROKER, "", "log.retention.ms", "2")
+    )
     retention = told(topic, TOPIC, "t")["retention.ms"]
     assert (retention.value, retention.config_source, retention.config_type) == ("3", OWN_BROKER, LONG)
     assert synonyms(retention) == [
@@ -99,13 +98,13 @@ def test_start_options_are_static_configs(new_cluster: type[Cluster], told: Told
 
 def test_configs_not_applicable_at_run_time_are_left_out(cluster: Cluster, told: Told) -> None:
     cluster.write(
-        setting(BROKER, "", "process.roles", "broker"),
-        setting(BROKER, "", "cordoned.log.dirs", "/a"),
-        setting(BROKER, "", "max.connections", "many"),
-        setting(BROKER, "", "ssl.keystore.location", "/a"),
-        setting(BROKER, "", "listener.name.a.ssl.keystore.location", "/a"),
-        setting(BROKER, "", "listener.name.a.max.connections", "5"),
-        setting(BROKER, "", "num.io.threads", "9"),
+        config_record(BROKER, "", "process.roles", "broker"),
+        config_record(BROKER, "", "cordoned.log.dirs", "/a"),
+        config_record(BROKER, "", "max.connections", "many"),
+        config_record(BROKER, "", "ssl.keystore.location", "/a"),
+        config_record(BROKER, "", "listener.name.a.ssl.keystore.location", "/a"),
+        config_record(BROKER, "", "listener.name.a.max.connections", "5"),
+        config_record(BROKER, "", "num.io.threads", "9"),
     )
     left = {"listener.name.a.max.connections", "min.insync.replicas", "num.io.threads"}
     assert told(cluster, BROKER, "").keys() == left
@@ -113,7 +112,7 @@ def test_configs_not_applicable_at_run_time_are_left_out(cluster: Cluster, told:
 
 def test_sensitive_and_unknown_values_are_hidden(cluster: Cluster, told: Told) -> None:
     secret, unknown = "listener.name.a.ssl.key.password", "an.own.key"
-    cluster.write(setting(BROKER, "3000", secret, "x"), setting(BROKER, "3000", unknown, "y"))
+    cluster.write(config_record(BROKER, "3000", secret, "x"), config_record(BROKER, "3000", unknown, "y"))
     configs = told(cluster, BROKER, "3000")
     for name in (secret, unknown):
         assert (configs[name].value, configs[name].is_sensitive) == (None, True)
@@ -122,7 +121,7 @@ def test_sensitive_and_unknown_values_are_hidden(cluster: Cluster, told: Told) -
 
 def test_a_group_has_its_own_values_the_brokers_and_defaults(cluster: Cluster, told: Told) -> None:
     timeout = "consumer.session.timeout.ms"
-    cluster.write(setting(GROUP, "g", timeout, "50000"))
+    cluster.write(config_record(GROUP, "g", timeout, "50000"))
     configs = told(cluster, GROUP, "g")
     assert synonyms(configs[timeout]) == [
         (timeout, "50000", OWN_GROUP),
@@ -133,7 +132,7 @@ def test_a_group_has_its_own_values_the_brokers_and_defaults(cluster: Cluster, t
 
 def test_unset_client_metrics_have_defaults(cluster: Cluster, told: Told) -> None:
     assert told(cluster, CLIENT_METRICS, "m")["interval.ms"].value == "300000"
-    cluster.write(setting(CLIENT_METRICS, "m", "interval.ms", "100"))
+    cluster.write(config_record(CLIENT_METRICS, "m", "interval.ms", "100"))
     interval = told(cluster, CLIENT_METRICS, "m")["interval.ms"]
     assert (interval.value, interval.config_source) == ("100", OWN_CLIENT_METRICS)
 

@@ -83,15 +83,14 @@ def test_a_bad_request_is_refused_in_the_partition(
     assert partition.current_leader.leader_id == 3000
 
 
-def test_the_position_behind_the_last_byte_is_out_of_range(rig: Any, snapshot: Snapshot) -> None:
-    partition = partition_of(rig.ask(rig.connect(), request(snapshot.id, position=snapshot.size), 1))
-    assert partition.error_code == error_codes.POSITION_OUT_OF_RANGE
-
-
-def test_the_snapshot_of_formatting_is_never_served(rig: Any, controller: Controller, snapshot: Snapshot) -> None:
+def test_the_position_behind_the_last_byte_and_the_snapshot_of_formatting_are_never_served(
+    rig: Any, controller: Controller, snapshot: Snapshot
+) -> None:
     controller.log.snapshots.insert(0, Snapshot(SnapshotId(0, 0), b"x"))
-    partition = partition_of(rig.ask(rig.connect(), request(SnapshotId(0, 0)), 1))
-    assert partition.error_code == error_codes.SNAPSHOT_NOT_FOUND
+    behind = request(snapshot.id, position=snapshot.size)
+    formatting = request(SnapshotId(0, 0))
+    found = [partition_of(rig.ask(rig.connect(), asked, 1)).error_code for asked in (behind, formatting)]
+    assert found == [error_codes.POSITION_OUT_OF_RANGE, error_codes.SNAPSHOT_NOT_FOUND]
 
 
 def test_another_topic_is_unknown(rig: Any, snapshot: Snapshot) -> None:

@@ -57,16 +57,11 @@ def test_new_topics_are_refused_from_version_6_on(limited: Any) -> None:
     assert "two" not in limited.controller.image.topics.by_name
 
 
-def test_new_partitions_are_refused_from_version_3_on(limited: Any) -> None:
-    assert [grow(limited, 3, name) for name in ("a", "b")] == [([0], 0), ([0], 0)]
-    assert grow(limited, 3, "c") == ([REFUSED], 9000)
-    assert grow(limited, 2, "c") == ([0], 19_000)
-
-
-def test_deletions_are_refused_from_version_5_on(limited: Any) -> None:
-    assert [delete(limited, 5, name) for name in ("a", "b")] == [([0], 0), ([0], 0)]
-    assert delete(limited, 5, "c") == ([REFUSED], 9000)
-    assert delete(limited, 4, "c") == ([0], 19_000)
+@pytest.mark.parametrize(("change", "version"), [(grow, 3), (delete, 5)], ids=["new partitions", "deletions"])
+def test_changes_are_refused_from_a_version_on(limited: Any, change: Any, version: int) -> None:
+    assert [change(limited, version, name) for name in ("a", "b")] == [([0], 0), ([0], 0)]
+    assert change(limited, version, "c") == ([REFUSED], 9000)
+    assert change(limited, version - 1, "c") == ([0], 19_000)
 
 
 def test_others_are_not_limited(limited: Any) -> None:
