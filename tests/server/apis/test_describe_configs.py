@@ -57,8 +57,6 @@ def synonyms(config: DescribeConfigsResourceResult) -> list[tuple[str, str | Non
 
 def test_a_topics_own_value_comes_before_the_brokers(topic: Cluster, told: Told) -> None:
     topic.write(
-       ,
-    )
         config_record(BROKER, "3000", "log.retention.ms", "3"), config_record(BROKER, "", "log.retention.ms", "2")
     )
     retention = told(topic, TOPIC, "t")["retention.ms"]
