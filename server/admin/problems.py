@@ -12,6 +12,7 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from mockraft.server.running import NothingRunsError
+from mockraft.wire.names import did_you_mean
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
@@ -125,9 +126,12 @@ def answer_problems(app: FastAPI) -> None:
     """Answer every error of the app with a problem."""
 
     @app.exception_handler(StarletteHTTPException)
-    async def refused(_: Request, error: StarletteHTTPException) -> JSONResponse:
+    async def refused(request: Request, error: StarletteHTTPException) -> JSONResponse:
         headers = dict(error.headers) if error.headers else None
-        return problem_response(error.status_code, str(error.detail), getattr(error, "errors", ()), headers)
+        detail = str(error.detail)
+        if error.status_code == HTTPStatus.NOT_FOUND and not isinstance(error, ProblemError):
+            detail = f"there is no {request.url.path}; {did_you_mean(request.url.path, app.openapi()['paths'])}"
+        return problem_response(error.status_code, detail, getattr(error, "errors", ()), headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:

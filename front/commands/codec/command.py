@@ -62,7 +62,7 @@ mockraft decode --frame - < r.hex | mockraft encode --frame --raw - > r.bin
 
 Exit codes: 1 the JSON is not that, 2 a bad option or no JSON at all.
 """
-EXPLAIN_ABOUT = f"""What every byte is: offset, bytes, field, type and value, up to the end or to where they break.
+EXPLAIN_ABOUT = f"""Every byte: offset, field, type and value, up to the end or an error.
 
 {_NAMING} Records inside a body are opened: batches, their records, and metadata records with their fields.
 

@@ -104,7 +104,8 @@ async def test_a_wrong_field_is_pointed_at(http: httpx.AsyncClient) -> None:
 
 
 async def test_missing_path_is_a_problem_document(http: httpx.AsyncClient) -> None:
-    answer = await http.get("/v1/nothing")
+    answer = await http.get("/v1/broker")
+    assert "there is no /v1/broker; did you mean /v1/brokers" in answer.json()["detail"]
     assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
     assert (await http.post("/v1/health")).status_code == 405
 
