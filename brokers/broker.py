@@ -46,7 +46,7 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
     ) -> None:
         self.node = BrokerNode(config, shared)
         links = functools.partial(SocketLinks, security=config.security, messages=config.messages, outage=outage)
-        self.shell = Shell(self.node.kernel, links, clock, self.node.step)
+        self.shell = Shell(self.node.kernel, links, clock)
         node = self.node
         self.view, self.image, self.observer, self.replication = node.view, node.image, node.observer, node.replication
         self.directories, self.replicas, self.movers = node.directories, node.replicas, node.movers

@@ -57,7 +57,6 @@ class ControllerChannel:
         self._link: Link | None = None
         self._queue: deque[_Waiting] = deque()
         self._looks_for_controller = False
-        self._is_timed = False
         self._again = f"{purpose}: again"
         self._deadline = f"{purpose}: deadline"
 
@@ -95,23 +94,8 @@ class ControllerChannel:
             self._kernel.disconnect(link)
 
     def _begin(self) -> None:
-        """Send the next request. One timer serves many of them: it is set again only when it fires."""
-        if not self._is_timed:
-            self._is_timed = True
-            left_ms = self._queue[0].deadline_ms - self._kernel.now_ms
-            self._kernel.after(self._deadline, left_ms, self._look_at_time)
+        self._kernel.after(self._deadline, self._queue[0].deadline_ms - self._kernel.now_ms, self._give_up)
         self._try()
-
-    def _look_at_time(self) -> None:
-        self._is_timed = False
-        if not self._queue:
-            return
-        left_ms = self._queue[0].deadline_ms - self._kernel.now_ms
-        if left_ms <= 0:
-            self._give_up()
-        else:
-            self._is_timed = True
-            self._kernel.after(self._deadline, left_ms, self._look_at_time)
 
     def _try(self) -> None:
         self._looks_for_controller = False
@@ -154,6 +138,7 @@ class ControllerChannel:
     def _take(self) -> _Waiting:
         """Remove the request that has an outcome, and begin with the next."""
         done = self._queue.popleft()
+        self._kernel.cancel(self._deadline)
         if self._queue:
             self._begin()
         return done

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from mockraft.brokers import lifecycle
 from mockraft.brokers.config import BrokerConfig
-from mockraft.brokers.effects import StateChanged, Stopped
+from mockraft.brokers.effects import ClientEvent, StateChanged, Stopped
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.kernel import Kernel
 from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, Send
@@ -52,7 +52,7 @@ class Core:
         self.observer = observer
         self.image = image
         self.logs = logs
-        self.kernel = Kernel(self.failed)
+        self.kernel = Kernel(self.failed, self.serve)
         self.life = Lifecycle(heartbeat_interval_ms=config.heartbeat_interval_ms)
         self.fault: str | None = None
         self.end: End | None = None
@@ -96,6 +96,9 @@ class Core:
 
     def entered(self, state: BrokerState) -> None:
         """Do what begins with this state; the components know it already."""
+
+    def serve(self, event: ClientEvent) -> None:
+        """Process an event of an accepted connection."""
 
     def failed(self, error: Exception) -> None:
         """Stop as a real broker's process would on this error, or on a defect of mockraft.

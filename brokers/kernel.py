@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, TypeVarTuple
 
 from mockraft.brokers.effects import (
     Answered,
+    ClientEvent,
     Closed,
     Connect,
     Disconnect,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from mockraft.wire.message import RequestMessage
 
 R = TypeVar("R")
+Arguments = TypeVarTuple("Arguments")
 OnFailure = Callable[[Exception], None]
 
 
@@ -59,14 +61,17 @@ class _Request(NamedTuple):
 class Kernel:
     """Requests, timers and effects of one broker. `failed` is called with the exception of a callback.
 
+    `serve` is called with the events of accepted connections.
+
     Times are ms of a clock that never goes back. A stopped kernel drops requests and timers; connections can still be
     closed.
     """
 
-    def __init__(self, failed: Callable[[Exception], None]) -> None:
+    def __init__(self, failed: Callable[[Exception], None], serve: Callable[[ClientEvent], None] | None = None) -> None:
         self.outside: Outside | None = None
         self.is_stopped = False
         self._failed = failed
+        self._serve = serve
         self._timers = Timers()
         self._effects: list[Effect] = []
         self._open: dict[Link, Versions] = {}
@@ -78,39 +83,27 @@ class Kernel:
 
     # For the shell.
 
-    def step(self, event: Event, now_ms: float) -> list[Effect]:
+    def step(self, event: Event | ClientEvent, now_ms: float) -> list[Effect]:
         """Process one event; return the effects."""
-        self._now_ms, self._is_inside = now_ms, True
-        try:
-            if not self.is_stopped:
-                self._take(event)
-        except Exception as error:
-            self._failed(error)
-        finally:
-            self._is_inside = False
-        effects, self._effects = self._effects, []
-        return effects
+        return self.run(now_ms, self._take, event)
 
     def tick(self, now_ms: float) -> list[Effect]:
         """Run the timers that are due; return the effects. Timers set meanwhile run in a later tick."""
-        for number, name in self._timers.take_due(now_ms):
-            call = self._timers.take(number, name)
-            if call is not None:
-                self._run(call, now_ms)
-        effects, self._effects = self._effects, []
-        return effects
-
-    def run(self, call: Callable[[], None], now_ms: float) -> list[Effect]:
-        """Run `call` as a step of its own; return the effects."""
-        self._run(call, now_ms)
+        for call in self._timers.take_due(now_ms):
+            self._run(now_ms, call)
         return self.take_effects()
 
-    def enter(self, call: Callable[[], None]) -> None:
+    def run(self, now_ms: float, call: Callable[[*Arguments], None], *arguments: *Arguments) -> list[Effect]:
+        """Run `call` as a step of its own; return the effects."""
+        self._run(now_ms, call, *arguments)
+        return self.take_effects()
+
+    def enter(self, call: Callable[[*Arguments], None], *arguments: *Arguments) -> None:
         """Run `call` from outside as a step of its own; the effects are performed soon."""
         if self._is_inside:
-            call()
+            call(*arguments)
         else:
-            self._run(call, self.now_ms)
+            self._run(self.now_ms, call, *arguments)
             self._touch()
 
     def take_effects(self) -> list[Effect]:
@@ -130,7 +123,7 @@ class Kernel:
         """The time of this step; outside of one, the shell's."""
         return self._now_ms if self._is_inside or self.outside is None else self.outside.now_ms()
 
-    def after(self, name: str, wait_ms: float, call: Callable[[], None]) -> None:
+    def after(self, name: object, wait_ms: float, call: Callable[[], None]) -> None:
         """Set a timer; it replaces the earlier timer of this name. Nothing happens once the kernel is stopped."""
         if not self.is_stopped:
             self._timers.set(name, (self._now_ms if self._is_inside else self.now_ms) + wait_ms, call)
@@ -196,18 +189,18 @@ class Kernel:
 
     # Events.
 
-    def _run(self, call: Callable[[], None], now_ms: float) -> None:
+    def _run(self, now_ms: float, call: Callable[[*Arguments], None], *arguments: *Arguments) -> None:
         self._now_ms, self._is_inside = now_ms, True
         try:
-            call()
+            call(*arguments)
         except Exception as error:
             self._failed(error)
         finally:
             self._is_inside = False
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: Event | ClientEvent) -> None:
         # The frequent one first, and without a class pattern: ten thousand brokers send heartbeats.
-        if event.__class__ is Answered:
+        if isinstance(event, Answered):
             if (request := self._sent.get(event.request_id)) is not None:
                 self._forget(request)
                 request.on_answer(event.response)
@@ -229,17 +222,20 @@ class Kernel:
                     request.on_failure(error)
             case Closed(link):
                 self._open.pop(link, None)
+            case _:
+                assert self._serve is not None
+                self._serve(event)
 
     def _send(self, request: _Request, versions: Versions) -> None:
         try:
             message = request.make(versions)
         except UnsupportedVersionError as error:
-            self.after(_timer_of(request), 0, functools.partial(request.on_failure, error))
+            self.after(request.request_id, 0, functools.partial(request.on_failure, error))
             return
         self._sent[request.request_id] = request
         if request.timeout_ms is not None:
-            name = _timer_of(request)
-            self.after(name, request.timeout_ms, functools.partial(self._late, request, message.api_key))
+            late = functools.partial(self._late, request, message.api_key)
+            self.after(request.request_id, request.timeout_ms, late)
         self.emit(Send(request.request_id, request.link, message, request.version))
 
     def _late(self, request: _Request, api_key: int) -> None:
@@ -252,12 +248,8 @@ class Kernel:
     def _forget(self, request: _Request) -> None:
         del self._sent[request.request_id]
         if request.timeout_ms is not None:
-            self._timers.cancel(_timer_of(request))
+            self._timers.cancel(request.request_id)
 
     def _touch(self) -> None:
         if self.outside is not None:
             self.outside.touched()
-
-
-def _timer_of(request: _Request) -> str:
-    return f"request {request.request_id}"

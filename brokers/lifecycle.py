@@ -297,16 +297,18 @@ def _heartbeat_answered(life: Lifecycle, answer: HeartbeatAnswered) -> Step:
     }.get(life.state, False)
     row = HEARTBEAT_TABLE[life.state, flag]
     # Includes directories that failed while the heartbeat was in flight: Kafka's handler reads the live set of them.
-    life = life._replace(in_flight=False, offline_dirs=dict.fromkeys(life.offline_dirs, True))
-    if row.state is BrokerState.SHUTTING_DOWN:
-        return _stop(life, life.leaving_for)
+    is_leaving = life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
     wait_ms = life.heartbeat_interval_ms if row.wait_ms is None else row.wait_ms
-    if life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
-        if not life.shutdown_answered:
-            wait_ms = FIRST_SHUTDOWN_INTERVAL_MS
-        life = life._replace(shutdown_answered=True)
-    caught_up = life.caught_up or row.state is BrokerState.RECOVERY
-    return _wait(life._replace(state=row.state, caught_up=caught_up), wait_ms)
+    if is_leaving and not life.shutdown_answered:
+        wait_ms = FIRST_SHUTDOWN_INTERVAL_MS
+    known = life._replace(
+        in_flight=False,
+        offline_dirs=dict.fromkeys(life.offline_dirs, True),
+        shutdown_answered=is_leaving or life.shutdown_answered,
+        state=row.state,
+        caught_up=life.caught_up or row.state is BrokerState.RECOVERY,
+    )
+    return _stop(known, life.leaving_for) if row.state is BrokerState.SHUTTING_DOWN else _wait(known, wait_ms)
 
 
 def _wait(life: Lifecycle, wait_ms: int) -> Step:
@@ -314,8 +316,8 @@ def _wait(life: Lifecycle, wait_ms: int) -> Step:
     if life.in_flight:
         return life._replace(hurry=True), Orders()
     if life.hurry:
-        wait_ms = 0
-    return life._replace(hurry=False), Orders(wait_ms=wait_ms)
+        return life._replace(hurry=False), Orders(wait_ms=0)
+    return life, Orders(wait_ms=wait_ms)
 
 
 def _stop(life: Lifecycle, end: End) -> Step:

@@ -15,7 +15,6 @@ from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import DIRECTORIES_FROM, Directories
 from mockraft.brokers.effects import (
-    Answered,
     ClientConnected,
     ClientEffect,
     ClientEvent,
@@ -92,13 +91,11 @@ class BrokerNode(Core):
         """Start: find the controller, fetch, register. Raises what a component raises that cannot start."""
         for component in self.components:
             component.start()
-        return self.kernel.run(self._start, now_ms)
+        return self.kernel.run(now_ms, self._start)
 
     def step(self, event: Event | ClientEvent, now_ms: float) -> list[Effect]:
         """Process one event; return the effects."""
-        if event.__class__ is Answered or not isinstance(event, ClientEvent):
-            return self.kernel.step(event, now_ms)
-        return self.kernel.run(functools.partial(self._serve, event), now_ms)
+        return self.kernel.step(event, now_ms)
 
     def tick(self, now_ms: float) -> list[Effect]:
         """Do what is due; return the effects."""
@@ -175,7 +172,7 @@ class BrokerNode(Core):
         self.kernel.enter(self._metadata_advanced)
 
     def _shared_log_failed(self, error: Exception) -> None:
-        self.kernel.enter(functools.partial(self.failed, error))
+        self.kernel.enter(self.failed, error)
 
     # Clients.
 
@@ -189,7 +186,8 @@ class BrokerNode(Core):
         if self.clients is not None:
             self.clients.changed()
 
-    def _serve(self, event: ClientEvent) -> None:
+    def serve(self, event: ClientEvent) -> None:
+        """Process an event of an accepted connection."""
         assert self.clients is not None
         now_ms = int(self.kernel.now_ms)
         match event:

@@ -1,9 +1,9 @@
-"""Named timers in one heap: setting a timer replaces the earlier one of its name."""
+"""Named timers: setting a timer replaces the earlier one of its name."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Final
 
 NEVER_MS: Final = float("inf")
@@ -12,55 +12,43 @@ Call = Callable[[], None]
 
 
 class Timers:
-    """Timers by name. Replaced and cancelled ones stay in the heap until their time, which costs less than removal."""
+    """Timers by name. A broker has few, so that a look at all of them costs less than a heap of them.
 
-    __slots__ = ("_calls", "_heap", "_made")
+    `next_ms` is the time to look for due ones: that of the earliest timer, or earlier when that was replaced or
+    cancelled, which saves the search for the next. NEVER_MS without any.
+    """
+
+    __slots__ = ("_timers", "next_ms")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, str]] = []
-        self._calls: dict[str, tuple[int, Call]] = {}
-        self._made = 0
+        self._timers: dict[object, tuple[float, Call]] = {}
+        self.next_ms = NEVER_MS
 
-    def set(self, name: str, due_ms: float, call: Call) -> None:
+    def set(self, name: object, due_ms: float, call: Call) -> None:
         """Set the timer of this name."""
-        self._made += 1
-        self._calls[name] = (self._made, call)
-        heapq.heappush(self._heap, (due_ms, self._made, name))
+        self._timers[name] = (due_ms, call)
+        if due_ms < self.next_ms:
+            self.next_ms = due_ms
 
-    def cancel(self, name: str) -> None:
+    def cancel(self, name: object) -> None:
         """Cancel the timer of this name, if it is set."""
-        self._calls.pop(name, None)
+        self._timers.pop(name, None)
 
     def clear(self) -> None:
         """Cancel every timer."""
-        self._heap.clear()
-        self._calls.clear()
+        self._timers.clear()
+        self.next_ms = NEVER_MS
 
-    @property
-    def next_ms(self) -> float:
-        """The time of the earliest timer, NEVER_MS without any."""
-        heap = self._heap
-        while heap:
-            due_ms, number, name = heap[0]
-            call = self._calls.get(name)
-            if call is not None and call[0] == number:
-                return due_ms
-            heapq.heappop(heap)
-        return NEVER_MS
+    def take_due(self, now_ms: float) -> Iterator[Call]:
+        """Remove the due timers one by one, in order, without those that are cancelled or set meanwhile."""
+        due = [(timer, name) for name, timer in self._timers.items() if timer[0] <= now_ms]
+        due.sort(key=_due_ms)
+        for timer, name in due:
+            if self._timers.get(name) is timer:
+                del self._timers[name]
+                yield timer[1]
+        self.next_ms = min(map(itemgetter(0), self._timers.values()), default=NEVER_MS)
 
-    def take_due(self, now_ms: float) -> list[tuple[int, str]]:
-        """Remove the due timers from the heap and return their keys for :meth:`take`, in order."""
-        due = []
-        heap = self._heap
-        while heap and heap[0][0] <= now_ms:
-            _, number, name = heapq.heappop(heap)
-            due.append((number, name))
-        return due
 
-    def take(self, number: int, name: str) -> Call | None:
-        """Remove a due timer and return its call; None when it was cancelled or replaced since."""
-        found = self._calls.get(name)
-        if found is None or found[0] != number:
-            return None
-        del self._calls[name]
-        return found[1]
+def _due_ms(entry: tuple[tuple[float, Call], object]) -> float:
+    return entry[0][0]

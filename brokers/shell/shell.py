@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from mockraft.brokers.effects import (
     BreakOff,
@@ -27,8 +27,6 @@ from mockraft.brokers.shell.clock import Clock, MachineClock, Timer
 from mockraft.brokers.timers import NEVER_MS
 
 MACHINE_CLOCK = MachineClock()
-FAR_MS = 2_500
-"""Deadlines beyond this are far: the heartbeat interval is 2 s, the limit of a heartbeat 4.5 s."""
 
 AnyEvent: TypeAlias = Event | ClientEvent
 
@@ -55,7 +53,7 @@ class Links(Protocol):
 class Shell:
     """Runs one kernel on the event loop. `changed` is set after every step, `stopped` at the broker's end.
 
-    `links` makes the outgoing connections for this shell's `feed`. `step` processes an event, by default the kernel's.
+    `links` makes the outgoing connections for this shell's `feed`.
     `on_state` is called with each new state, `on_client` with each effect on an accepted connection.
     """
 
@@ -64,22 +62,17 @@ class Shell:
         kernel: Kernel,
         links: Callable[[Callable[[Event], None]], Links],
         clock: Clock = MACHINE_CLOCK,
-        step: Callable[[AnyEvent, float], list[Effect]] | None = None,
     ) -> None:
         self.changed = asyncio.Event()
         self.stopped = asyncio.Event()
         self.on_state: Callable[[BrokerState], None] | None = None
         self.on_client: Callable[[ClientEffect], None] | None = None
         self._kernel = kernel
-        self._step: Callable[[Any, float], list[Effect]] = kernel.step if step is None else step
         self._clock = clock
         self._links = links(self.feed)
         self._events: deque[AnyEvent] = deque()
         self._is_busy = False
-        self._timer: Timer | None = None
-        self._timer_ms = NEVER_MS
-        self._far_timer: Timer | None = None
-        self._far_timer_ms = NEVER_MS
+        self._timers: list[tuple[float, Timer]] = []
         self._will_flush = False
         kernel.outside = self
 
@@ -96,14 +89,8 @@ class Shell:
         """Give an event to the kernel, after the effects that are being performed."""
         if self._is_busy:
             self._events.append(event)
-            return
-        self._is_busy = True
-        try:
-            self._perform(self._step(event, self._clock.now_ms()))
-            self._drain()
-        finally:
-            self._is_busy = False
-        self._settle()
+        else:
+            self.perform(self._kernel.step(event, self._clock.now_ms()))
 
     def perform(self, effects: Iterable[Effect]) -> None:
         """Carry out effects in order, and what follows from the events that arise meanwhile."""
@@ -113,16 +100,10 @@ class Shell:
         self._is_busy = True
         try:
             self._perform(effects)
-            self._drain()
+            while self._events:
+                self._perform(self._kernel.step(self._events.popleft(), self._clock.now_ms()))
         finally:
             self._is_busy = False
-        self._settle()
-
-    def _drain(self) -> None:
-        while self._events:
-            self._perform(self._step(self._events.popleft(), self._clock.now_ms()))
-
-    def _settle(self) -> None:
         self._arm()
         self.changed.set()
 
@@ -151,9 +132,8 @@ class Shell:
     async def close(self) -> None:
         """Close every connection. The kernel must have been stopped."""
         self.flush()
-        for timer in (self._timer, self._far_timer):
-            if timer is not None:
-                timer.cancel()
+        for _, timer in self._timers:
+            timer.cancel()
         await self._links.close()
 
     def _perform(self, effects: Iterable[Effect]) -> None:
@@ -177,33 +157,18 @@ class Shell:
                     self.stopped.set()
 
     def _arm(self) -> None:
-        """Schedule the next tick; a timer that is early enough stays.
-
-        A far deadline, as of a request, has a timer of its own, which stays when a nearer one is set: so that a
-        heartbeat sets one timer.
-        """
+        """Schedule the next tick. Later ticks stay scheduled, so that a heartbeat sets one timer and cancels none."""
         when_ms = self._kernel.next_deadline_ms
-        if when_ms >= self._timer_ms or when_ms >= self._far_timer_ms:
+        if when_ms >= (self._timers[-1][0] if self._timers else NEVER_MS):
             return
-        loop, now_ms = asyncio.get_running_loop(), self._clock.now_ms()
-        if when_ms - now_ms > FAR_MS and self._far_timer is None:
-            self._far_timer_ms = when_ms
-            self._far_timer = self._clock.call_at(loop, when_ms, self._tick_far)
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_ms = when_ms
-        self._timer = self._clock.call_at(loop, when_ms, self._tick)
-        if when_ms <= now_ms and self._clock is not MACHINE_CLOCK:
+        loop = asyncio.get_running_loop()
+        self._timers.append((when_ms, self._clock.call_at(loop, when_ms, self._tick)))
+        if self._clock is not MACHINE_CLOCK and when_ms <= self._clock.now_ms():
             # Nobody may move the clock now.
             loop.call_soon(self._tick_now)
 
     def _tick(self) -> None:
-        self._timer, self._timer_ms = None, NEVER_MS
-        self._tick_now()
-
-    def _tick_far(self) -> None:
-        self._far_timer, self._far_timer_ms = None, NEVER_MS
+        self._timers.pop()
         self._tick_now()
 
     def _tick_now(self) -> None:
