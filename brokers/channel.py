@@ -94,6 +94,7 @@ class ControllerChannel:
             self._kernel.disconnect(link)
 
     def _begin(self) -> None:
+        """Send the next request. The deadline of one that was answered stays until then."""
         self._kernel.after(self._deadline, self._queue[0].deadline_ms - self._kernel.now_ms, self._give_up)
         self._try()
 
@@ -129,6 +130,8 @@ class ControllerChannel:
         self._kernel.after(self._again, RECONNECT_BACKOFF_MS, self._try)
 
     def _give_up(self) -> None:
+        if not self._queue:
+            return
         self.close()
         self._kernel.cancel(self._again)
         self._looks_for_controller = False
@@ -138,7 +141,6 @@ class ControllerChannel:
     def _take(self) -> _Waiting:
         """Remove the request that has an outcome, and begin with the next."""
         done = self._queue.popleft()
-        self._kernel.cancel(self._deadline)
         if self._queue:
             self._begin()
         return done

@@ -89,13 +89,17 @@ class Kernel:
 
     def tick(self, now_ms: float) -> list[Effect]:
         """Run the timers that are due; return the effects. Timers set meanwhile run in a later tick."""
-        for call in self._timers.take_due(now_ms):
-            self._run(now_ms, call)
-        return self.take_effects()
+        return [effect for call in self._timers.take_due(now_ms) for effect in self.run(now_ms, call)]
 
     def run(self, now_ms: float, call: Callable[[*Arguments], None], *arguments: *Arguments) -> list[Effect]:
         """Run `call` as a step of its own; return the effects."""
-        self._run(now_ms, call, *arguments)
+        self._now_ms, self._is_inside = now_ms, True
+        try:
+            call(*arguments)
+        except Exception as error:
+            self._failed(error)
+        finally:
+            self._is_inside = False
         return self.take_effects()
 
     def enter(self, call: Callable[[*Arguments], None], *arguments: *Arguments) -> None:
@@ -103,7 +107,7 @@ class Kernel:
         if self._is_inside:
             call(*arguments)
         else:
-            self._run(self.now_ms, call, *arguments)
+            self._effects = self.run(self.now_ms, call, *arguments)
             self._touch()
 
     def take_effects(self) -> list[Effect]:
@@ -188,15 +192,6 @@ class Kernel:
         self._opening.clear()
 
     # Events.
-
-    def _run(self, now_ms: float, call: Callable[[*Arguments], None], *arguments: *Arguments) -> None:
-        self._now_ms, self._is_inside = now_ms, True
-        try:
-            call(*arguments)
-        except Exception as error:
-            self._failed(error)
-        finally:
-            self._is_inside = False
 
     def _take(self, event: Event | ClientEvent) -> None:
         # The frequent one first, and without a class pattern: ten thousand brokers send heartbeats.

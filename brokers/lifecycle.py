@@ -27,6 +27,10 @@ class BrokerState(IntEnum):
     SHUTTING_DOWN = 7
 
 
+# Looked up once: with Python 3.11 each look-up of a member is a call.
+_NOT_RUNNING, _STARTING, _RECOVERY, _RUNNING, _LEAVING, _SHUTTING_DOWN = BrokerState
+
+
 class Send(Enum):
     """The request to send now."""
 
@@ -162,7 +166,7 @@ class Lifecycle(NamedTuple):
     """
 
     heartbeat_interval_ms: int = 2000
-    state: BrokerState = BrokerState.NOT_RUNNING
+    state: BrokerState = _NOT_RUNNING
     broker_epoch: int = -1
     registered: bool = False
     ever_registered: bool = False
@@ -183,8 +187,10 @@ class Lifecycle(NamedTuple):
     @property
     def want_shut_down(self) -> bool:
         """The heartbeat's WantShutDown."""
-        return self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+        return self.state is _LEAVING
 
+
+_NOTHING, _REGISTER, _BEAT = Orders(), Orders(Send.REGISTRATION), Orders(Send.HEARTBEAT)
 
 Step: TypeAlias = tuple[Lifecycle, Orders]
 
@@ -196,32 +202,29 @@ class _Answered(NamedTuple):
     wait_ms: int | None = None
 
 
-_S = BrokerState
 # (state, the response flag that this state reads) -> next state and delay. Other flags are ignored, as in Kafka:
 # STARTING reads IsCaughtUp only, RECOVERY IsFenced, RUNNING none, PENDING_CONTROLLED_SHUTDOWN ShouldShutDown.
 HEARTBEAT_TABLE: Mapping[tuple[BrokerState, bool], _Answered] = {
-    (_S.STARTING, False): _Answered(_S.STARTING, STARTING_INTERVAL_MS),
-    (_S.STARTING, True): _Answered(_S.RECOVERY, STARTING_INTERVAL_MS),
-    (_S.RECOVERY, False): _Answered(_S.RECOVERY),
-    (_S.RECOVERY, True): _Answered(_S.RUNNING),
-    (_S.RUNNING, False): _Answered(_S.RUNNING),
-    (_S.RUNNING, True): _Answered(_S.RUNNING),
-    (_S.PENDING_CONTROLLED_SHUTDOWN, False): _Answered(_S.PENDING_CONTROLLED_SHUTDOWN),
-    (_S.PENDING_CONTROLLED_SHUTDOWN, True): _Answered(_S.SHUTTING_DOWN),
+    (_STARTING, False): _Answered(_STARTING, STARTING_INTERVAL_MS),
+    (_STARTING, True): _Answered(_RECOVERY, STARTING_INTERVAL_MS),
+    (_RECOVERY, False): _Answered(_RECOVERY),
+    (_RECOVERY, True): _Answered(_RUNNING),
+    (_RUNNING, False): _Answered(_RUNNING),
+    (_RUNNING, True): _Answered(_RUNNING),
+    (_LEAVING, False): _Answered(_LEAVING),
+    (_LEAVING, True): _Answered(_SHUTTING_DOWN),
 }
 
 
 def step(life: Lifecycle, event: Event) -> Step:
     """Return the next lifecycle and the orders. Total: every event is allowed in every state."""
-    if life.state is BrokerState.SHUTTING_DOWN or (
-        life.state is BrokerState.NOT_RUNNING and not isinstance(event, _BEFORE_START)
-    ):
-        return life, Orders()
+    if life.state is _SHUTTING_DOWN or (life.state is _NOT_RUNNING and not isinstance(event, _BEFORE_START)):
+        return life, _NOTHING
     match event:
         case Started():
-            if life.state is not BrokerState.NOT_RUNNING:
-                return life, Orders()
-            return _communicate(life._replace(state=BrokerState.STARTING))
+            if life.state is not _NOT_RUNNING:
+                return life, _NOTHING
+            return _communicate(life._replace(state=_STARTING))
         case Due():
             return _communicate(life)
         case Registered(broker_epoch):
@@ -234,13 +237,13 @@ def step(life: Lifecycle, event: Event) -> Step:
             return _wait(life._replace(in_flight=False, hurry=False), life.heartbeat_interval_ms)
         case Stopped(end):
             return _stop(life, end)
-        case ShutdownWanted() if life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
-            return life, Orders()
-        case ShutdownWanted() if life.state is not BrokerState.RUNNING:
+        case ShutdownWanted() if life.state is _LEAVING:
+            return life, _NOTHING
+        case ShutdownWanted() if life.state is not _RUNNING:
             return _stop(life, End.NOT_RUNNING)
         case RegistrationTimedOut():
             if life.ever_registered:
-                return life, Orders()
+                return life, _NOTHING
             return _stop(life, End.NOT_REGISTERED)
         case LogDirFailureTimedOut(directory):
             return _not_reported(life, directory)
@@ -263,41 +266,41 @@ def _happened(life: Lifecycle, event: Event) -> Step:
         case RegisterAgain():
             life = life._replace(registered=False)
         case ShutdownWanted():
-            life = life._replace(state=BrokerState.PENDING_CONTROLLED_SHUTDOWN)
-    if life.state is BrokerState.NOT_RUNNING:
-        return life, Orders()
+            life = life._replace(state=_LEAVING)
+    if life.state is _NOT_RUNNING:
+        return life, _NOTHING
     if isinstance(event, LogDirFailed | LogDirsCordoned) and not life.registered:
-        return life, Orders()
+        return life, _NOTHING
     return _wait(life, 0)
 
 
 def _not_reported(life: Lifecycle, directory: bytes) -> Step:
     """Start a controlled shutdown, as Kafka does here: a running broker asks for permission first."""
-    if life.offline_dirs.get(directory, False) or life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
-        return life, Orders()
-    if life.state is not BrokerState.RUNNING:
+    if life.offline_dirs.get(directory, False) or life.state is _LEAVING:
+        return life, _NOTHING
+    if life.state is not _RUNNING:
         return _stop(life, End.LOG_DIR_NOT_REPORTED)
-    leaving = life._replace(state=BrokerState.PENDING_CONTROLLED_SHUTDOWN, leaving_for=End.LOG_DIR_NOT_REPORTED)
+    leaving = life._replace(state=_LEAVING, leaving_for=End.LOG_DIR_NOT_REPORTED)
     return _wait(leaving, 0)
 
 
 def _communicate(life: Lifecycle) -> Step:
     if life.in_flight:
-        return life._replace(hurry=True), Orders()
+        return life._replace(hurry=True), _NOTHING
     if not life.registered:
-        return life._replace(in_flight=True), Orders(send=Send.REGISTRATION)
-    return life._replace(in_flight=True), Orders(send=Send.HEARTBEAT)
+        return life._replace(in_flight=True), _REGISTER
+    return life._replace(in_flight=True), _BEAT
 
 
 def _heartbeat_answered(life: Lifecycle, answer: HeartbeatAnswered) -> Step:
     flag = {
-        BrokerState.STARTING: answer.is_caught_up,
-        BrokerState.RECOVERY: not answer.is_fenced,
-        BrokerState.PENDING_CONTROLLED_SHUTDOWN: answer.should_shut_down,
+        _STARTING: answer.is_caught_up,
+        _RECOVERY: not answer.is_fenced,
+        _LEAVING: answer.should_shut_down,
     }.get(life.state, False)
     row = HEARTBEAT_TABLE[life.state, flag]
     # Includes directories that failed while the heartbeat was in flight: Kafka's handler reads the live set of them.
-    is_leaving = life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+    is_leaving = life.state is _LEAVING
     wait_ms = life.heartbeat_interval_ms if row.wait_ms is None else row.wait_ms
     if is_leaving and not life.shutdown_answered:
         wait_ms = FIRST_SHUTDOWN_INTERVAL_MS
@@ -306,19 +309,19 @@ def _heartbeat_answered(life: Lifecycle, answer: HeartbeatAnswered) -> Step:
         offline_dirs=dict.fromkeys(life.offline_dirs, True),
         shutdown_answered=is_leaving or life.shutdown_answered,
         state=row.state,
-        caught_up=life.caught_up or row.state is BrokerState.RECOVERY,
+        caught_up=life.caught_up or row.state is _RECOVERY,
     )
-    return _stop(known, life.leaving_for) if row.state is BrokerState.SHUTTING_DOWN else _wait(known, wait_ms)
+    return _stop(known, life.leaving_for) if row.state is _SHUTTING_DOWN else _wait(known, wait_ms)
 
 
 def _wait(life: Lifecycle, wait_ms: int) -> Step:
     """Set the timer. While a request is in flight this only makes the next one follow at once."""
     if life.in_flight:
-        return life._replace(hurry=True), Orders()
+        return life._replace(hurry=True), _NOTHING
     if life.hurry:
         return life._replace(hurry=False), Orders(wait_ms=0)
     return life, Orders(wait_ms=wait_ms)
 
 
 def _stop(life: Lifecycle, end: End) -> Step:
-    return life._replace(state=BrokerState.SHUTTING_DOWN, in_flight=False), Orders(stop=end)
+    return life._replace(state=_SHUTTING_DOWN, in_flight=False), Orders(stop=end)

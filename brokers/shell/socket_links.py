@@ -44,7 +44,7 @@ class SocketLinks:
     def send(self, effect: Send) -> None:
         """Send a request; Answered or Failed follows. A task is needed only where a log-in may come in between."""
         connection = self._connections.get(effect.link)
-        if connection is None or not connection.is_open:
+        if connection is None:
             self._answered(effect.request_id, DisconnectedError("the connection is closed"))
             return
         try:
