@@ -85,7 +85,11 @@ class Kernel:
 
     def step(self, event: Event | ClientEvent, now_ms: float) -> list[Effect]:
         """Process one event; return the effects."""
-        return self.run(now_ms, self._take, event)
+        # The frequent one first, and without a class pattern: ten thousand brokers send heartbeats.
+        if not isinstance(event, Answered):
+            return self.run(now_ms, self._take, event)
+        request = self._forget(event.request_id)
+        return [] if request is None else self.run(now_ms, request.on_answer, event.response)
 
     def tick(self, now_ms: float) -> list[Effect]:
         """Run the timers that are due; return the effects. Timers set meanwhile run in a later tick."""
@@ -181,7 +185,7 @@ class Kernel:
         """Close a connection and forget its requests."""
         if self._open.pop(link, None) is not None or self._opening.pop(link, None) is not None:
             for request in [each for each in self._sent.values() if each.link == link]:
-                self._forget(request)
+                self._forget(request.request_id)
             self.emit(Disconnect(link))
 
     def stop(self) -> None:
@@ -193,17 +197,10 @@ class Kernel:
 
     # Events.
 
-    def _take(self, event: Event | ClientEvent) -> None:
-        # The frequent one first, and without a class pattern: ten thousand brokers send heartbeats.
-        if isinstance(event, Answered):
-            if (request := self._sent.get(event.request_id)) is not None:
-                self._forget(request)
-                request.on_answer(event.response)
-            return
+    def _take(self, event: Opened | NotOpened | Failed | Closed | ClientEvent) -> None:
         match event:
             case Failed(request_id, error):
-                if (request := self._sent.get(request_id)) is not None:
-                    self._forget(request)
+                if (request := self._forget(request_id)) is not None:
                     if isinstance(error, DisconnectedError | WireError):
                         self._open.pop(request.link, None)
                     request.on_failure(error)
@@ -235,15 +232,16 @@ class Kernel:
 
     def _late(self, request: _Request, api_key: int) -> None:
         """Give up a request, and its connection, as Kafka's NetworkClient does."""
-        self._forget(request)
+        self._forget(request.request_id)
         self.disconnect(request.link)
         name, timeout_ms = api_keys.name(api_key), request.timeout_ms
         request.on_failure(RequestTimedOutError(f"no answer to {name} within {timeout_ms} ms"))
 
-    def _forget(self, request: _Request) -> None:
-        del self._sent[request.request_id]
-        if request.timeout_ms is not None:
-            self._timers.cancel(request.request_id)
+    def _forget(self, request_id: int) -> _Request | None:
+        request = self._sent.pop(request_id, None)
+        if request is not None and request.timeout_ms is not None:
+            self._timers.cancel(request_id)
+        return request
 
     def _touch(self) -> None:
         if self.outside is not None:

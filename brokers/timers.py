@@ -9,6 +9,7 @@ from typing import Final
 NEVER_MS: Final = float("inf")
 
 Call = Callable[[], None]
+_DUE_MS = itemgetter(0)
 
 
 class Timers:
@@ -21,12 +22,12 @@ class Timers:
     __slots__ = ("_timers", "next_ms")
 
     def __init__(self) -> None:
-        self._timers: dict[object, tuple[float, Call]] = {}
+        self._timers: dict[object, tuple[float, object, Call]] = {}
         self.next_ms = NEVER_MS
 
     def set(self, name: object, due_ms: float, call: Call) -> None:
         """Set the timer of this name."""
-        self._timers[name] = (due_ms, call)
+        self._timers[name] = (due_ms, name, call)
         if due_ms < self.next_ms:
             self.next_ms = due_ms
 
@@ -41,14 +42,9 @@ class Timers:
 
     def take_due(self, now_ms: float) -> Iterator[Call]:
         """Remove the due timers one by one, in order, without those that are cancelled or set meanwhile."""
-        due = [(timer, name) for name, timer in self._timers.items() if timer[0] <= now_ms]
-        due.sort(key=_due_ms)
-        for timer, name in due:
+        for timer in sorted([each for each in self._timers.values() if each[0] <= now_ms], key=_DUE_MS):
+            _, name, call = timer
             if self._timers.get(name) is timer:
                 del self._timers[name]
-                yield timer[1]
-        self.next_ms = min(map(itemgetter(0), self._timers.values()), default=NEVER_MS)
-
-
-def _due_ms(entry: tuple[tuple[float, Call], object]) -> float:
-    return entry[0][0]
+                yield call
+        self.next_ms = min(map(_DUE_MS, self._timers.values()), default=NEVER_MS)
