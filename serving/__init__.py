@@ -2,7 +2,7 @@
 
 * `api` describes one API: request and response class, versions, handler and error form, and the context of a request.
 * `parked` is the result of a handler that must wait.
-* `effects` are what a sans-IO server wants done to its connections.
+* `effects` are what the shell of a sans-IO server does to connections: send, close, pause, resume.
 * `error_responses` are those of APIs that both controllers and brokers have.
 * `registry` builds the table by API key and checks it.
 * `directory_ids` are Kafka's log directory ids (DirectoryId), used on both sides of BrokerRegistration.
