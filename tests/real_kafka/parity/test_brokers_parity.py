@@ -27,7 +27,6 @@ from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
-from mockraft.wire.records.register_controller_record import RegisterControllerRecord
 
 from ...configs import SET, TOPIC, change_configs
 from ...topics import assigned
@@ -38,7 +37,6 @@ STEPS = 220
 BROKERS = 4
 TOPICS = 5
 FAR_OFFSET = 1 << 40
-NODE_ID = 3000
 UNKNOWN_DIRECTORY = b"\x77" * 16
 SPECIAL_DIRECTORIES = [bytes(15) + bytes([number]) for number in (0, 1, 2)]
 
@@ -222,11 +220,7 @@ class Life:
     def _records(self) -> list[Any]:
         """Records since the last call, applied to the image. Concurrent partition changes have no fixed order."""
         shapes: list[Any] = []
-        records = [
-            (record, version)
-            for record, version in self.side.new_records()
-            if not (isinstance(record, RegisterControllerRecord) and record.controller_id == NODE_ID)
-        ]
+        records = self.side.new_records()
         for is_change, group in groupby(records, lambda found: isinstance(found[0], PartitionChangeRecord)):
             told = [[type(r).__name__.lstrip("_"), v, to_json(r, v)] for r, v in group]
             shapes += (

@@ -137,12 +137,11 @@ class Story:
 
 
 def comparable(records: list[Any]) -> list[Any]:
-    """Changes of partitions side by side come in no certain order, and a controller registers when it finds time to."""
+    """Sort adjacent changes of partitions, which have no fixed order."""
     told: list[Any] = []
     for name, group in groupby(records, lambda record: record[0]):
         found = list(group)
-        if name != "RegisterControllerRecord":
-            told += sorted(found, key=json.dumps) if name == "PartitionChangeRecord" else found
+        told += sorted(found, key=json.dumps) if name == "PartitionChangeRecord" else found
     return told
 
 

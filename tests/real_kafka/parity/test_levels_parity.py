@@ -27,16 +27,14 @@ BROKER_CONFIGS = [
 ]
 
 
-def written(side: Any) -> list[tuple[Any, int]]:
-    return [record for record in side.new_records() if "RegisterController" not in type(record[0]).__name__]
-
-
 def head(side: Any) -> list[tuple[str, int, Any]]:
     """The records of a new log; Kafka's controller is reachable before all of them are there."""
     records: list[tuple[str, int, Any]] = []
 
     def is_whole() -> bool:
-        records.extend((type(record).__name__, version, to_json(record, version)) for record, version in written(side))
+        records.extend(
+            (type(record).__name__, version, to_json(record, version)) for record, version in side.new_records()
+        )
         names = [name for name, _, _ in records]
         return bool(names) and ("BeginTransactionRecord" in names) == ("EndTransactionRecord" in names)
 
@@ -48,7 +46,7 @@ def run(side: Any) -> dict[str, Any]:
     beginning = head(side)
     side.add_broker(1, "a", 2)
     side.add_broker(2, None, 1)
-    brokers = [(type(record).__name__, version) for record, version in written(side)]
+    brokers = [(type(record).__name__, version) for record, version in side.new_records()]
     outcomes = {"head": beginning, "brokers": brokers, "topic": side.outcome(CreateTopicsRequest(topics=[TOPIC]), 7)}
     for name, key in BROKER_CONFIGS:
         outcomes[f"{key} of {name!r}"] = side.outcome(change_configs((BROKER, name, (DELETE, key, None))), 1)
