@@ -36,5 +36,4 @@ def view_of(
         create_topics=TopicCreation(forwarding, config.properties).create,
         start_move=functools.partial(start_move, movers),
         chance=random.Random(config.incarnation_id),
-        wall_clock_ms=lambda: int(core.kernel.now_ms),
     )

@@ -96,8 +96,7 @@ class BrokerView:
     """The components of a broker that handlers use, and no more: handlers cannot see the broker itself.
 
     `create_topics(names, ctx)` requests topics from the controller and returns at once; `start_move(topic, partition,
-    path)` raises MoveRefusedError. `chance` is the handlers' random generator, `wall_clock_ms` the time for records:
-    `RequestContext.now_ms` is of a clock without an epoch.
+    path)` raises MoveRefusedError. `chance` is the handlers' random generator.
     """
 
     config: BrokerConfig
@@ -112,14 +111,14 @@ class BrokerView:
     create_topics: Callable[[Iterable[str], RequestContext], None]
     start_move: Callable[[str, int, str], object]
     chance: random.Random
-    wall_clock_ms: Callable[[], int]
 
 
 @dataclass(slots=True, kw_only=True)
 class RequestContext(serving_api.RequestContext):
     """Context of a client's request to a broker.
 
-    `frame` is the request as received, header and body, without its length.
+    `frame` is the request as received, header and body, without its length. `now_ms` is in ms since the epoch: it is
+    also the append time of records.
     """
 
     broker: BrokerView

@@ -107,7 +107,7 @@ def _append(
         _check(records, ctx.api_version)
         hosted = ctx.broker.replicas.find(key)
         answer.log_start_offset = hosted.log.start_offset
-        appended = hosted.append(records, acks, ctx.now_ms, ctx.broker.wall_clock_ms())
+        appended = hosted.append(records, acks, ctx.now_ms)
     except LogError as refused:
         answer.error_code = refused.error_code
         answer.error_message = str(refused) or error_codes.message(refused.error_code)

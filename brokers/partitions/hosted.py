@@ -125,7 +125,7 @@ class HostedPartition:
 
     # Requests of clients and other brokers.
 
-    def append(self, records: bytes, acks: int, now_ms: int, wall_clock_ms: int) -> Appended:
+    def append(self, records: bytes, acks: int, now_ms: int) -> Appended:
         """Append a producer's batch as the leader. Raises LogError when it is refused; nothing is written then."""
         log = self.log
         self._refuse(self.state.check_append(acks))
@@ -138,11 +138,11 @@ class HostedPartition:
             end_offset = written[0] + header.last_offset - header.base_offset + 1
             return Appended(written[0], end_offset, log.start_offset, written[1])
         log.config = self._settings().log
-        base_offset, end_offset = log.append_as_leader(records, self.state.leader_epoch, wall_clock_ms)
+        base_offset, end_offset = log.append_as_leader(records, self.state.leader_epoch, now_ms)
         self.producers.written(header._replace(base_offset=base_offset, last_offset=end_offset - 1))
         self.state.appended(end_offset, now_ms)
         self._advanced(log)
-        append_time_ms = wall_clock_ms if log.config.is_log_append_time else -1
+        append_time_ms = now_ms if log.config.is_log_append_time else -1
         return Appended(base_offset, end_offset, log.start_offset, append_time_ms)
 
     def check_epoch(self, claimed_epoch: int, *, only_leader: bool) -> None:

@@ -41,7 +41,6 @@ class Cluster:
             observer=SimpleNamespace(applied_offset=41, voters={3000: {}}),
             forwarding=SimpleNamespace(api_versions=None),
             chance=random.Random(1),
-            wall_clock_ms=lambda: 1_000,
             replicas=SimpleNamespace(disk_delay_ms=lambda keys: 0),
         )
         self.apply(FeatureLevelRecord(name="metadata.version", feature_level=30))

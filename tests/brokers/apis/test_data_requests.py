@@ -309,7 +309,7 @@ def test_a_failed_directory_is_a_storage_error_until_another_leads(pair: Pair, a
 
 def test_a_fetch_waits_until_there_is_something(pair: Pair, ask: Ask) -> None:
     def produce() -> None:
-        pair.leader.append(BATCH, 1, 0, 1_000)
+        pair.leader.append(BATCH, 1, 1_000)
         pair.follow()
 
     pair.clusters[1].meanwhile = produce

@@ -35,6 +35,6 @@ def test_leader_has_the_producer_state_of_earlier_epochs() -> None:
     )
     hosted.append_fetched(batch(8, base_offset=1))
     hosted.lead(Assignment(leader=1, leader_epoch=1, isr=(1,), replicas=(1,), partition_epoch=1), 0)
-    again = [hosted.append(batch(producer_id), 1, 0, 1_000).base_offset for producer_id in (7, 8)]
+    again = [hosted.append(batch(producer_id), 1, 1_000).base_offset for producer_id in (7, 8)]
     assert again == [0, 1]
     assert log.end_offset == 2
