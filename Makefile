@@ -13,7 +13,8 @@ unexport PYTHONDONTWRITEBYTECODE
 export UV_SYSTEM_CERTS := true
 export UV_PYTHON_DOWNLOADS := never
 PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(PYENV_PYTHONS))) $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
-PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt
+PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt \
+  --config-settings editable_mode=strict
 # Longest first: two environments run at a time, each with two workers.
 ENVIRONMENTS ?= lint,generated,real-kafka,py311,doors,types,py312,py313
 ARGS ?=
@@ -49,7 +50,7 @@ help:  ## what can be made
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; rm -rf .mypy_cache; fi
 
 .venv/ready: .venv/python .venv/files
-	@$(PIP) --reinstall-package mockraft --config-settings editable_mode=strict \
+	@$(PIP) --reinstall-package mockraft \
 	  --editable '.[admin,conformance,captures,containers,explain,test,lint]'
 	@touch $@
 
