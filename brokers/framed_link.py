@@ -12,12 +12,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mockraft.brokers.effects import Answered, Event, Failed, Link, NotOpened, Opened, Send
-from mockraft.wire.connection import FrameReader, read_response, version_for, write_request
+from mockraft.wire.connection import (
+    API_VERSIONS_MAX,
+    SOFTWARE_NAME,
+    SOFTWARE_VERSION,
+    FrameReader,
+    read_response,
+    version_for,
+    write_request,
+)
 from mockraft.wire.errors import DisconnectedError
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import ApiVersionsResponse
-
-HANDSHAKE_VERSION = 4
 
 
 class _Pending(NamedTuple):
@@ -41,9 +47,9 @@ class FramedLink:
         """Return the bytes of the handshake; empty without one, and the link is open then."""
         if not self.link.handshake:
             return b""
-        request = ApiVersionsRequest(client_software_name="apache-kafka-java", client_software_version="4.3.1")
-        self._pending.append(_Pending(request.api_key, HANDSHAKE_VERSION, None))
-        return write_request(request, HANDSHAKE_VERSION, next(self._correlation_ids), self.link.client_id)
+        request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
+        self._pending.append(_Pending(request.api_key, API_VERSIONS_MAX, None))
+        return write_request(request, API_VERSIONS_MAX, next(self._correlation_ids), self.link.client_id)
 
     def write(self, send: Send) -> bytes:
         """Return the bytes of a request. Raises UnsupportedVersionError."""

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast, overload
 
 from mockraft.wire import api_keys, error_codes, messages, sasl
 from mockraft.wire.client_security import ClientSecurity
-from mockraft.wire.connection import FrameReader, read_response_body, version_for, worded, write_request
+from mockraft.wire.connection import (
+    API_VERSIONS_MAX,
+    SOFTWARE_NAME,
+    SOFTWARE_VERSION,
+    FrameReader,
+    read_response_body,
+    version_for,
+    worded,
+    write_request,
+)
 from mockraft.wire.errors import AuthenticationFailedError as AuthenticationFailedError
 from mockraft.wire.errors import DisconnectedError as DisconnectedError
 from mockraft.wire.errors import RequestTimedOutError as RequestTimedOutError
@@ -29,9 +38,6 @@ if TYPE_CHECKING:
     from mockraft.wire.message import Message, MessageLookup, RequestMessage
 
 R = TypeVar("R")
-SOFTWARE_NAME = "apache-kafka-java"
-SOFTWARE_VERSION = "4.3.1"
-_API_VERSIONS_MAX = 4
 _SESSION_PART_USED = 0.85
 """Fraction of the session lifetime after which Kafka's clients reauthenticate: 85 to 95 % (SaslClientAuthenticator)."""
 
@@ -236,10 +242,10 @@ class KafkaConnection(asyncio.Protocol):
         Raises the errors of :meth:`send`; UnsupportedVersionError if the server refuses every version.
         """
         request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
-        response = await self._exchange(request, _API_VERSIONS_MAX, None)
+        response = await self._exchange(request, API_VERSIONS_MAX, None)
         if response.error_code == error_codes.UNSUPPORTED_VERSION:
             offered = {api.api_key: api.max_version for api in response.api_keys}
-            version = min(offered.get(api_keys.API_VERSIONS, 0), _API_VERSIONS_MAX - 1)
+            version = min(offered.get(api_keys.API_VERSIONS, 0), API_VERSIONS_MAX - 1)
             response = await self._exchange(request, version, None)
         if response.error_code != error_codes.NONE:
             raise UnsupportedVersionError(f"ApiVersions was refused: {error_codes.name(response.error_code)}")

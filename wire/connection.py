@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 FRAME_BYTES_MAX = 104_857_600
 """Kafka's default of `socket.request.max.bytes`."""
 
+SOFTWARE_NAME = "apache-kafka-java"
+SOFTWARE_VERSION = "4.3.1"
+API_VERSIONS_MAX = 4
+"""Version of ApiVersions with which a connection of ours begins, as the software of these two names does."""
+
 _LENGTH = Struct(">i")
 _ROUTE = Struct(">hh")
 _HEADER = Struct(">hhih")

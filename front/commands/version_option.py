@@ -11,7 +11,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        from mockraft.wire.client import SOFTWARE_VERSION
+        from mockraft.wire.connection import SOFTWARE_VERSION
 
         typer.echo(f"mockraft {version('mockraft')}, speaking as Kafka {SOFTWARE_VERSION}")
         raise typer.Exit

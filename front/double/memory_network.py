@@ -132,6 +132,9 @@ class MemoryTransport(asyncio.Transport):
     def deliver(self, data: bytes) -> None:
         """Give bytes of the broker to the accepting side, once it reads."""
         self._held.append(data)
+        self._drain()
+
+    def _drain(self) -> None:
         while self._held and not self._is_paused and not self._is_closing:
             self._protocol.data_received(self._held.popleft())
 
@@ -181,8 +184,7 @@ class MemoryTransport(asyncio.Transport):
     def resume_reading(self) -> None:
         """Deliver what was held back."""
         self._is_paused = False
-        while self._held and not self._is_paused and not self._is_closing:
-            self._protocol.data_received(self._held.popleft())
+        self._drain()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Nothing is buffered."""

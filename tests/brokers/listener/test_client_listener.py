@@ -24,14 +24,9 @@ from mockraft.wire import client
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.metadata_request import MetadataRequest
 
+from ...waiting import until
+
 Serving = Callable[..., Any]
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = 40) -> Any:
-    async with asyncio.timeout(timeout_s):
-        while not (found := condition()):
-            await asyncio.sleep(0.005)
-    return found
 
 
 @pytest.fixture

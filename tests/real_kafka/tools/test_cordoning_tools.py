@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import Controller
 from mockraft.brokers.config import endpoint_of
-from mockraft.kafka.child_process import KafkaProcessError
+from mockraft.kafka.child_process import KafkaProcessError, wait_until
 from mockraft.kafka.tools import KafkaTool
 from mockraft.wire.client import connect
 from mockraft.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
@@ -22,12 +20,6 @@ pytestmark = pytest.mark.real_kafka
 
 BROKER = ("--entity-type", "brokers", "--entity-name", "1")
 CONFIG = "cordoned.log.dirs"
-
-
-def until(told: Callable[[], Any], wanted: Any) -> None:
-    """Ask until the answer is this one; pytest's timeout ends it otherwise."""
-    while told() != wanted:
-        pass
 
 
 async def described(bootstrap: str) -> dict[str, bool]:
@@ -57,7 +49,7 @@ def test_kafkas_tools_cordon_describe_and_uncordon(tmp_path: Path) -> None:
             return [each["logDir"] for each in told["brokers"][0]["logDirs"]]
 
         configs("--alter", "--add-config", f"{CONFIG}={d1}")
-        until(cordoned, [d1])
+        wait_until(lambda: cordoned() == [d1], 30, "the directory is cordoned")
         assert sorted(told_by_kafka_log_dirs()) == [d1, d2]
         assert asyncio.run(described(broker.bootstrap_servers)) == {d1: True, d2: False}
         (line,) = re.findall(rf"{CONFIG}=.*", configs("--describe"))
@@ -73,5 +65,5 @@ def test_kafkas_tools_cordon_describe_and_uncordon(tmp_path: Path) -> None:
             configs("--alter", "--add-config", f"{CONFIG}=/nowhere")
 
         configs("--alter", "--delete-config", CONFIG)
-        until(cordoned, [])
+        wait_until(lambda: cordoned() == [], 30, "no directory is cordoned")
         assert asyncio.run(described(broker.bootstrap_servers)) == {d1: False, d2: False}
