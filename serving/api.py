@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from mockraft.wire import error_codes
-from mockraft.wire.message import Message
+from mockraft.wire.message import Message, field_names
 
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of a client that did not authenticate."""
@@ -20,16 +20,23 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 class Api(Generic[RequestT, ResponseT]):
     """One API: its message classes, handler, error form and versions.
 
-    Servers narrow the type of `handle`. `error(request, error_code, message)` returns the error response of this API;
-    `message` is None for an error without a text. A version below 0 stands for the message's own limit.
+    Servers narrow the type of `handle`. `error_form(request, error_code, message)` makes the error response of an API
+    that needs more than the code and, if the response has a field for it, the message. A version below 0 stands for
+    the message's own limit.
     """
 
     request: type[RequestT]
     response: type[ResponseT]
     handle: Callable[..., object]
-    error: Callable[[RequestT, int, str | None], ResponseT]
+    error_form: Callable[[RequestT, int, str | None], ResponseT] | None = None
     min_version: int = -1
     max_version: int = -1
+
+    def __post_init__(self) -> None:
+        if self.min_version < 0:
+            object.__setattr__(self, "min_version", self.request.min_version)
+        if self.max_version < 0:
+            object.__setattr__(self, "max_version", self.request.max_version)
 
     @property
     def api_key(self) -> int:
@@ -39,8 +46,14 @@ class Api(Generic[RequestT, ResponseT]):
     @property
     def versions(self) -> tuple[int, int]:
         """The lowest and the highest served version."""
-        low, high = self.min_version, self.max_version
-        return (self.request.min_version if low < 0 else low, self.request.max_version if high < 0 else high)
+        return self.min_version, self.max_version
+
+    def error(self, request: RequestT, error_code: int, message: str | None) -> ResponseT:
+        """Return the error response of this API; `message` is None for an error without a text."""
+        if self.error_form is not None:
+            return self.error_form(request, error_code, message)
+        has_message = "error_message" in field_names(self.response)
+        return (error_with_message if has_message else error_code_only)(self.response)(request, error_code, message)
 
     def unknown_server_error(self, request: RequestT) -> ResponseT:
         """Return the response to a request whose handler failed unexpectedly."""
@@ -55,6 +68,13 @@ def error_code_only(response: Callable[..., ResponseT]) -> Callable[[Message, in
 def error_with_message(response: Callable[..., ResponseT]) -> Callable[[Message, int, str | None], ResponseT]:
     """Return the error form of an API whose response has an error code and a message."""
     return lambda request, error_code, message: response(error_code=error_code, error_message=message)
+
+
+def error_with_default_message(response: Callable[..., ResponseT]) -> Callable[[Message, int, str | None], ResponseT]:
+    """Return the error form of an API whose response has an error code and always Kafka's message for it."""
+    return lambda request, error_code, message: response(
+        error_code=error_code, error_message=error_codes.message(error_code)
+    )
 
 
 @dataclass(slots=True)

@@ -12,7 +12,6 @@ from typing import Final
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.apis.find_coordinator import coordinator_of
 from mockraft.brokers.consumer_groups import Group, Joining, Offset
-from mockraft.serving.api import error_code_only
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.heartbeat_request import HeartbeatRequest
@@ -317,9 +316,9 @@ def _fetch_error(request: OffsetFetchRequest, error_code: int, _message: str | N
 
 APIS: Final[tuple[AnyApi, ...]] = (
     Api(JoinGroupRequest, JoinGroupResponse, join, _join_error),
-    Api(SyncGroupRequest, SyncGroupResponse, sync, error_code_only(SyncGroupResponse)),
-    Api(HeartbeatRequest, HeartbeatResponse, heartbeat, error_code_only(HeartbeatResponse)),
-    Api(LeaveGroupRequest, LeaveGroupResponse, leave, error_code_only(LeaveGroupResponse)),
+    Api(SyncGroupRequest, SyncGroupResponse, sync),
+    Api(HeartbeatRequest, HeartbeatResponse, heartbeat),
+    Api(LeaveGroupRequest, LeaveGroupResponse, leave),
     Api(OffsetCommitRequest, OffsetCommitResponse, commit, _commit_error),
     Api(OffsetFetchRequest, OffsetFetchResponse, fetch, _fetch_error),
 )

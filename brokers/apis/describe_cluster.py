@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from mockraft.brokers.apis import operations
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
-from mockraft.serving.api import error_with_message
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
@@ -52,4 +51,4 @@ def _refusal(ctx: RequestContext, error_code: int, message: str) -> ApiError:
     return ApiError(error_codes.INVALID_REQUEST if ctx.api_version == 0 else error_code, message)
 
 
-API = Api(DescribeClusterRequest, DescribeClusterResponse, handle, error_with_message(DescribeClusterResponse))
+API = Api(DescribeClusterRequest, DescribeClusterResponse, handle)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from mockraft.brokers.apis.api import Api, RequestContext
 from mockraft.brokers.log_dirs.log_loading import HeldLog
 from mockraft.brokers.log_dirs.logs import Logs
-from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from mockraft.wire.messages.describe_log_dirs_response import (
@@ -83,4 +82,4 @@ def _offline(path: str) -> DescribeLogDirsResult:
     return DescribeLogDirsResult(error_code=error_codes.KAFKA_STORAGE_ERROR, log_dir=path)
 
 
-API = Api(DescribeLogDirsRequest, DescribeLogDirsResponse, handle, error_code_only(DescribeLogDirsResponse))
+API = Api(DescribeLogDirsRequest, DescribeLogDirsResponse, handle)

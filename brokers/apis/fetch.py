@@ -21,7 +21,6 @@ from mockraft.brokers.apis.leaders import (
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition, Read
-from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from mockraft.wire.messages.fetch_response import (
@@ -200,4 +199,4 @@ def _requested(request: FetchRequest, ctx: RequestContext) -> Iterator[_Requeste
                 yield _Requested(topic, partition, (known.topic_id, partition.partition), error_codes.NONE)
 
 
-API = Api(FetchRequest, FetchResponse, handle, error_code_only(FetchResponse), replicas=_replicas)
+API = Api(FetchRequest, FetchResponse, handle, replicas=_replicas)

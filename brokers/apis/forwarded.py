@@ -9,31 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from mockraft.brokers.apis.api import AnyApi, Api, Parked, RequestContext, ResponseT
+from mockraft.brokers.apis.api import AnyApi, Api, Parked, RequestContext
 from mockraft.serving import error_responses
-from mockraft.serving.api import error_with_message
-from mockraft.wire import error_codes, messages
+from mockraft.serving.api import error_with_default_message
+from mockraft.wire import messages
 from mockraft.wire.message import Message
 from mockraft.wire.messages.add_raft_voter_response import AddRaftVoterResponse
 from mockraft.wire.messages.describe_quorum_response import DescribeQuorumResponse
 from mockraft.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
-from mockraft.wire.messages.unregister_broker_response import UnregisterBrokerResponse
-from mockraft.wire.messages.update_features_response import UpdateFeaturesResponse
 
 
-def _forwarded(name: str, error: Callable[[Any, int, str | None], Message]) -> AnyApi:
+def _forwarded(name: str, error_form: Callable[[Any, int, str | None], Message] | None = None) -> AnyApi:
     def handle(_request: Message, ctx: RequestContext) -> Parked[bytes]:
         return ctx.broker.forwarding.forward(api, ctx)
 
     api: AnyApi = Api(
-        messages.by_name(f"{name}Request"), messages.by_name(f"{name}Response"), handle, error, forwarded=True
+        messages.by_name(f"{name}Request"), messages.by_name(f"{name}Response"), handle, error_form, forwarded=True
     )
     return api
-
-
-def _with_default_message(response: Callable[..., ResponseT]) -> Callable[[Message, int, str | None], ResponseT]:
-    """Return the error form of an API whose message is the default of the code."""
-    return lambda _request, code, _message: response(error_code=code, error_message=error_codes.message(code))
 
 
 APIS: Final[tuple[AnyApi, ...]] = (
@@ -47,9 +40,9 @@ APIS: Final[tuple[AnyApi, ...]] = (
     _forwarded("ListPartitionReassignments", error_responses.list_partition_reassignments),
     _forwarded("AlterClientQuotas", error_responses.alter_client_quotas),
     _forwarded("AlterUserScramCredentials", error_responses.alter_user_scram_credentials),
-    _forwarded("DescribeQuorum", _with_default_message(DescribeQuorumResponse)),
-    _forwarded("UpdateFeatures", error_with_message(UpdateFeaturesResponse)),
-    _forwarded("UnregisterBroker", error_with_message(UnregisterBrokerResponse)),
-    _forwarded("AddRaftVoter", _with_default_message(AddRaftVoterResponse)),
-    _forwarded("RemoveRaftVoter", _with_default_message(RemoveRaftVoterResponse)),
+    _forwarded("DescribeQuorum", error_with_default_message(DescribeQuorumResponse)),
+    _forwarded("UpdateFeatures"),
+    _forwarded("UnregisterBroker"),
+    _forwarded("AddRaftVoter", error_with_default_message(AddRaftVoterResponse)),
+    _forwarded("RemoveRaftVoter", error_with_default_message(RemoveRaftVoterResponse)),
 )

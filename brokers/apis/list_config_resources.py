@@ -7,7 +7,6 @@ exist.
 from __future__ import annotations
 
 from mockraft.brokers.apis.api import Api, ApiError, RequestContext
-from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.list_config_resources_request import ListConfigResourcesRequest
 from mockraft.wire.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
@@ -41,4 +40,4 @@ def _names(kind: int, ctx: RequestContext) -> list[str]:
     return [name for of, name in image.configs if of == kind]
 
 
-API = Api(ListConfigResourcesRequest, ListConfigResourcesResponse, handle, error_code_only(ListConfigResourcesResponse))
+API = Api(ListConfigResourcesRequest, ListConfigResourcesResponse, handle)

@@ -5,7 +5,13 @@ requested, it must have caught up with the log as an observer, and then becomes 
 """
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.raft_requests import endpoints_of, listener_of, refusal_text, voter_to_change, when_changed
+from mockraft.server.apis.raft_requests import (
+    endpoints_of,
+    listener_of,
+    voter_change_error,
+    voter_to_change,
+    when_changed,
+)
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
@@ -32,25 +38,14 @@ def handle(
         raise ApiError(error_codes.INVALID_REQUEST, message)
     change = voter_changes.begin_adding(raft, key, endpoints, request.ack_when_committed, ctx.now_ms)
     raft.add_voter(change, ctx.now_ms)
-    return when_changed(change, _response, change.deadline_ms)
-
-
-def error(_request: AddRaftVoterRequest, error_code: int, message: str | None) -> AddRaftVoterResponse:
-    """Return the code and message."""
-    return _response(error_code, refusal_text(error_code, message))
-
-
-def _response(error_code: int, message: str | None) -> AddRaftVoterResponse:
-    return AddRaftVoterResponse(error_code=error_code, error_message=message)
+    return when_changed(change, AddRaftVoterResponse)
 
 
 API = Api(
     AddRaftVoterRequest,
     AddRaftVoterResponse,
     handle,
-    error,
-    0,
-    1,
+    voter_change_error(AddRaftVoterResponse),
     forwardable=True,
     active_only=False,
     operation=AclOperation.ALTER,

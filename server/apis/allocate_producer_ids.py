@@ -4,7 +4,6 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers import producer_ids
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
-from mockraft.serving.api import error_code_only
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 
@@ -19,12 +18,9 @@ def handle(
 
 
 API = Api(
-    request=AllocateProducerIdsRequest,
-    response=AllocateProducerIdsResponse,
-    handle=handle,
-    min_version=0,
-    max_version=0,
-    error=error_code_only(AllocateProducerIdsResponse),
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    handle,
     forwardable=True,
     operation=AclOperation.CLUSTER_ACTION,
 )

@@ -43,12 +43,10 @@ def _entry(altered: Altered) -> EntryData:
 
 
 API = Api(
-    request=AlterClientQuotasRequest,
-    response=AlterClientQuotasResponse,
-    handle=handle,
-    min_version=0,
-    max_version=1,
-    error=error_responses.alter_client_quotas,
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    handle,
+    error_responses.alter_client_quotas,
     forwardable=True,
     operation=AclOperation.ALTER_CONFIGS,
 )

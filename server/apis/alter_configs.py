@@ -66,12 +66,4 @@ def _response(resource_type: int, name: str, refusal: ApiError | None = None) ->
     )
 
 
-API = Api(
-    request=AlterConfigsRequest,
-    response=AlterConfigsResponse,
-    handle=handle,
-    min_version=0,
-    max_version=2,
-    error=error_responses.alter_configs,
-    forwardable=True,
-)
+API = Api(AlterConfigsRequest, AlterConfigsResponse, handle, error_responses.alter_configs, forwardable=True)

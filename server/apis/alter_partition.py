@@ -4,7 +4,6 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics.isr_proposals import alter_partition
-from mockraft.serving.api import error_code_only
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
 from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse
 
@@ -14,12 +13,4 @@ def handle(request: AlterPartitionRequest, ctx: RequestContext, controller: Cont
     return controller.commit(alter_partition(controller, request, ctx.api_version), ctx.now_ms)
 
 
-API = Api(
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    handle,
-    error_code_only(AlterPartitionResponse),
-    2,
-    3,
-    operation=AclOperation.CLUSTER_ACTION,
-)
+API = Api(AlterPartitionRequest, AlterPartitionResponse, handle, operation=AclOperation.CLUSTER_ACTION)

@@ -53,12 +53,10 @@ def _responses(reassigned: Reassigned) -> list[ReassignableTopicResponse]:
 
 
 API = Api(
-    request=AlterPartitionReassignmentsRequest,
-    response=AlterPartitionReassignmentsResponse,
-    handle=handle,
-    min_version=0,
-    max_version=1,
-    error=error_responses.alter_partition_reassignments,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    handle,
+    error_responses.alter_partition_reassignments,
     forwardable=True,
     operation=AclOperation.ALTER,
 )

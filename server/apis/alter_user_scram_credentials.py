@@ -34,12 +34,10 @@ def _result(user: str, refusal: ApiError | None) -> AlterUserScramCredentialsRes
 
 
 API = Api(
-    request=AlterUserScramCredentialsRequest,
-    response=AlterUserScramCredentialsResponse,
-    handle=handle,
-    min_version=0,
-    max_version=0,
-    error=error_responses.alter_user_scram_credentials,
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    handle,
+    error_responses.alter_user_scram_credentials,
     forwardable=True,
     operation=AclOperation.ALTER,
 )

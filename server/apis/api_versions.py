@@ -10,7 +10,6 @@ import re
 from mockraft.server.apis.api import AnyApi, Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.settings.features import KRAFT_VERSION, supported_features
-from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.api_versions_response import (
@@ -82,6 +81,4 @@ def _versions(api: AnyApi) -> ApiVersion:
     return ApiVersion(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version)
 
 
-API = Api(
-    ApiVersionsRequest, ApiVersionsResponse, handle, error_code_only(ApiVersionsResponse), 0, 4, active_only=False
-)
+API = Api(ApiVersionsRequest, ApiVersionsResponse, handle, active_only=False)

@@ -4,7 +4,6 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers.replica_directories import assign_replicas_to_dirs
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
-from mockraft.serving.api import error_code_only
 from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 
@@ -16,12 +15,4 @@ def handle(
     return controller.commit(assign_replicas_to_dirs(controller, request), ctx.now_ms)
 
 
-API = Api(
-    AssignReplicasToDirsRequest,
-    AssignReplicasToDirsResponse,
-    handle,
-    error_code_only(AssignReplicasToDirsResponse),
-    0,
-    0,
-    operation=AclOperation.CLUSTER_ACTION,
-)
+API = Api(AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, handle, operation=AclOperation.CLUSTER_ACTION)

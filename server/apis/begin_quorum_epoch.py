@@ -15,7 +15,6 @@ from mockraft.server.apis.raft_requests import (
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.election_state import TOPIC_NAME
 from mockraft.server.controller.security.acl_types import AclOperation
-from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from mockraft.wire.messages.begin_quorum_epoch_response import (
@@ -43,12 +42,5 @@ def handle(request: BeginQuorumEpochRequest, ctx: RequestContext, controller: Co
 
 
 API = Api(
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-    handle,
-    error_code_only(BeginQuorumEpochResponse),
-    0,
-    1,
-    active_only=False,
-    operation=AclOperation.CLUSTER_ACTION,
+    BeginQuorumEpochRequest, BeginQuorumEpochResponse, handle, active_only=False, operation=AclOperation.CLUSTER_ACTION
 )

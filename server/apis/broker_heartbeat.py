@@ -8,7 +8,6 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers.heartbeat import receive_heartbeat
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
-from mockraft.serving.api import error_code_only
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 
@@ -23,12 +22,4 @@ def handle(request: BrokerHeartbeatRequest, ctx: RequestContext, controller: Con
     )
 
 
-API = Api(
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    handle,
-    error_code_only(BrokerHeartbeatResponse),
-    0,
-    2,
-    operation=AclOperation.CLUSTER_ACTION,
-)
+API = Api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, handle, operation=AclOperation.CLUSTER_ACTION)

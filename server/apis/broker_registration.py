@@ -7,7 +7,6 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers.registration import register_broker
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
-from mockraft.serving.api import error_code_only
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.messages.broker_registration_response import BrokerRegistrationResponse
 
@@ -20,12 +19,4 @@ def handle(
     return BrokerRegistrationResponse(broker_epoch=controller.commit(result, ctx.now_ms))
 
 
-API = Api(
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    handle,
-    error_code_only(BrokerRegistrationResponse),
-    0,
-    4,
-    operation=AclOperation.CLUSTER_ACTION,
-)
+API = Api(BrokerRegistrationRequest, BrokerRegistrationResponse, handle, operation=AclOperation.CLUSTER_ACTION)

@@ -4,7 +4,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers.registration import register_controller
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
-from mockraft.wire import error_codes
+from mockraft.serving.api import error_with_default_message
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from mockraft.wire.messages.controller_registration_response import ControllerRegistrationResponse
 
@@ -17,19 +17,10 @@ def handle(
     return ControllerRegistrationResponse()
 
 
-def error(
-    request: ControllerRegistrationRequest, error_code: int, message: str | None
-) -> ControllerRegistrationResponse:
-    """Return the code and its default message (ControllerRegistrationRequest.getErrorResponse)."""
-    return ControllerRegistrationResponse(error_code=error_code, error_message=error_codes.message(error_code))
-
-
 API = Api(
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
     handle,
-    error,
-    0,
-    0,
+    error_with_default_message(ControllerRegistrationResponse),
     operation=AclOperation.CLUSTER_ACTION,
 )

@@ -82,12 +82,10 @@ def _result(refusal: ApiError | None) -> AclCreationResult:
 
 
 API = Api(
-    request=CreateAclsRequest,
-    response=CreateAclsResponse,
-    handle=handle,
-    min_version=1,
-    max_version=3,
-    error=error_responses.create_acls,
+    CreateAclsRequest,
+    CreateAclsResponse,
+    handle,
+    error_responses.create_acls,
     forwardable=True,
     operation=AclOperation.ALTER,
     validate=validate,

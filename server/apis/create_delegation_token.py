@@ -10,11 +10,11 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security import delegation_tokens
 from mockraft.server.controller.security.acl_types import AclOperation, ResourceType
+from mockraft.serving.api import ANONYMOUS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from mockraft.wire.messages.create_delegation_token_response import CreateDelegationTokenResponse
 
-ANONYMOUS = "User:ANONYMOUS"
 _REQUESTER_VERSION_MIN = 3
 
 
@@ -79,12 +79,4 @@ def _response(
     return response
 
 
-API = Api(
-    request=CreateDelegationTokenRequest,
-    response=CreateDelegationTokenResponse,
-    handle=handle,
-    min_version=1,
-    max_version=3,
-    error=error,
-    forwardable=True,
-)
+API = Api(CreateDelegationTokenRequest, CreateDelegationTokenResponse, handle, error, forwardable=True)

@@ -55,11 +55,5 @@ def _result(name: str, error_code: int, message: str | None) -> CreatePartitions
 
 
 API = Api(
-    request=CreatePartitionsRequest,
-    response=CreatePartitionsResponse,
-    handle=handle,
-    min_version=0,
-    max_version=3,
-    error=error_responses.create_partitions,
-    forwardable=True,
+    CreatePartitionsRequest, CreatePartitionsResponse, handle, error_responses.create_partitions, forwardable=True
 )

@@ -91,12 +91,4 @@ def _refused(name: str, message: str) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error_codes.INVALID_REQUEST, error_message=message)
 
 
-API = Api(
-    request=CreateTopicsRequest,
-    response=CreateTopicsResponse,
-    handle=handle,
-    min_version=2,
-    max_version=7,
-    error=error_responses.create_topics,
-    forwardable=True,
-)
+API = Api(CreateTopicsRequest, CreateTopicsResponse, handle, error_responses.create_topics, forwardable=True)

@@ -52,12 +52,10 @@ def _result(deleted: list[AccessControlEntry] | ApiError) -> DeleteAclsFilterRes
 
 
 API = Api(
-    request=DeleteAclsRequest,
-    response=DeleteAclsResponse,
-    handle=handle,
-    min_version=1,
-    max_version=3,
-    error=error_responses.delete_acls,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    handle,
+    error_responses.delete_acls,
     forwardable=True,
     operation=AclOperation.ALTER,
     validate=validate,

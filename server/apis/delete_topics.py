@@ -119,12 +119,4 @@ def _result(name: str | None, topic_id: bytes, error_code: int, message: str | N
     return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error_code, error_message=message)
 
 
-API = Api(
-    request=DeleteTopicsRequest,
-    response=DeleteTopicsResponse,
-    handle=handle,
-    min_version=1,
-    max_version=6,
-    error=error_responses.delete_topics,
-    forwardable=True,
-)
+API = Api(DeleteTopicsRequest, DeleteTopicsResponse, handle, error_responses.delete_topics, forwardable=True)

@@ -8,7 +8,6 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.security.acls import matching_acls
-from mockraft.serving.api import error_with_message
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
 from mockraft.wire.messages.describe_acls_response import AclDescription, DescribeAclsResource, DescribeAclsResponse
 
@@ -32,12 +31,9 @@ def handle(request: DescribeAclsRequest, ctx: RequestContext, controller: Contro
 
 
 API = Api(
-    request=DescribeAclsRequest,
-    response=DescribeAclsResponse,
-    handle=handle,
-    min_version=1,
-    max_version=3,
-    error=error_with_message(DescribeAclsResponse),
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+    handle,
     active_only=False,
     operation=AclOperation.DESCRIBE,
     validate=validate_filter,

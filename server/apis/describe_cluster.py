@@ -11,7 +11,6 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings.features import metadata_version
-from mockraft.serving.api import error_with_message
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
@@ -78,12 +77,4 @@ def _refusal(ctx: RequestContext, error_code: int, message: str) -> DescribeClus
     return DescribeClusterResponse(error_code=code, error_message=message)
 
 
-API = Api(
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    handle,
-    error_with_message(DescribeClusterResponse),
-    0,
-    2,
-    active_only=False,
-)
+API = Api(DescribeClusterRequest, DescribeClusterResponse, handle, active_only=False)

@@ -83,12 +83,4 @@ def _invalid(message: str) -> ApiError:
     return ApiError(error_codes.INVALID_REQUEST, message)
 
 
-API = Api(
-    request=DescribeConfigsRequest,
-    response=DescribeConfigsResponse,
-    handle=handle,
-    min_version=1,
-    max_version=4,
-    error=config_responses.error,
-    active_only=False,
-)
+API = Api(DescribeConfigsRequest, DescribeConfigsResponse, handle, config_responses.error, active_only=False)

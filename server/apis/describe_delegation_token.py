@@ -6,7 +6,6 @@ Kafka's controller has no handler for it and answers UNKNOWN_SERVER_ERROR (Contr
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
-from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from mockraft.wire.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
@@ -19,12 +18,4 @@ def handle(
     raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
 
 
-API = Api(
-    DescribeDelegationTokenRequest,
-    DescribeDelegationTokenResponse,
-    handle,
-    error_code_only(DescribeDelegationTokenResponse),
-    1,
-    3,
-    active_only=False,
-)
+API = Api(DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, handle, active_only=False)

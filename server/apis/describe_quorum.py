@@ -10,6 +10,7 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.leading import ReplicaState
+from mockraft.serving.api import error_with_default_message
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest
 from mockraft.wire.messages.describe_quorum_response import (
@@ -77,11 +78,6 @@ def _state(controller: Controller, key: ReplicaKey, state: ReplicaState, ctx: Re
     return found
 
 
-def error(_request: DescribeQuorumRequest, error_code: int, _message: str | None) -> DescribeQuorumResponse:
-    """Return a top-level error with Kafka's message for it."""
-    return DescribeQuorumResponse(error_code=error_code, error_message=error_codes.message(error_code))
-
-
 def _unknown_topics(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
     topics = [
@@ -105,9 +101,7 @@ API = Api(
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     handle,
-    error,
-    0,
-    2,
+    error_with_default_message(DescribeQuorumResponse),
     forwardable=True,
     active_only=False,
     operation=AclOperation.DESCRIBE,

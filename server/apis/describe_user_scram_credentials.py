@@ -25,11 +25,9 @@ def handle(
 
 
 API = Api(
-    request=DescribeUserScramCredentialsRequest,
-    response=DescribeUserScramCredentialsResponse,
-    handle=handle,
-    min_version=0,
-    max_version=0,
-    error=error_responses.describe_user_scram_credentials,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    handle,
+    error_responses.describe_user_scram_credentials,
     active_only=False,
 )

@@ -48,12 +48,10 @@ def _results(elections: Elections) -> list[ReplicaElectionResult]:
 
 
 API = Api(
-    request=ElectLeadersRequest,
-    response=ElectLeadersResponse,
-    handle=handle,
-    min_version=0,
-    max_version=2,
-    error=error_responses.elect_leaders,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    handle,
+    error_responses.elect_leaders,
     forwardable=True,
     operation=AclOperation.ALTER,
 )

@@ -9,7 +9,6 @@ from mockraft.server.apis.raft_requests import apply_reported_leader, leader_and
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
-from mockraft.serving.api import error_code_only
 from mockraft.wire.messages import end_quorum_epoch_request
 from mockraft.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from mockraft.wire.messages.end_quorum_epoch_response import (
@@ -44,12 +43,5 @@ def _successors(partition: end_quorum_epoch_request.PartitionData) -> list[Repli
 
 
 API = Api(
-    EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-    handle,
-    error_code_only(EndQuorumEpochResponse),
-    0,
-    1,
-    active_only=False,
-    operation=AclOperation.CLUSTER_ACTION,
+    EndQuorumEpochRequest, EndQuorumEpochResponse, handle, active_only=False, operation=AclOperation.CLUSTER_ACTION
 )

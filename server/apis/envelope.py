@@ -18,7 +18,6 @@ from mockraft.server.apis.api import AnyApi, Api, RequestContext, Result, answer
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
-from mockraft.serving.api import error_code_only
 from mockraft.serving.parked import Parked
 from mockraft.wire import api_keys, error_codes, messages
 from mockraft.wire.connection import Request, parse_request
@@ -139,13 +138,4 @@ def _says_not_controller(response: Message, inner: RequestContext) -> bool:
     return inner.refused_with == error_codes.NOT_CONTROLLER
 
 
-API = Api(
-    EnvelopeRequest,
-    EnvelopeResponse,
-    handle,
-    error_code_only(EnvelopeResponse),
-    0,
-    0,
-    active_only=False,
-    operation=AclOperation.CLUSTER_ACTION,
-)
+API = Api(EnvelopeRequest, EnvelopeResponse, handle, active_only=False, operation=AclOperation.CLUSTER_ACTION)

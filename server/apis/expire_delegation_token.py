@@ -7,7 +7,6 @@ Only forwarded requests are served: direct requests on a PLAINTEXT listener, or 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security import delegation_tokens
-from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from mockraft.wire.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
@@ -26,12 +25,4 @@ def handle(
     return ExpireDelegationTokenResponse(expiry_timestamp_ms=controller.commit(result, ctx.now_ms))
 
 
-API = Api(
-    request=ExpireDelegationTokenRequest,
-    response=ExpireDelegationTokenResponse,
-    handle=handle,
-    min_version=1,
-    max_version=2,
-    error=error_code_only(ExpireDelegationTokenResponse),
-    forwardable=True,
-)
+API = Api(ExpireDelegationTokenRequest, ExpireDelegationTokenResponse, handle, forwardable=True)

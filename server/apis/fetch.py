@@ -16,7 +16,6 @@ from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_ID, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.voter_changes import check_leads
-from mockraft.serving.api import error_code_only
 from mockraft.serving.parked import Parked
 from mockraft.wire import error_codes
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest
@@ -169,13 +168,4 @@ def _built(
     return response
 
 
-API = Api(
-    FetchRequest,
-    FetchResponse,
-    handle,
-    error_code_only(FetchResponse),
-    4,
-    18,
-    active_only=False,
-    operation=AclOperation.CLUSTER_ACTION,
-)
+API = Api(FetchRequest, FetchResponse, handle, active_only=False, operation=AclOperation.CLUSTER_ACTION)

@@ -12,7 +12,6 @@ from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_NA
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.voter_changes import check_leads
-from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages import fetch_snapshot_request
 from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
@@ -83,13 +82,4 @@ def _response(
     return response
 
 
-API = Api(
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    handle,
-    error_code_only(FetchSnapshotResponse),
-    0,
-    1,
-    active_only=False,
-    operation=AclOperation.CLUSTER_ACTION,
-)
+API = Api(FetchSnapshotRequest, FetchSnapshotResponse, handle, active_only=False, operation=AclOperation.CLUSTER_ACTION)

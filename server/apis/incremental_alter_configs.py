@@ -112,11 +112,9 @@ def _response(resource_type: int, name: str, refusal: ApiError | None = None) ->
 
 
 API = Api(
-    request=IncrementalAlterConfigsRequest,
-    response=IncrementalAlterConfigsResponse,
-    handle=handle,
-    min_version=0,
-    max_version=1,
-    error=error_responses.incremental_alter_configs,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    handle,
+    error_responses.incremental_alter_configs,
     forwardable=True,
 )

@@ -52,12 +52,10 @@ def _ongoing(topic: Topic, partition_ids: Iterable[int]) -> OngoingTopicReassign
 
 
 API = Api(
-    request=ListPartitionReassignmentsRequest,
-    response=ListPartitionReassignmentsResponse,
-    handle=handle,
-    min_version=0,
-    max_version=0,
-    error=error_responses.list_partition_reassignments,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    handle,
+    error_responses.list_partition_reassignments,
     forwardable=True,
     active_only=False,
     operation=AclOperation.DESCRIBE,

@@ -56,7 +56,7 @@ def _in_overlay_classes(api: AnyApi, overlay: Overlay) -> AnyApi:
     def converting(function: Callable[..., Message | Parked[Message]]) -> Callable[..., Message | Parked[Message]]:
         return lambda *arguments: converted(function(*arguments))
 
-    return replace(changed, response=response, handle=converting(api.handle), error=converting(api.error))
+    return replace(changed, response=response, handle=converting(api.handle), error_form=converting(api.error))
 
 
 def _answered_with_defaults(overlay: Overlay, name: str, api_key: int) -> AnyApi:
@@ -67,7 +67,7 @@ def _answered_with_defaults(overlay: Overlay, name: str, api_key: int) -> AnyApi
         handle=lambda _request, _ctx, _controller: response(),
         min_version=request.min_version,
         max_version=_newest(request),
-        error=lambda _request, _error_code, _message: response(),
+        error_form=lambda _request, _error_code, _message: response(),
         active_only=False,
         served_by=SCHEMA_DEFAULTS,
     )

@@ -16,6 +16,7 @@ from mockraft.server.raft.voter_changes import VoterChange, check_leads
 from mockraft.serving.api import ResponseT
 from mockraft.serving.parked import Parked
 from mockraft.wire import error_codes
+from mockraft.wire.message import Message
 from mockraft.wire.messages import begin_quorum_epoch_request, end_quorum_epoch_request
 from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from mockraft.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -155,22 +156,30 @@ def voter_to_change(
     return key
 
 
-def when_changed(
-    change: VoterChange, response: Callable[[int, str | None], ResponseT], deadline_ms: int
-) -> ResponseT | Parked[ResponseT]:
-    """Return the response to a voter change once its outcome is known; `response(error_code, message)` makes it."""
+def when_changed(change: VoterChange, response: Callable[..., ResponseT]) -> ResponseT | Parked[ResponseT]:
+    """Return the response to a voter change once its outcome is known, in this class."""
+
+    def answered(error_code: int, message: str | None) -> ResponseT:
+        return response(error_code=error_code, error_message=message)
+
     if change.result is not None:
-        return response(*change.result)
+        return answered(*change.result)
 
     def retry(_now_ms: int, expired: bool) -> ResponseT | None:
         if change.result is not None:
-            return response(*change.result)
+            return answered(*change.result)
         code = error_codes.REQUEST_TIMED_OUT
-        return response(code, error_codes.message(code)) if expired else None
+        return answered(code, error_codes.message(code)) if expired else None
 
-    return Parked(deadline_ms, retry)
+    return Parked(change.deadline_ms, retry)
 
 
-def refusal_text(error_code: int, message: str | None) -> str | None:
-    """Return the message; authorization failures have the code's default message (getErrorResponse)."""
-    return error_codes.message(error_code) if error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED else message
+def voter_change_error(response: Callable[..., ResponseT]) -> Callable[[Message, int, str | None], ResponseT]:
+    """Return the error form of a voter change: authorization failures have the code's default message."""
+
+    def error(_request: Message, error_code: int, message: str | None) -> ResponseT:
+        has_default = error_code == error_codes.CLUSTER_AUTHORIZATION_FAILED
+        text = error_codes.message(error_code) if has_default else message
+        return response(error_code=error_code, error_message=text)
+
+    return error

@@ -5,7 +5,7 @@ the response is VOTER_NOT_FOUND. A removed leader resigns once that is committed
 """
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.raft_requests import refusal_text, voter_to_change, when_changed
+from mockraft.server.apis.raft_requests import voter_change_error, voter_to_change, when_changed
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft import voter_changes
@@ -20,25 +20,14 @@ def handle(
     """Answer once the remaining voters are committed."""
     key = voter_to_change(request, controller, "Remove")
     change = voter_changes.remove(controller.raft, key, ctx.now_ms)
-    return when_changed(change, _response, change.deadline_ms)
-
-
-def error(_request: RemoveRaftVoterRequest, error_code: int, message: str | None) -> RemoveRaftVoterResponse:
-    """Return the code and message."""
-    return _response(error_code, refusal_text(error_code, message))
-
-
-def _response(error_code: int, message: str | None) -> RemoveRaftVoterResponse:
-    return RemoveRaftVoterResponse(error_code=error_code, error_message=message)
+    return when_changed(change, RemoveRaftVoterResponse)
 
 
 API = Api(
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
     handle,
-    error,
-    0,
-    0,
+    voter_change_error(RemoveRaftVoterResponse),
     forwardable=True,
     active_only=False,
     operation=AclOperation.ALTER,

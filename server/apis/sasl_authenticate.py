@@ -6,7 +6,6 @@ There is no authentication on a PLAINTEXT listener (ControllerApis.handleSaslAut
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
-from mockraft.serving.api import error_with_message
 from mockraft.wire import error_codes
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
@@ -17,12 +16,4 @@ def handle(request: SaslAuthenticateRequest, ctx: RequestContext, controller: Co
     raise ApiError(error_codes.ILLEGAL_SASL_STATE, "SaslAuthenticate request received after successful authentication")
 
 
-API = Api(
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    handle,
-    error_with_message(SaslAuthenticateResponse),
-    0,
-    2,
-    active_only=False,
-)
+API = Api(SaslAuthenticateRequest, SaslAuthenticateResponse, handle, active_only=False)

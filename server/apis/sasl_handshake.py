@@ -6,7 +6,6 @@ There is nothing to negotiate on a PLAINTEXT listener (ControllerApis.handleSasl
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
-from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from mockraft.wire.messages.sasl_handshake_response import SaslHandshakeResponse
@@ -17,6 +16,4 @@ def handle(request: SaslHandshakeRequest, ctx: RequestContext, controller: Contr
     raise ApiError(error_codes.ILLEGAL_SASL_STATE)
 
 
-API = Api(
-    SaslHandshakeRequest, SaslHandshakeResponse, handle, error_code_only(SaslHandshakeResponse), 0, 1, active_only=False
-)
+API = Api(SaslHandshakeRequest, SaslHandshakeResponse, handle, active_only=False)

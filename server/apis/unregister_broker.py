@@ -4,7 +4,6 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.brokers.registration import unregister_broker
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.security.acl_types import AclOperation
-from mockraft.serving.api import error_with_message
 from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from mockraft.wire.messages.unregister_broker_response import UnregisterBrokerResponse
 
@@ -15,13 +14,4 @@ def handle(request: UnregisterBrokerRequest, ctx: RequestContext, controller: Co
     return UnregisterBrokerResponse()
 
 
-API = Api(
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-    handle,
-    error_with_message(UnregisterBrokerResponse),
-    min_version=0,
-    max_version=0,
-    forwardable=True,
-    operation=AclOperation.ALTER,
-)
+API = Api(UnregisterBrokerRequest, UnregisterBrokerResponse, handle, forwardable=True, operation=AclOperation.ALTER)

@@ -11,7 +11,6 @@ from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import feature_updates
 from mockraft.server.controller.settings.feature_updates import FeatureUpdate
 from mockraft.server.raft import voter_changes
-from mockraft.serving.api import error_with_message
 from mockraft.wire import error_codes
 from mockraft.wire.messages.update_features_request import UpdateFeaturesRequest
 from mockraft.wire.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
@@ -44,13 +43,4 @@ def handle(request: UpdateFeaturesRequest, ctx: RequestContext, controller: Cont
     return response
 
 
-API = Api(
-    request=UpdateFeaturesRequest,
-    response=UpdateFeaturesResponse,
-    handle=handle,
-    min_version=0,
-    max_version=2,
-    error=error_with_message(UpdateFeaturesResponse),
-    forwardable=True,
-    operation=AclOperation.ALTER,
-)
+API = Api(UpdateFeaturesRequest, UpdateFeaturesResponse, handle, forwardable=True, operation=AclOperation.ALTER)

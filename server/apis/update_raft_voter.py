@@ -12,7 +12,6 @@ from mockraft.server.controller.quorum.voter_set import VoterNode
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft import voter_changes
 from mockraft.server.raft.raft import Raft
-from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from mockraft.wire.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
@@ -43,12 +42,5 @@ def _update(raft: Raft, request: UpdateRaftVoterRequest, now_ms: int) -> int:
 
 
 API = Api(
-    UpdateRaftVoterRequest,
-    UpdateRaftVoterResponse,
-    handle,
-    error_code_only(UpdateRaftVoterResponse),
-    0,
-    0,
-    active_only=False,
-    operation=AclOperation.CLUSTER_ACTION,
+    UpdateRaftVoterRequest, UpdateRaftVoterResponse, handle, active_only=False, operation=AclOperation.CLUSTER_ACTION
 )

@@ -15,7 +15,6 @@ from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.election_state import TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.raft.raft import Raft
-from mockraft.serving.api import error_code_only
 from mockraft.wire import error_codes
 from mockraft.wire.messages import vote_request
 from mockraft.wire.messages.vote_request import VoteRequest
@@ -54,13 +53,4 @@ def _vote(raft: Raft, request: VoteRequest, partition: vote_request.PartitionDat
     return error_codes.NONE, granted
 
 
-API = Api(
-    VoteRequest,
-    VoteResponse,
-    handle,
-    error_code_only(VoteResponse),
-    0,
-    2,
-    active_only=False,
-    operation=AclOperation.CLUSTER_ACTION,
-)
+API = Api(VoteRequest, VoteResponse, handle, active_only=False, operation=AclOperation.CLUSTER_ACTION)

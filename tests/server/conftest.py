@@ -42,15 +42,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
 
 def allocation_api(handle: Callable[[Any, Any, Any], Any]) -> AnyApi:
     """AllocateProducerIds with this handler: a small message that may be forwarded and parked."""
-    return Api(
-        AllocateProducerIdsRequest,
-        AllocateProducerIdsResponse,
-        handle,
-        lambda request, code, message: AllocateProducerIdsResponse(error_code=code),
-        0,
-        0,
-        forwardable=True,
-    )
+    return Api(AllocateProducerIdsRequest, AllocateProducerIdsResponse, handle, forwardable=True)
 
 
 @dataclass

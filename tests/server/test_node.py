@@ -24,14 +24,7 @@ Handle = Callable[[Any, Any, Any], Any]
 
 
 def heartbeat_api(handle: Handle) -> AnyApi:
-    return Api(
-        BrokerHeartbeatRequest,
-        BrokerHeartbeatResponse,
-        handle,
-        lambda request, code, message: BrokerHeartbeatResponse(error_code=code),
-        0,
-        2,
-    )
+    return Api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, handle)
 
 
 def fenced(request: Any, ctx: Any, controller: Any) -> Any:

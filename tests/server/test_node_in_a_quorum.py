@@ -114,9 +114,7 @@ def test_not_leader_of_a_carried_describe_quorum_is_lifted_as_not_controller(mak
         DescribeQuorumRequest,
         DescribeQuorumResponse,
         not_the_leader,
-        describe_quorum.error,
-        0,
-        2,
+        describe_quorum.API.error,
         forwardable=True,
         active_only=False,
     )
