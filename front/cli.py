@@ -18,15 +18,26 @@ from mockraft.commands.serve.options import OptionError
 if TYPE_CHECKING:
     import typer
 
+ABOUT_MOCKRAFT = """A Kafka KRaft controller for tests: unmodified brokers run on it.
+
+\b
+  mockraft run                       three simulated brokers on a controller, live in this terminal
+  mockraft run-kafka                 a real Kafka broker on a controller
+  mockraft serve --admin-port 8080   a controller to connect to, with its live page at 127.0.0.1:8080
+  mockraft serve --help              each command explains itself so
+"""
+
 
 def application(*, only_serve: bool = False, run: Callable[[dict[str, object]], int] = run) -> typer.Typer:
     """Return the command line; with `only_serve` no other command is imported, so that a controller starts sooner."""
     import typer
+    from mockraft.commands.grouped_help import GroupedCommands
     from mockraft.commands.serve.help import ABOUT, ServeCommand, typer_function
 
     app = typer.Typer(
         name="mockraft",
-        help="A Kafka KRaft controller for tests: unmodified brokers run on it.",
+        cls=None if only_serve else GroupedCommands,
+        help=ABOUT_MOCKRAFT,
         no_args_is_help=True,
         context_settings={"max_content_width": 120},
         add_completion=False,

@@ -2,7 +2,10 @@
 
 from importlib.metadata import version
 
+from mockraft.cli import application
+from mockraft.commands.grouped_help import GroupedCommands
 from mockraft.wire.schema_files import RELEASE
+from typer.main import get_group
 
 from .cli import invoke
 
@@ -13,7 +16,10 @@ def test_version_shows_the_package_and_kafka_release() -> None:
     assert told.stdout == f"mockraft {version('mockraft')}, speaking as Kafka {RELEASE}\n"
 
 
-def test_without_a_command_it_teaches_which_there_are() -> None:
+def test_without_a_command_help_lists_each_command_once_under_a_heading() -> None:
     told = invoke()
     assert told.exit_code == 2
-    assert all(f"  {name} " in told.output for name in ("serve", "run", "broker", "capture", "conformance", "spark"))
+    grouped = [name for names in GroupedCommands.groups.values() for name in names]
+    assert sorted(grouped) == sorted(get_group(application()).commands)
+    assert all(told.output.count(f"\n  {name} ") == 1 for name in grouped)
+    assert "\nCompare with Kafka:\n" in told.output

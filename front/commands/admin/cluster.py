@@ -37,9 +37,9 @@ RECORDS = """The metadata log. Without a command: its newest records, as Kafka's
 BrokerId = Annotated[int, typer.Argument(metavar="ID", help="The broker's id.")]
 
 
-broker_commands = group("brokers", BROKERS, "Brokers of a running controller: list, fence, unregister.")
-topic_commands = group("topics", TOPICS, "List topics of a running controller; elect leaders.")
-record_commands = group("records", RECORDS, "Read a running controller's metadata log; append records.")
+broker_commands = group("brokers", BROKERS, "List, fence and unregister brokers.")
+topic_commands = group("topics", TOPICS, "List topics; elect leaders.")
+record_commands = group("records", RECORDS, "Read the metadata log; append records.")
 
 
 @remote(broker_commands)

@@ -37,9 +37,9 @@ SCENARIOS = """The scenarios that stubs are part of, and the state of each. With
 _UNITS_MS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 
-state_commands = group("state", STATE, "How a running controller stands; save, load, restart, reset it.")
-clock_commands = group("clock", CLOCK, "A running controller's clock; move a virtual one on.")
-scenario_commands = group("scenarios", SCENARIOS, "List and set the scenarios of a running controller's stubs.")
+state_commands = group("state", STATE, "Show, save, load, restart or reset the controller.")
+clock_commands = group("clock", CLOCK, "Show the clock; advance a virtual one.")
+scenario_commands = group("scenarios", SCENARIOS, "List and set the scenarios of stubs.")
 
 
 @remote(state_commands)

@@ -24,7 +24,7 @@ ABOUT = """Faults by name: of connections' bytes, and of the controller itself. 
 """
 
 
-commands = group("faults", ABOUT, "List, add and switch faults of a running controller.")
+commands = group("faults", ABOUT, "List, add and switch faults.")
 
 
 @remote(commands)

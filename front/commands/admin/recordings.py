@@ -30,7 +30,7 @@ Out = Annotated[Path | None, typer.Option(help="Write the stubs into this file; 
 Load = Annotated[bool, typer.Option("--load", help="Add the stubs to this controller's, in place of printing them.")]
 
 
-commands = group("recordings", ABOUT, "Make stubs of another controller's answers.")
+commands = group("recordings", ABOUT, "Record another controller's responses as stubs.")
 
 
 @remote(commands)

@@ -25,7 +25,7 @@ ABOUT = """Requests as the journal has them. Without a command: the newest.
 _EXCHANGE = ("ID", "TIME", "BROKER", "CLIENT", "CONNECTION", "REQUEST", "ANSWER", "MS")
 
 
-commands = group("requests", ABOUT, "List or follow what a running controller is asked.")
+commands = group("requests", ABOUT, "List or follow the requests that it receives.")
 
 
 @remote(commands)

@@ -28,7 +28,7 @@ ABOUT = """Stubs: which requests get another answer than the controller's, and w
 Id = Annotated[str, typer.Argument(metavar="ID", help="The stub's id.")]
 
 
-commands = group("stubs", ABOUT, "List, add, switch and remove stubs of a running controller.")
+commands = group("stubs", ABOUT, "List, add, switch and remove stubs.")
 
 
 @remote(commands)

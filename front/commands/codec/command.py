@@ -35,7 +35,7 @@ _NAMING = (
     "KEY is a name or a number: BrokerHeartbeat, BrokerHeartbeatRequest and 63 are the same request. "
     "Bytes are hex, with spaces and colons as you like, as arguments or from standard input (-)."
 )
-DECODE_ABOUT = f"""Bytes to JSON, in the shape of Kafka's own JSON converters.
+DECODE_ABOUT = f"""Decode bytes to JSON, as Kafka's converters write it.
 
 {_NAMING}
 
@@ -49,7 +49,7 @@ mockraft decode --schemas DIR --request Greet --version 0 03686900    a message 
 
 Exit codes: 1 the bytes are not that, 2 a bad option.
 """
-ENCODE_ABOUT = """JSON to bytes, printed as hex.
+ENCODE_ABOUT = """Encode JSON to bytes, printed as hex.
 
 The JSON is what decode prints: every field of the version, save tagged ones that keep their default.
 
@@ -62,7 +62,7 @@ mockraft decode --frame - < r.hex | mockraft encode --frame --raw - > r.bin
 
 Exit codes: 1 the JSON is not that, 2 a bad option or no JSON at all.
 """
-EXPLAIN_ABOUT = f"""Every byte: offset, field, type and value, up to the end or an error.
+EXPLAIN_ABOUT = f"""Explain every byte: offset, field, type and value.
 
 {_NAMING} Records inside a body are opened: batches, their records, and metadata records with their fields.
 

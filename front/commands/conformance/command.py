@@ -78,10 +78,8 @@ def register(app: typer.Typer) -> None:
     conformance_app.command("table", short_help="All cases on mockraft and Kafka, at each level.")(table)
     conformance_app.command("baseline", short_help="Keep a run on Kafka's own controller, for --against.")(baseline)
     fuzz.register(conformance_app)
-    app.add_typer(conformance_app, name="conformance", short_help="Say where a controller is not as Kafka 4.3.1's.")
-    app.command("differences", help=DIFFERENCES_ABOUT, short_help="Print where mockraft differs from Kafka.")(
-        differences
-    )
+    app.add_typer(conformance_app, name="conformance", short_help="Compare a controller with Kafka 4.3.1's.")
+    app.command("differences", help=DIFFERENCES_ABOUT, short_help="List the known differences from Kafka.")(differences)
 
 
 def conformance(context: typer.Context, options: Options) -> None:
