@@ -6,7 +6,7 @@ from mockraft.wire import api_keys
 
 async def test_broker_registers_and_is_unfenced() -> None:
     async with (
-        Controller(session_timeout_ms=2000) as controller,
+        Controller(session_timeout_ms=6000) as controller,
         SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id=1) as broker,
     ):
         await broker.wait_until(BrokerState.RUNNING)

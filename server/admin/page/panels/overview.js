@@ -13,7 +13,7 @@ const FEW = 120;
 
 export function overviewPanel() {
   const rate = new Chart("Requests", "per second");
-  const latency = new Chart("Answer time", "ms, without Fetch, which waits for records");
+  const latency = new Chart("Response time", "ms, without Fetch, which waits for records");
   const map = brokerMap();
   const quorum = quorumCard();
   const clock = clockCard();
