@@ -1,13 +1,29 @@
-from collections.abc import Mapping
+"""AlterConfigs, which replaces the configs of a resource, and IncrementalAlterConfigs."""
 
-from mockraft.server.apis import alter_configs
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from mockraft.server.apis.registry import APIS
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_configs_request import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
-from mockraft.wire.messages.alter_configs_response import AlterConfigsResponse
+from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.clear_elr_record import ClearElrRecord
 
-from ...configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, config_record
+from ...configs import (
+    APPEND,
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    Resource,
+    change_configs,
+    config_record,
+)
 from ...conftest import Cluster
 
 
@@ -26,8 +42,44 @@ def request(*resources: tuple[int, str, Mapping[str, str | None]], validate_only
     )
 
 
-def said(response: AlterConfigsResponse) -> list[tuple[int, str, int]]:
+def said(response: Any) -> list[tuple[int, str, int]]:
     return [(each.resource_type, each.resource_name, each.error_code) for each in response.responses]
+
+
+def incremental(*resources: tuple[int, str, Mapping[str, str | None]]) -> IncrementalAlterConfigsRequest:
+    """Resources as (type, name, values to set)."""
+    asked: list[Resource] = []
+    for kind, name, values in resources:
+        asked.append((kind, name, *((SET, key, value) for key, value in values.items())))
+    return change_configs(*asked)
+
+
+both = pytest.mark.parametrize("asking", [request, incremental], ids=["AlterConfigs", "IncrementalAlterConfigs"])
+
+
+@both
+def test_broker_may_cordon_where_a_direct_request_may_not(topic: Cluster, asking: Any) -> None:
+    cordon = asking((BROKER, "1", {"cordoned.log.dirs": "/a,/b"}))
+    assert said(topic.ask(cordon)) == [(BROKER, "1", 40)]
+    assert said(topic.ask(cordon, forwarded=True)) == [(BROKER, "1", 0)]
+    assert said(topic.ask(asking((BROKER, "1", {"cordoned.log.dirs": " /b "})))) == [(BROKER, "1", 0)]
+    assert said(topic.ask(cordon)) == [(BROKER, "1", 40)]
+
+
+@both
+def test_too_many_changes_are_refused_as_a_whole(topic: Cluster, asking: Any) -> None:
+    values = {f"key.{number}": "x" for number in range(10_001)}
+    (answer,) = topic.ask(asking((BROKER, "1", values))).responses
+    assert (answer.error_code, answer.error_message) == (44, "Unable to perform excessively large batch operation.")
+    assert topic.written() == []
+
+
+@both
+def test_returns_an_error_for_each_resource(asking: Any) -> None:
+    asked = asking((TOPIC, "t", {}), (BROKER, "", {}))
+    response = APIS[asked.api_key].error(asked, error_codes.NOT_CONTROLLER, "no")
+    assert said(response) == [(TOPIC, "t", 41), (BROKER, "", 41)]
+    assert {each.error_message for each in response.responses} == {"no"}
 
 
 def test_unmentioned_keys_are_deleted_after_the_changes(topic: Cluster) -> None:
@@ -95,26 +147,52 @@ def test_types_that_have_no_configs_are_refused(topic: Cluster) -> None:
     ]
 
 
-def test_broker_may_cordon_where_a_direct_request_may_not(topic: Cluster) -> None:
-    cordon = request((BROKER, "1", {"cordoned.log.dirs": "/a"}))
-    assert said(topic.ask(cordon)) == [(BROKER, "1", 40)]
-    assert said(topic.ask(cordon, forwarded=True)) == [(BROKER, "1", 0)]
-
-
 def test_validate_only_writes_no_record(topic: Cluster) -> None:
     response = topic.ask(request((TOPIC, "t", {"flush.ms": "5"}), validate_only=True))
     assert said(response) == [(TOPIC, "t", 0)]
     assert topic.written() == []
 
 
-def test_too_many_changes_are_refused_as_a_whole(topic: Cluster) -> None:
-    values = {f"key.{number}": "x" for number in range(10_001)}
-    (answer,) = topic.ask(request((BROKER, "1", values))).responses
-    assert (answer.error_code, answer.error_message) == (44, "Unable to perform excessively large batch operation.")
+def test_good_resources_are_changed_together_and_a_bad_key_spoils_only_its_own(topic: Cluster) -> None:
+    response = topic.ask(
+        change_configs(
+            (TOPIC, "t", (SET, "retention.ms", "5")),
+            (TOPIC, "nowhere", (SET, "retention.ms", "5")),
+            (BROKER, "1", (SET, "num.io.threads", "9"), (APPEND, "num.io.threads.more", "1")),
+            (BROKER, "2", (SET, "num.io.threads", "9")),
+        ),
+    )
+    assert said(response) == [(TOPIC, "t", 0), (TOPIC, "nowhere", 3), (BROKER, "1", 40), (BROKER, "2", 0)]
+    assert topic.written() == [
+        config_record(TOPIC, "t", "retention.ms", "5"),
+        config_record(BROKER, "2", "num.io.threads", "9"),
+    ]
+
+
+def test_records_that_clear_elr_come_last(topic: Cluster) -> None:
+    key = "min.insync.replicas"
+    topic.ask(change_configs((BROKER, "", (SET, key, "2")), (TOPIC, "t", (SET, key, "2"), (SET, "flush.ms", "1"))))
+    records = [record for record, _ in topic.written()]
+    assert records[3:] == [ClearElrRecord(topic_name=""), ClearElrRecord(topic_name="t")]
+
+
+@pytest.mark.parametrize(("operation", "value"), [(4, "x"), (-1, None), (APPEND, None), (SUBTRACT, None)])
+def test_an_operation_that_kafka_breaks_on_spoils_the_request(
+    topic: Cluster, operation: int, value: str | None
+) -> None:
+    good = (BROKER, "", (SET, "num.io.threads", "9"))
+    response = topic.ask(change_configs(good, (TOPIC, "t", (operation, "cleanup.policy", value))))
+    assert said(response) == [(BROKER, "", -1), (TOPIC, "t", -1)]
     assert topic.written() == []
 
 
-def test_returns_an_error_for_each_resource() -> None:
-    response = alter_configs.API.error(request((TOPIC, "t", {}), (BROKER, "", {})), error_codes.NOT_CONTROLLER, "no")
-    assert said(response) == [(TOPIC, "t", 41), (BROKER, "", 41)]
-    assert {each.error_message for each in response.responses} == {"no"}
+def test_a_broker_logger_is_this_controllers_and_answers_last(topic: Cluster) -> None:
+    resources = [(BROKER_LOGGER, name) for name in ("3000", "1", "x")]
+    response = topic.ask(change_configs(*resources, (BROKER, "1")))
+    assert said(response) == [(BROKER, "1", 0), (BROKER_LOGGER, "3000", 0), *((8, name, 42) for name in ("1", "x"))]
+
+
+def test_a_broker_logger_has_no_loggers(topic: Cluster) -> None:
+    resource = (BROKER_LOGGER, "3000", (SET, "kafka.server", "INFO"))
+    (answer,) = topic.ask(change_configs(resource)).responses
+    assert (answer.error_code, answer.error_message) == (40, "Logger kafka.server does not exist!")
