@@ -56,13 +56,6 @@ def test_below_its_level_it_is_unsupported(new_cluster: type[Cluster]) -> None:
     assert (response.error_code, response.directories) == (error_codes.UNSUPPORTED_VERSION, [])
 
 
-@pytest.mark.parametrize(("broker_id", "epoch_error"), [(1, 1), (9, 0)])
-def test_an_unknown_broker_or_epoch_is_stale(placed: Cluster, broker_id: int, epoch_error: int) -> None:
-    epoch = placed.broker(1).broker_epoch + epoch_error
-    response = placed.ask(AssignReplicasToDirsRequest(broker_id=broker_id, broker_epoch=epoch))
-    assert response.error_code == error_codes.STALE_BROKER_EPOCH
-
-
 def test_an_assignment_is_noted_once_for_this_brokers_replica_only(placed: Cluster) -> None:
     before = placed.partition(placed.topic_id)
     assert before.directories == (directory_ids.UNASSIGNED, placed.broker(2).log_dirs[0])
@@ -95,23 +88,10 @@ def test_a_replica_in_an_offline_directory_leaves_isr_and_leadership(placed: Clu
     assert (partition.leader, partition.isr, partition.leader_epoch) == (2, (2,), 1)
 
 
-@pytest.mark.parametrize("directory", [directory_ids.UNASSIGNED, directory_ids.MIGRATING])
-def test_reserved_directory_ids_are_plain_values(placed: Cluster, directory: bytes) -> None:
-    assign(placed, (A, 0))
-    assert codes(assign(placed, (directory, 0))) == [0]
-    assert placed.partition(placed.topic_id).directories[0] == directory
-    assert placed.partition(placed.topic_id).leader == 1
-
-
 def test_all_assignments_are_written_before_the_leaders_that_follow(placed: Cluster) -> None:
     placed.topic_id = placed.create_topic("u", [1, 2], [1, 2])
     codes(assign(placed, (NOWHERE, 0), (A, 1)))
     assert [(record.partition_id, record.leader) for record, _ in placed.written()] == [(0, -2), (1, -2), (0, 2)]
-
-
-def test_a_fenced_broker_may_assign(placed: Cluster) -> None:
-    placed.fence(1)
-    assert codes(assign(placed, (B, 0))) == [0]
 
 
 def test_assigning_never_elects_uncleanly(placed: Cluster) -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from mockraft.wire import error_codes, records
-from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import Listener
 
 from ...conftest import Cluster, uuid
@@ -46,15 +45,8 @@ def code(cluster: Cluster, broker_id: int = 1, version: int = 4, **fields: Any) 
             for why, ids in BAD_DIRECTORIES.items()
         ),
         pytest.param({"log_dirs": [reserved(100)]}, "NONE", id="id one hundred is a real directory"),
-        pytest.param({"version": 1, "log_dirs": []}, "INVALID_REGISTRATION", id="a request without directories"),
-        pytest.param({"features": {"metadata.version": (7, 29)}}, "UNSUPPORTED_VERSION", id="metadata.version below"),
-        pytest.param({"features": {"metadata.version": (31, 31)}}, "UNSUPPORTED_VERSION", id="metadata.version above"),
         pytest.param({"features": {"kraft.version": (0, 0)}}, "UNSUPPORTED_VERSION", id="kraft.version"),
         pytest.param({"features": {ELR: (0, 0)}}, "UNSUPPORTED_VERSION", id="eligible leader replicas"),
-        pytest.param({"features": {"no.such.feature": (1, 2)}}, "UNSUPPORTED_VERSION", id="a feature unknown here"),
-        pytest.param({"features": {"no.such.feature": (0, 2)}}, "NONE", id="an unknown feature that may be off"),
-        pytest.param({"listeners": []}, "NONE", id="no listeners"),
-        pytest.param({"broker_id": -5}, "NONE", id="a negative id"),
     ],
 )
 def test_a_first_registration_is_checked_in_kafkas_order(cluster: Cluster, fields: dict[str, Any], name: str) -> None:
@@ -71,17 +63,6 @@ def test_id_is_taken_during_the_session_even_after_a_granted_shutdown(cluster: C
     assert code(cluster, incarnation_id=uuid(2)) == "DUPLICATE_BROKER_REGISTRATION"
     cluster.now_ms += 1
     assert code(cluster, incarnation_id=uuid(2)) == "NONE"
-
-
-def test_an_unregistered_id_is_free_at_once(cluster: Cluster) -> None:
-    cluster.start(1)
-    cluster.unregister(1)
-    assert code(cluster, incarnation_id=uuid(2)) == "NONE"
-
-
-def test_a_directory_of_another_broker_is_refused(cluster: Cluster) -> None:
-    cluster.register(1, log_dirs=[uuid(1)])
-    assert code(cluster, 2, log_dirs=[uuid(2), uuid(1)]) == "INVALID_REGISTRATION"
 
 
 def test_directories_are_neither_checked_nor_kept_below_their_level(new_cluster: type[Cluster]) -> None:
@@ -130,50 +111,11 @@ def test_a_disabled_feature_may_be_omitted(new_cluster: type[Cluster]) -> None:
         assert cluster.ask(without_feature(cluster, name)).error_code == 0
 
 
-def test_a_new_broker_is_fenced_and_its_epoch_is_the_records_offset(cluster: Cluster) -> None:
-    offset = cluster.log.end_offset
-    assert cluster.register(1, rack="r") == offset
-    [(record, version)] = cluster.written()
-    assert (version, record.fenced, record.in_controlled_shutdown) == (4, True, False)
-    assert (record.cordoned_log_dirs, record.is_migrating_zk_broker) == (None, False)
-    assert (record.rack, record.broker_epoch) == ("r", offset)
-    broker = cluster.broker(1)
-    assert (broker.registration_offset, broker.broker_epoch, broker.endpoints[0].host) == (offset, offset, "b1")
-
-
 @pytest.mark.parametrize(("level", "version"), [(7, 1), (8, 2), (16, 2), (17, 3), (29, 3), (30, 4)])
 def test_the_record_has_the_version_of_the_level(new_cluster: type[Cluster], level: int, version: int) -> None:
     cluster = new_cluster(metadata_version=level)
     cluster.register(1)
     assert cluster.written()[-1].version == version
-
-
-def test_the_same_incarnation_amends_and_keeps_epoch_and_state(cluster: Cluster) -> None:
-    cluster.start(1)
-    cluster.heartbeat(1, cordoned_log_dirs=[uuid(5)])
-    epoch = cluster.broker(1).broker_epoch
-    offset = cluster.log.end_offset
-    assert cluster.register(1, rack="elsewhere", log_dirs=[uuid(5), uuid(6)]) == epoch
-    broker = cluster.broker(1)
-    assert (broker.fenced, broker.rack, broker.log_dirs) == (False, "elsewhere", (uuid(5), uuid(6)))
-    assert broker.registration_offset == offset
-    assert broker.cordoned_log_dirs is None
-
-
-def test_an_amended_broker_must_catch_up_again_but_stays_unfenced(cluster: Cluster) -> None:
-    cluster.start(1)
-    cluster.register(1)
-    response = cluster.heartbeat(1, current_metadata_offset=cluster.broker(1).registration_offset - 1)
-    assert (response.is_caught_up, response.is_fenced) == (False, False)
-
-
-def test_amending_never_touches_partitions(cluster: Cluster) -> None:
-    cluster.start(1, 2)
-    topic_id = cluster.create_topic("t", [1, 2])
-    before = cluster.partition(topic_id)
-    cluster.register(1, log_dirs=[uuid(77)])
-    assert cluster.partition(topic_id) == before
-    assert len(cluster.written()) == 1
 
 
 def restarted(cluster: Cluster, version: int = 4, **fields: Any) -> list[tuple[str, Any]]:
@@ -242,29 +184,11 @@ def written(cluster: Cluster) -> list[str]:
     return [records.TYPES[record.api_key] for record, _ in cluster.written()]
 
 
-def test_unknown_broker_is_refused_with_kafkas_message(cluster: Cluster) -> None:
-    response = cluster.unregister(7)
-    assert response.error_code == error_codes.BROKER_ID_NOT_REGISTERED
-    assert response.error_message == "Broker ID 7 is not currently registered"
-    assert cluster.written() == []
-
-
 def test_success_has_an_empty_message(cluster: Cluster) -> None:
     cluster.register(1)
     response = cluster.unregister(1)
     assert (response.error_code, response.error_message) == (0, "")
     assert written(cluster) == ["UnregisterBrokerRecord"]
-
-
-def test_partitions_come_first_and_the_leader_moves(cluster: Cluster) -> None:
-    cluster.start(1, 2)
-    topic_id = cluster.create_topic("t", [1, 2])
-    epoch = cluster.broker(1).broker_epoch
-    cluster.unregister(1)
-    assert written(cluster) == ["PartitionChangeRecord", "UnregisterBrokerRecord"]
-    assert cluster.written()[-1].record.broker_epoch == epoch
-    partition = cluster.partition(topic_id)
-    assert (partition.leader, partition.isr, partition.replicas) == (2, (2,), (1, 2))
 
 
 def test_it_stays_eligible_until_its_id_registers_again(cluster: Cluster) -> None:
@@ -274,21 +198,6 @@ def test_it_stays_eligible_until_its_id_registers_again(cluster: Cluster) -> Non
     assert cluster.partition(topic_id).elr == (1,)
     cluster.register(1)
     assert cluster.partition(topic_id).elr == ()
-
-
-def test_its_directories_are_free(cluster: Cluster) -> None:
-    cluster.register(1)
-    cluster.unregister(1)
-    request = cluster.registration_request(2)
-    request.log_dirs = list(cluster.registration_request(1).log_dirs)
-    assert cluster.ask(request).error_code == 0
-
-
-def test_its_heartbeats_are_stale(cluster: Cluster) -> None:
-    cluster.start(1)
-    epoch = cluster.broker(1).broker_epoch
-    cluster.unregister(1)
-    assert cluster.ask(BrokerHeartbeatRequest(broker_id=1, broker_epoch=epoch)).error_code == 77
 
 
 def test_its_session_is_forgotten_when_it_times_out(cluster: Cluster) -> None:

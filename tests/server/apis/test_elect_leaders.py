@@ -2,7 +2,6 @@ import pytest
 from mockraft.wire import error_codes
 from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse
-from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
 from ...conftest import Cluster
 
@@ -19,19 +18,6 @@ def said(response: ElectLeadersResponse) -> dict[str, list[tuple[int, int, str |
         topic.topic: [(each.partition_id, each.error_code, each.error_message) for each in topic.partition_result]
         for topic in response.replica_election_results
     }
-
-
-def test_the_first_replica_leads_again(three: Cluster) -> None:
-    topic_id = three.create_topic("t", [1, 2], leader=2)
-    assert said(three.ask(request({"t": [0]}))) == {"t": [(0, 0, None)]}
-    assert three.written() == [(PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=1), 2)]
-
-
-@pytest.mark.parametrize(("kind", "leader"), [(PREFERRED, 1), (UNCLEAN, 1), (UNCLEAN, 2)])
-def test_a_current_leader_needs_no_election(three: Cluster, kind: int, leader: int) -> None:
-    three.create_topic("t", [1, 2], leader=leader)
-    message = "Leader election not needed for topic partition."
-    assert said(three.ask(request({"t": [0]}, kind))) == {"t": [(0, error_codes.ELECTION_NOT_NEEDED, message)]}
 
 
 def test_a_first_replica_out_of_sync_or_fenced_is_not_available(three: Cluster) -> None:

@@ -97,13 +97,6 @@ def test_replica_in_a_failed_directory_is_not_elected(two_dirs: Cluster) -> None
     assert (partition.leader, partition.elr) == (-1, (2,))
 
 
-def test_failure_of_all_directories_is_written_at_every_heartbeat(two_dirs: Cluster) -> None:
-    for _ in range(2):
-        two_dirs.heartbeat(2, offline_log_dirs=[C])
-        assert two_dirs.written()[-1].record.log_dirs == []
-    assert two_dirs.broker(2).log_dirs == (C,)
-
-
 @pytest.mark.parametrize(
     ("told", "recorded"),
     [

@@ -147,15 +147,6 @@ def test_fencing_costs_only_the_brokers_own_partitions(cluster: Cluster) -> None
     assert changed == [mine]
 
 
-def test_below_3_6_a_shrinking_isr_names_its_leader_again(new_cluster: type[Cluster]) -> None:
-    for level, leader_epoch in ((11, 1), (12, 0)):
-        cluster = new_cluster(metadata_version=level)
-        cluster.start(1, 2)
-        topic_id = cluster.create_topic("t", [1, 2])
-        cluster.fence(2)
-        assert cluster.partition(topic_id).leader_epoch == leader_epoch
-
-
 def test_completing_a_reassignment_may_fall_to_a_fencing(cluster: Cluster) -> None:
     cluster.start(1, 2, 3)
     topic_id = cluster.create_topic("t", [1, 2, 3], isr=[1, 2, 3], removing_replicas=[3], adding_replicas=[2])

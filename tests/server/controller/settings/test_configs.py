@@ -148,11 +148,6 @@ def test_the_controller_itself_is_no_node_before_controllers_register(new_cluste
     assert refusal(new_cluster(metadata_version=14), BROKER, "3000", x=(Operation.SET, "y"))[0] == 102
 
 
-@pytest.mark.parametrize(("name", "code"), [("", 42), ("a b", 17), ("nowhere", 3)])
-def test_a_topic_must_be_there(topic: Cluster, name: str, code: int) -> None:
-    assert refusal(topic, TOPIC, name, flush_ms=(Operation.SET, "1"))[0] == code
-
-
 def test_a_value_may_have_32767_characters(topic: Cluster) -> None:
     assert alter(topic, BROKER, "1", x=(Operation.SET, "v" * 32_767))
     assert refusal(topic, BROKER, "1", x=(Operation.SET, "v" * 32_768)) == (

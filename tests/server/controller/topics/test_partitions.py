@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from mockraft.server.controller.image.topics import RECOVERED, RECOVERING, Partition
+from mockraft.server.controller.image.topics import RECOVERING, Partition
 from mockraft.server.controller.settings.features import metadata_version
 from mockraft.server.controller.topics.elections import Election
 from mockraft.server.controller.topics.partitions import PartitionChange, PartitionRules
@@ -69,17 +69,6 @@ def reassigning(**fields: Any) -> Partition:
     return partition(**{**state, **fields})
 
 
-def test_a_reassignment_completes_once_the_added_replica_is_in_sync() -> None:
-    assert built(reassigning(), isr=[1, 2, 3]) == {
-        "leader": 2,
-        "isr": [2, 3],
-        "replicas": [2, 3],
-        "removing_replicas": [],
-        "adding_replicas": [],
-        "directories": [DIRS[2], DIRS[3]],
-    }
-
-
 def test_a_reassignment_waits_for_the_added_replica() -> None:
     assert built(reassigning(), isr=[1, 2]) is None
 
@@ -104,15 +93,6 @@ def test_a_smaller_reassignment_waits_until_all_that_stay_are_in_sync() -> None:
 # 2: eligible leader replicas
 
 
-def test_those_that_leave_an_isr_below_min_isr_stay_eligible() -> None:
-    assert built(partition(), min_isr=2, isr=[1]) == {"isr": [1], "eligible_leader_replicas": [2, 3]}
-
-
-def test_an_isr_at_min_isr_clears_the_eligible() -> None:
-    state = partition(isr=(1,), elr=(2, 3))
-    assert built(state, min_isr=2, isr=[1, 2]) == {"isr": [1, 2], "eligible_leader_replicas": []}
-
-
 def test_an_unclean_shutdown_ends_eligibility() -> None:
     state = partition(isr=(1,), elr=(2, 3))
     assert built(state, min_isr=2, unclean_shutdown_replicas=(2,)) == {"eligible_leader_replicas": [3]}
@@ -130,27 +110,12 @@ def test_eligible_replicas_come_in_the_order_of_a_java_hash_set() -> None:
 # 3: election
 
 
-def test_the_leader_moves_when_it_leaves_the_isr() -> None:
-    assert built(partition(), isr=[2, 3], alive=(2, 3)) == {"isr": [2, 3], "leader": 2}
-
-
 def test_an_eligible_replica_that_is_elected_becomes_the_isr() -> None:
     state = partition(isr=(), leader=-1, elr=(2, 3), last_known_elr=(1,))
     assert built(state, min_isr=3, alive=(3,)) == {
         "isr": [3],
         "leader": 3,
         "eligible_leader_replicas": [2],
-        "last_known_elr": [],
-    }
-
-
-def test_an_unclean_leader_is_the_whole_isr_and_has_to_recover() -> None:
-    state = partition(isr=(), leader=-1, elr=(1,), last_known_elr=(1,))
-    assert built(state, election=Election.UNCLEAN, alive=(2,)) == {
-        "isr": [2],
-        "leader": 2,
-        "leader_recovery_state": RECOVERING,
-        "eligible_leader_replicas": [],
         "last_known_elr": [],
     }
 
@@ -170,29 +135,7 @@ def test_last_known_leader_is_elected_uncleanly() -> None:
     }
 
 
-def test_a_preferred_election_moves_the_leader_home() -> None:
-    assert built(partition(leader=2), election=Election.PREFERRED) == {"leader": 1}
-
-
 # 4: epoch bump for removed replicas
-
-
-def test_a_removed_replica_bumps_the_leader_epoch_of_the_same_leader() -> None:
-    assert built(partition(), replicas=[1, 2], isr=[1, 2]) == {
-        "leader": 1,
-        "isr": [1, 2],
-        "replicas": [1, 2],
-        "directories": [DIRS[1], DIRS[2]],
-    }
-
-
-def test_added_replica_keeps_the_leader_epoch() -> None:
-    wanted = built(partition(), replicas=[1, 2, 3, 4], adding=[4])
-    assert wanted == {
-        "replicas": [1, 2, 3, 4],
-        "adding_replicas": [4],
-        "directories": [DIRS[1], DIRS[2], DIRS[3], DIRS[4]],
-    }
 
 
 # 5: the ELR is written only when it changes, and cleared when it means nothing any more
@@ -213,15 +156,6 @@ def test_an_elr_that_stays_is_not_written() -> None:
 
 def test_without_elr_the_last_member_stays_in_the_isr() -> None:
     assert built(partition(isr=(1,)), elr=False, isr=[], alive=()) == {"leader": -1}
-
-
-def test_with_elr_the_isr_may_become_empty() -> None:
-    assert built(partition(isr=(2,), leader=2), isr=[], alive=()) == {
-        "isr": [],
-        "leader": -1,
-        "eligible_leader_replicas": [2],
-        "last_known_elr": [2],
-    }
 
 
 # 7: epoch bump for a shrinking ISR
@@ -248,16 +182,6 @@ def test_last_known_leader_is_not_recorded_without_elr() -> None:
     assert built(partition(), elr=False, isr=[], alive=()) == {"leader": -1}
 
 
-def test_last_known_leader_is_cleared_with_a_new_leader() -> None:
-    state = partition(isr=(), leader=-1, elr=(2,), last_known_elr=(2,))
-    assert built(state, alive=(2,)) == {
-        "isr": [2],
-        "leader": 2,
-        "eligible_leader_replicas": [],
-        "last_known_elr": [],
-    }
-
-
 # 9: directories
 
 
@@ -268,11 +192,6 @@ def test_replica_keeps_its_directory_and_a_new_one_gets_the_default() -> None:
 
 def test_directories_are_not_written_below_their_level() -> None:
     assert built(partition(), level=16, elr=False, directories={1: OTHER_DIR}) is None
-
-
-def test_the_recovery_state_is_written_when_it_changes() -> None:
-    state = partition(isr=(1,), leader_recovery_state=RECOVERING)
-    assert built(state, leader_recovery_state=RECOVERED) == {"leader_recovery_state": RECOVERED}
 
 
 # 10: version
@@ -287,22 +206,3 @@ def test_the_record_has_the_version_of_the_level(level: int, version: int) -> No
 
 
 # The examples that were seen on a real controller: replicas a=1, b=2
-
-
-def test_fencing_both_replicas_and_back_is_as_a_real_controller_has_it() -> None:
-    state = partition(replicas=(1, 2))
-    steps: list[tuple[dict[str, Any], dict[str, Any] | None]] = [
-        ({"isr": [2], "alive": (2,)}, {"leader": 2, "isr": [2]}),
-        (
-            {"isr": [], "alive": ()},
-            {"leader": -1, "isr": [], "eligible_leader_replicas": [2], "last_known_elr": [2]},
-        ),
-        ({"alive": (1,)}, None),
-        ({"alive": (2,)}, {"leader": 2, "isr": [2], "eligible_leader_replicas": [], "last_known_elr": []}),
-    ]
-    for wanted, fields in steps:
-        assert built(state, **wanted) == fields
-        record_at = change(state, **wanted).build()
-        if record_at is not None:
-            state = state.merge(record_at.record)
-    assert (state.leader, state.leader_epoch, state.partition_epoch) == (2, 3, 3)
