@@ -154,11 +154,3 @@ def test_an_acl_matched_by_two_filters_is_returned_twice_and_removed_once(guarde
         *((None, 1), ("Unknown patternFilter.", 0), ("Unknown entryFilter.", 0), (None, 1)),
     ]
     assert len(guarded.written()) == 1
-
-
-def test_acl_requests_without_an_authorizer_are_refused(cluster: Cluster) -> None:
-    assert create(cluster, creation()) == [(error_codes.SECURITY_DISABLED, "No Authorizer is configured.")]
-    answer = cluster.ask(DeleteAclsRequest(filters=[DeleteAclsFilter(**ANY | ANYBODY)]))
-    assert answer.filter_results[0].error_code == error_codes.SECURITY_DISABLED
-    told = cluster.ask(DescribeAclsRequest(**ANY | ANYBODY))
-    assert (told.error_code, told.error_message) == (54, "No Authorizer is configured on the broker")

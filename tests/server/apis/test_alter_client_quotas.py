@@ -126,27 +126,10 @@ def test_repeated_entity_is_refused_after_its_first_entry_is_written(cluster: Cl
     assert written(cluster) == [(entity, RATE, 1.0)]
 
 
-def test_validate_only_writes_no_record(cluster: Cluster) -> None:
-    asked = request(entry({USER: "a"}, (RATE, 1)), entry({USER: "b"}, (RATE, -1)), validate_only=True)
-    assert said(cluster.ask(asked)) == [({USER: "a"}, 0), ({USER: "b"}, 42)]
-    assert cluster.written() == []
-
-
 def test_too_many_changes_are_refused_as_a_whole(cluster: Cluster) -> None:
     entries = [entry({USER: str(number)}, (RATE, 1)) for number in range(10_001)]
     response = cluster.ask(request(*entries, validate_only=True))
     assert {code for _, code in said(response)} == {error_codes.POLICY_VIOLATION}
-
-
-def test_a_restart_remembers(cluster: Cluster) -> None:
-    cluster.ask(
-        request(entry({USER: "ann", CLIENT: None}, (RATE, 5)), entry({IP: None}, ("connection_creation_rate", 1))),
-    )
-    image = cluster.controller.image
-    replayed = type(image)()
-    for offset, (record, _) in cluster.log.records():
-        replayed.apply(record, offset)
-    assert replayed.client_quotas == image.client_quotas
 
 
 def test_error_response_repeats_the_code_for_each_entry() -> None:

@@ -44,12 +44,6 @@ def topics(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def test_deletes_by_name_and_by_id(topics: Cluster) -> None:
-    a, b = IDS["a"], IDS["b"]
-    assert said(topics.ask(request("a", ids=[b]))) == answers(("a", a, 0), ("b", b, 0))
-    assert set(topics.controller.image.topics.by_name) == {"c"}
-
-
 def test_one_record_per_topic_in_one_batch(topics: Cluster) -> None:
     topics.ask(request("a", "c"))
     assert topics.written() == [RecordAt(RemoveTopicRecord(topic_id=IDS[name]), 0) for name in "ac"]
@@ -70,14 +64,6 @@ def test_reports_unknown_topics_and_deletes_the_rest(topics: Cluster) -> None:
     }
 
 
-def test_topic_named_twice_is_not_deleted(topics: Cluster) -> None:
-    a, b, invalid = IDS["a"], IDS["b"], error_codes.INVALID_REQUEST
-    response = topics.ask(request("a", "a", "a", "c", ids=[b, b]))
-    assert said(response) == answers(("a", NO_ID, invalid), (None, b, invalid), ("c", IDS["c"], 0))
-    assert {each.error_message for each in response.responses} == {None, "Duplicate topic name.", "Duplicate topic id."}
-    assert a in topics.controller.image.topics.by_id
-
-
 @pytest.mark.parametrize("times", [1, 2])
 def test_name_and_id_of_the_same_topic_are_refused(topics: Cluster, times: int) -> None:
     a = IDS["a"]
@@ -89,34 +75,12 @@ def test_name_and_id_of_the_same_topic_are_refused(topics: Cluster, times: int) 
     assert topics.written() == []
 
 
-def test_a_topic_is_named_by_one_of_name_and_id(topics: Cluster) -> None:
-    both = DeleteTopicState(name="a", topic_id=IDS["a"])
-    neither = DeleteTopicState(name=None)
-    response = topics.ask(DeleteTopicsRequest(topics=[both, neither], timeout_ms=1000))
-    assert {(each.error_code, each.error_message) for each in response.responses} == {
-        (42, "You may not specify both topic name and topic id."),
-        (42, "Neither topic name nor id were specified."),
-    }
-    assert topics.written() == []
-
-
-def test_old_versions_name_topics_only(topics: Cluster) -> None:
-    response = topics.ask(DeleteTopicsRequest(topic_names=["a", "nowhere"], timeout_ms=1000), 5)
-    assert said(response) == answers(("a", NO_ID, 0), ("nowhere", NO_ID, 3))
-
-
 def test_a_request_that_leaves_no_time_is_over(topics: Cluster) -> None:
     response = topics.ask(DeleteTopicsRequest(topic_names=["a", "b", "b"]), 1)
     assert [(each.name, each.error_code) for each in response.responses] == [("a", 7), ("b", 7), ("b", 7)]
     (nothing_to_do,) = topics.ask(DeleteTopicsRequest(topic_names=["b", "b"]), 1).responses
     assert nothing_to_do.error_code == error_codes.INVALID_REQUEST
     assert topics.written() == []
-
-
-def test_the_configs_go_with_the_topic(topics: Cluster) -> None:
-    topics.set_config("a", "retention.ms", "1")
-    topics.ask(request("a"))
-    assert (2, "a") not in topics.controller.image.configs
 
 
 @pytest.mark.parametrize(

@@ -135,11 +135,6 @@ def test_unset_client_metrics_have_defaults(cluster: Cluster, told: Told) -> Non
     assert (interval.value, interval.config_source) == ("100", OWN_CLIENT_METRICS)
 
 
-def test_only_requested_keys_are_returned(topic: Cluster) -> None:
-    (result,) = topic.ask(request((TOPIC, "t"), keys=["flush.ms", "no.such"], include_synonyms=False)).results
-    assert [(config.name, config.synonyms) for config in result.configs] == [("flush.ms", [])]
-
-
 @pytest.mark.parametrize(
     ("resource", "code", "message"),
     [

@@ -85,12 +85,6 @@ def test_version_0_can_not_downgrade(cluster: Cluster) -> None:
     assert cluster.ask(asked, 0).error_code == error_codes.INVALID_UPDATE_VERSION
 
 
-def test_a_feature_at_level_0_is_no_longer_finalized(cluster: Cluster) -> None:
-    cluster.ask(request((GROUP, 0, SAFE)))
-    assert cluster.written() == [level(GROUP, 0)]
-    assert GROUP not in cluster.controller.image.features
-
-
 @pytest.mark.parametrize(
     ("update", "why"),
     [
@@ -116,10 +110,6 @@ def test_reports_the_error(cluster: Cluster, refusal: Refusal, update: Update, w
 def test_a_downgrade_does_not_go_up(new_cluster: type[Cluster], refusal: Refusal) -> None:
     why = f"Invalid update version 1 for feature {GROUP}. Can't downgrade to a newer version."
     assert refusal(new_cluster(metadata_version=20), (GROUP, 1, UNSAFE)) == why
-
-
-def test_update_is_atomic(cluster: Cluster, refusal: Refusal) -> None:
-    assert GROUP in refusal(cluster, (TRANSACTION, 1, SAFE), (GROUP, 7, UP), (ELR, 0, SAFE))
 
 
 @pytest.mark.parametrize(("start", "down"), [(29, 23), (22, 17), (16, 15), (10, 8)])
@@ -188,11 +178,6 @@ def test_elr_begins_with_one_minimum_for_all(new_cluster: type[Cluster]) -> None
     assert sorted(record.resource_name for record, _ in own if record.value is None) == ["1", "2"]
     cluster.ask(request((ELR, 1, UP)))
     assert cluster.written() == [level(ELR, 1)]
-
-
-def test_validate_only_writes_no_record(cluster: Cluster) -> None:
-    assert cluster.ask(request((GROUP, 0, SAFE), (KRAFT, 1, UP), validate_only=True)).error_code == 0
-    assert cluster.written() == []
 
 
 def test_kraft_version_comes_from_control_records(new_cluster: type[Cluster]) -> None:

@@ -36,13 +36,9 @@ def updated(cluster: Cluster, **fields: Any) -> Any:
         ({"cluster_id": "x", "current_leader_epoch": 0}, error_codes.INCONSISTENT_CLUSTER_ID),
         ({"current_leader_epoch": 0, "voter_id": -1}, error_codes.FENCED_LEADER_EPOCH),
         ({"current_leader_epoch": 2, "voter_id": -1}, error_codes.UNKNOWN_LEADER_EPOCH),
-        ({"voter_id": -1}, INVALID),
-        ({"voter_directory_id": bytes(16)}, INVALID),
-        ({"listeners": []}, INVALID),
         ({"versions": (-1, 1)}, INVALID),
         ({"versions": (1, 0)}, INVALID),
         ({"versions": (2, 3), "voter_id": 7}, INVALID),
-        ({"voter_id": 7}, error_codes.VOTER_NOT_FOUND),
         ({"voter_directory_id": STRANGE_ID}, error_codes.VOTER_NOT_FOUND),
     ],
 )
