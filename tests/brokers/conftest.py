@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.config import BrokerConfig
+from mockraft.brokers.disks.disk import Disk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.metadata.metadata_view import MetadataView
 from mockraft.brokers.metadata.observer import METADATA_TOPIC_ID, Observer
 from mockraft.serving.directory_ids import UNASSIGNED
 from mockraft.wire import api_keys, error_codes, metadata_log_frame, record_batch
+from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.messages.fetch_response import (
     FetchableTopicResponse,
     FetchResponse,
@@ -81,21 +83,6 @@ def metadata_version(level: int) -> FeatureLevelRecord:
     return FeatureLevelRecord(name="metadata.version", feature_level=level)
 
 
-@pytest.fixture(scope="session")
-def answers() -> Any:
-    """The functions above, for tests that cannot import a conftest."""
-
-    class Answers:
-        fetched = staticmethod(fetched)
-        batch = staticmethod(batch)
-        voters_batch = staticmethod(voters_batch)
-        metadata_version = staticmethod(metadata_version)
-        leader_id = LEADER_ID
-        endpoint = ENDPOINT
-
-    return Answers
-
-
 @pytest.fixture
 def observer() -> Observer:
     return Observer(1, "cluster", b"d" * 16, MetadataView(1))
@@ -131,7 +118,7 @@ class Cluster:
     def __init__(self, controller: Controller) -> None:
         self.controller = controller
         self.brokers: dict[int, SimulatedBroker] = {}
-        self.disks: dict[tuple[int, str], MemoryDisk] = {}
+        self.disks: dict[tuple[int, str], Disk] = {}
 
     def joining(self, broker_id: int = 1, dirs: int = 2, **options: Any) -> SimulatedBroker:
         broker = SimulatedBroker.joining(
@@ -147,19 +134,22 @@ class Cluster:
         return broker
 
     async def start(self, *arguments: Any, **options: Any) -> SimulatedBroker:
-        broker = self.joining(*arguments, **options)
-        broker.start()
-        await broker.wait_until(BrokerState.RUNNING)
-        return broker
+        return await self._begin(self.joining(*arguments, **options))
 
     async def restart(self, broker: SimulatedBroker, **changes: Any) -> SimulatedBroker:
         """The same broker again, with some of its config otherwise, and unregistered meanwhile."""
         await self.stop(broker)
-        again = SimulatedBroker(self.again(broker.config, **changes))
-        self.brokers[broker.config.broker_id] = again
-        again.start()
-        await again.wait_until(BrokerState.RUNNING)
-        return again
+        return await self.start_with(self.again(broker.config, **changes))
+
+    async def start_with(self, config: BrokerConfig) -> SimulatedBroker:
+        """A broker of this config, in the place of an earlier one with its id."""
+        broker = self.brokers[config.broker_id] = SimulatedBroker(config)
+        return await self._begin(broker)
+
+    async def _begin(self, broker: SimulatedBroker) -> SimulatedBroker:
+        broker.start()
+        await broker.wait_until(BrokerState.RUNNING)
+        return broker
 
     async def stop(self, broker: SimulatedBroker) -> None:
         """It leaves, and can register again at once: its session is not waited for."""
@@ -170,12 +160,16 @@ class Cluster:
         fresh = bytes([config.incarnation_id[0] ^ 1]) + config.incarnation_id[1:]
         return replace(config, incarnation_id=fresh, previous_broker_epoch=-1, **changes)
 
-    def _disk(self, broker_id: int, path: str) -> MemoryDisk:
+    def _disk(self, broker_id: int, path: str) -> Disk:
         return self.disks.setdefault((broker_id, path), MemoryDisk(path))
 
     async def create(self, topic: str, *replicas: list[int]) -> bytes:
         """Create a topic with these replicas by partition."""
         return (await create_topics(self.controller.bootstrap, assigned(topic, *replicas)))[0]
+
+    async def delete(self, topic: str) -> None:
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=5000)
+        await ask(self.controller.bootstrap, request)
 
     @property
     def image(self) -> Any:
@@ -210,9 +204,3 @@ async def cluster() -> Any:
         yield made
         for broker in made.brokers.values():
             await broker.kill()
-
-
-@pytest.fixture
-def a_cluster() -> type[Cluster]:
-    """The class, for a test that has a controller of its own."""
-    return Cluster

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.log_dirs.cordoning import CordoningError
+from mockraft.brokers.log_dirs.placement import DirectoryAt
 from mockraft.server.controller.result import ControllerResult
 from mockraft.serving.directory_ids import LOST, UNASSIGNED
 from mockraft.wire import api_keys
@@ -16,15 +18,12 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import (
     PartitionData,
     TopicData,
 )
-from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 
 from ..topics import ask
 from ..waiting import until
-from .conftest import PATHS, ids
-
-Cluster = Any
+from .conftest import PATHS, Cluster, ids
 
 
 def assignment(broker: SimulatedBroker, topic_id: bytes, directory_id: bytes) -> AssignReplicasToDirsRequest:
@@ -69,7 +68,9 @@ async def test_a_replica_on_its_way_to_a_directory_counts_there(cluster: Cluster
 
 async def test_when_a_log_cannot_be_made_in_one_directory_the_next_one_gets_it(cluster: Cluster) -> None:
     broker = await cluster.start()
-    broker.logs.log_dirs[0].disk.fail()
+    disk = broker.logs.log_dirs[0].disk
+    assert isinstance(disk, FailingDisk)
+    disk.fail()
     topic_id = await cluster.create("orders", [1])
     assert await cluster.placed(topic_id) == [ids(broker)[1]]
     await until(lambda: cluster.image.cluster.brokers[1].log_dirs == (ids(broker)[1],))
@@ -105,9 +106,7 @@ async def test_a_deleted_topics_logs_go(cluster: Cluster) -> None:
     broker = await cluster.start()
     topic_id = await cluster.create("orders", [1], [1])
     await cluster.placed(topic_id)
-    await ask(
-        cluster.controller.bootstrap, DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000)
-    )
+    await cluster.delete("orders")
     await until(lambda: not broker.directories.placed)
     assert broker.logs.held() == []
     assert not any("orders" in name for disk in cluster.disks.values() for name in disk.names())
@@ -117,13 +116,8 @@ async def test_a_log_of_a_topic_that_was_deleted_meanwhile_is_put_aside(cluster:
     broker = await cluster.start(dirs=1)
     await cluster.placed(await cluster.create("orders", [1]))
     await cluster.stop(broker)
-    await ask(
-        cluster.controller.bootstrap, DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000)
-    )
-    again = SimulatedBroker(cluster.again(broker.config))
-    cluster.brokers[1] = again
-    again.start()
-    await again.wait_until(BrokerState.RUNNING)
+    await cluster.delete("orders")
+    again = await cluster.start_with(cluster.again(broker.config))
     (name,) = (name for name in cluster.disks[1, PATHS[0]].names() if name.startswith("orders-0"))
     assert name.endswith("-stray")
     assert again.directories.placed == {}
@@ -132,16 +126,18 @@ async def test_a_log_of_a_topic_that_was_deleted_meanwhile_is_put_aside(cluster:
 # Fenced or not.
 
 
+def empty_disks(cluster: Cluster, broker: SimulatedBroker) -> tuple[DirectoryAt, ...]:
+    """The broker's directories on new disks, with other ids."""
+    cluster.disks.clear()
+    return tuple(log_dir._replace(directory_id=bytes([n + 1]) * 16) for n, log_dir in enumerate(broker.config.log_dirs))
+
+
 async def test_unfenced_before_assignments_are_confirmed_as_in_kafka_4_3_1(cluster: Cluster) -> None:
     broker = await cluster.start()
     topic_id = await cluster.create("orders", [1])
     await cluster.placed(topic_id)
     await cluster.stop(broker)
-    cluster.disks.clear()
-    fresh = tuple(
-        log_dir._replace(directory_id=bytes([n + 1]) * 16) for n, log_dir in enumerate(broker.config.log_dirs)
-    )
-    again = SimulatedBroker(cluster.again(broker.config, log_dirs=fresh))
+    again = SimulatedBroker(cluster.again(broker.config, log_dirs=empty_disks(cluster, broker)))
     cluster.brokers[1] = again
     again.start()
     again.directories.assignments._failures = 10
@@ -153,11 +149,7 @@ async def test_kip_text_keeps_it_fenced_until_assignments_are_confirmed(cluster:
     broker = await cluster.start()
     topic_id = await cluster.create("orders", [1], [1])
     await cluster.placed(topic_id)
-    cluster.disks.clear()
-    fresh = tuple(
-        log_dir._replace(directory_id=bytes([n + 1]) * 16) for n, log_dir in enumerate(broker.config.log_dirs)
-    )
-    again = await cluster.restart(broker, log_dirs=fresh, fenced_until_assigned=True)
+    again = await cluster.restart(broker, log_dirs=empty_disks(cluster, broker), fenced_until_assigned=True)
     assert set(cluster.directories(topic_id)) == set(ids(again))
     exchanges = cluster.controller.journal.exchanges()
     kinds = (api_keys.ASSIGN_REPLICAS_TO_DIRS, api_keys.BROKER_HEARTBEAT)
@@ -228,7 +220,7 @@ async def test_a_broker_that_is_given_another_directory_registers_it(cluster: Cl
     assert await cluster.placed(await cluster.create("payments", [1])) == [added.directory_id]
 
 
-D0, D1, D2 = ("/simulated/d0", "/simulated/d1", "/simulated/d2")
+D0, D1, D2 = PATHS
 
 
 def configure(controller: Controller, value: str | None, broker: str = "1") -> None:

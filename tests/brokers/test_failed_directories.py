@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft import BrokerState, Controller
 from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.ids.host_map import HOSTS_FILE, HostFile, HostMapError
@@ -26,9 +25,7 @@ from mockraft.serving.directory_ids import UNASSIGNED
 from mockraft.wire import api_keys
 
 from ..waiting import until
-from .conftest import PATHS, ids
-
-Cluster = Any
+from .conftest import PATHS, Cluster, ids
 
 
 async def test_simultaneous_failures_are_reported_together_and_in_later_heartbeats(cluster: Cluster) -> None:
@@ -84,10 +81,7 @@ async def test_failure_of_the_last_directory_is_never_reported(cluster: Cluster)
 
 async def test_failed_metadata_directory_stops_the_broker(cluster: Cluster) -> None:
     drawn = cluster.joining().config
-    broker = SimulatedBroker(replace(drawn, metadata_directory_id=drawn.log_dirs[0].directory_id))
-    cluster.brokers[1] = broker
-    broker.start()
-    await broker.wait_until(BrokerState.RUNNING)
+    broker = await cluster.start_with(replace(drawn, metadata_directory_id=drawn.log_dirs[0].directory_id))
     assert cluster.asked(api_keys.BROKER_REGISTRATION)[0].log_dirs != []
     broker.fail_log_dir(PATHS[0])
     await broker.wait_stopped()
@@ -102,9 +96,9 @@ async def test_a_metadata_directory_of_its_own_is_not_registered(cluster: Cluste
     assert broker.config.metadata_directory_id not in registration.log_dirs
 
 
-async def test_unreported_failure_stops_the_broker(a_cluster: Any) -> None:
+async def test_unreported_failure_stops_the_broker() -> None:
     async with Controller() as controller:
-        cluster = a_cluster(controller)
+        cluster = Cluster(controller)
         broker = await cluster.start(log_dir_failure_timeout_ms=300)
     broker.fail_log_dir(PATHS[0])
     await until(lambda: broker.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN)

@@ -23,6 +23,7 @@ from mockraft.wire.messages.fetch_snapshot_response import (
 from mockraft.wire.messages.fetch_snapshot_response import SnapshotId as FetchedSnapshotId
 
 from ..budgets import budget
+from .conftest import ENDPOINT, batch, fetched, metadata_version, voters_batch
 
 
 def fetched_partition(observer: Observer) -> FetchPartition:
@@ -31,10 +32,10 @@ def fetched_partition(observer: Observer) -> FetchPartition:
     return request.topics[0].partitions[0]
 
 
-def test_learns_the_leader_from_a_refused_fetch(observer: Observer, answers: Any) -> None:
-    heard = observer.receive(answers.fetched(error_code=error_codes.FENCED_LEADER_EPOCH, leader=(3000, 5)))
+def test_learns_the_leader_from_a_refused_fetch(observer: Observer) -> None:
+    heard = observer.receive(fetched(error_code=error_codes.FENCED_LEADER_EPOCH, leader=(3000, 5)))
     assert heard.useful
-    assert observer.leader == (3000, 5, answers.endpoint)
+    assert observer.leader == (3000, 5, ENDPOINT)
     assert observer.request().topics[0].partitions[0].current_leader_epoch == 5
 
 
@@ -45,27 +46,25 @@ def test_committed_records_are_appended_and_passed_on(following: Observer) -> No
 
 
 @pytest.mark.parametrize(("told", "kept"), [(1000, 5), (1, 3)])
-def test_a_high_watermark_stays_within_the_log_and_never_falls(
-    following: Observer, answers: Any, told: int, kept: int
-) -> None:
-    following.receive(answers.fetched(high_watermark=told))
+def test_a_high_watermark_stays_within_the_log_and_never_falls(following: Observer, told: int, kept: int) -> None:
+    following.receive(fetched(high_watermark=told))
     assert (following.high_watermark, following.applied_offset) == (kept, kept - 1)
 
 
-def test_takes_voters_from_the_log_before_they_are_committed(led: Observer, answers: Any) -> None:
-    led.receive(answers.fetched(answers.voters_batch(0, (3000, "here", 1)), high_watermark=0))
+def test_takes_voters_from_the_log_before_they_are_committed(led: Observer) -> None:
+    led.receive(fetched(voters_batch(0, (3000, "here", 1)), high_watermark=0))
     assert led.voters == {3000: {"CONTROLLER": ("here", 1)}}
 
 
-def test_leader_endpoint_comes_from_the_voters_when_the_response_has_none(led: Observer, answers: Any) -> None:
-    voters = answers.voters_batch(0, (3000, "here", 1), (3001, "there", 2))
-    led.receive(answers.fetched(voters, high_watermark=1))
-    led.receive(answers.fetched(error_code=error_codes.NOT_LEADER_OR_FOLLOWER, leader=(3001, 2), endpoints=()))
+def test_leader_endpoint_comes_from_the_voters_when_the_response_has_none(led: Observer) -> None:
+    voters = voters_batch(0, (3000, "here", 1), (3001, "there", 2))
+    led.receive(fetched(voters, high_watermark=1))
+    led.receive(fetched(error_code=error_codes.NOT_LEADER_OR_FOLLOWER, leader=(3001, 2), endpoints=()))
     assert led.leader == (3001, 2, ("there", 2))
 
 
-def test_keeps_a_cut_last_batch_out(led: Observer, answers: Any) -> None:
-    led.receive(answers.fetched(answers.batch(0) + answers.batch(1)[:-5], high_watermark=2))
+def test_keeps_a_cut_last_batch_out(led: Observer) -> None:
+    led.receive(fetched(batch(0) + batch(1)[:-5], high_watermark=2))
     assert led.end_offset == 1
 
 
@@ -86,37 +85,35 @@ def test_keeps_a_cut_last_batch_out(led: Observer, answers: Any) -> None:
     ],
     ids=str,
 )
-def test_unusable_response_is_ignored_and_the_request_repeated(
-    following: Observer, answers: Any, answer: dict[str, Any]
-) -> None:
+def test_unusable_response_is_ignored_and_the_request_repeated(following: Observer, answer: dict[str, Any]) -> None:
     before = following.request()
-    heard = following.receive(answers.fetched(answers.batch(5), high_watermark=6, **answer))
+    heard = following.receive(fetched(batch(5), high_watermark=6, **answer))
     assert not heard.useful
     assert heard.backoff_ms > 0
     assert heard.note
     assert following.request() == before
 
 
-def test_an_answer_without_topics_is_of_no_use(following: Observer, answers: Any) -> None:
-    answer = answers.fetched()
+def test_an_answer_without_topics_is_of_no_use(following: Observer) -> None:
+    answer = fetched()
     answer.responses = []
     assert not following.receive(answer).useful
 
 
 @pytest.mark.parametrize("position", [17, 30, 61, 70, None])
 def test_corrupt_or_partial_records_are_not_appended_and_not_fetched_in_a_loop(
-    following: Observer, answers: Any, position: int | None
+    following: Observer, position: int | None
 ) -> None:
-    sent = bytearray(answers.batch(5) + answers.batch(5) if position else answers.batch(5)[:-1])
+    sent = bytearray(batch(5) + batch(5) if position else batch(5)[:-1])
     if position:
-        sent[position - len(answers.batch(5))] ^= 0x40
-    heard = following.receive(answers.fetched(bytes(sent), high_watermark=7))
+        sent[position - len(batch(5))] ^= 0x40
+    heard = following.receive(fetched(bytes(sent), high_watermark=7))
     assert (heard.useful, heard.backoff_ms) == (False, CORRUPT_BACKOFF_MS)
     assert following.end_offset == 5, "a batch before the damaged one does not count either"
 
 
-def test_a_batch_newer_than_its_leader_is_corrupt(following: Observer, answers: Any) -> None:
-    heard = following.receive(answers.fetched(answers.batch(5, epoch=2), high_watermark=6))
+def test_a_batch_newer_than_its_leader_is_corrupt(following: Observer) -> None:
+    heard = following.receive(fetched(batch(5, epoch=2), high_watermark=6))
     assert not heard.useful
     assert following.end_offset == 5
 
@@ -134,100 +131,95 @@ def test_a_batch_newer_than_its_leader_is_corrupt(following: Observer, answers: 
     ],
     ids=str,
 )
-def test_fatal_errors_stop_the_broker(following: Observer, answers: Any, answer: dict[str, Any], told: str) -> None:
+def test_fatal_errors_stop_the_broker(following: Observer, answer: dict[str, Any], told: str) -> None:
     with pytest.raises(FatalError, match=told):
-        following.receive(answers.fetched(**answer))
+        following.receive(fetched(**answer))
 
 
-def test_news_of_a_leader_brings_no_records_yet(observer: Observer, answers: Any) -> None:
-    assert observer.receive(answers.fetched(answers.batch(0), high_watermark=1)).useful
+def test_news_of_a_leader_brings_no_records_yet(observer: Observer) -> None:
+    assert observer.receive(fetched(batch(0), high_watermark=1)).useful
     assert (observer.epoch, observer.end_offset) == (1, 0)
 
 
-def test_a_leader_in_the_epoch_it_starts_with_is_followed_and_used_at_once(observer: Observer, answers: Any) -> None:
-    observer.receive(answers.fetched(answers.batch(0, epoch=0), leader=(3000, 0), high_watermark=1))
+def test_a_leader_in_the_epoch_it_starts_with_is_followed_and_used_at_once(observer: Observer) -> None:
+    observer.receive(fetched(batch(0, epoch=0), leader=(3000, 0), high_watermark=1))
     assert observer.applied_offset == 0
 
 
-def test_response_without_a_leader_is_fatal_at_first(observer: Observer, answers: Any) -> None:
+def test_response_without_a_leader_is_fatal_at_first(observer: Observer) -> None:
     with pytest.raises(FatalError, match="Unattached"):
-        observer.receive(answers.fetched(leader=(-1, 0)))
+        observer.receive(fetched(leader=(-1, 0)))
 
 
 @pytest.mark.parametrize(
     ("records", "told"),
     [
-        (lambda a: a.batch(4), "Unexpected offset"),
-        (lambda a: a.batch(5, epoch=0), "older than the one before"),
+        (batch(4), "Unexpected offset"),
+        (batch(5, epoch=0), "older than the one before"),
         (
-            lambda a: record_batch.encode([b"\x01\x63\x00\x00"], base_offset=5, leader_epoch=1, timestamp_ms=1),
+            record_batch.encode([b"\x01\x63\x00\x00"], base_offset=5, leader_epoch=1, timestamp_ms=1),
             "Could not deserialize metadata record",
         ),
         (
-            lambda a: record_batch.encode([b"\x00\x14\x00\x00"], base_offset=5, leader_epoch=1, timestamp_ms=1),
+            record_batch.encode([b"\x00\x14\x00\x00"], base_offset=5, leader_epoch=1, timestamp_ms=1),
             "frame version 0",
         ),
         (
-            lambda a: record_batch.encode_control(
+            record_batch.encode_control(
                 [(record_batch.control_key(6), b"\0\0\7")], base_offset=5, leader_epoch=1, timestamp_ms=1
             ),
             "control record",
         ),
         (
-            lambda a: record_batch.encode_control([(b"\0", b"")], base_offset=5, leader_epoch=1, timestamp_ms=1),
+            record_batch.encode_control([(b"\0", b"")], base_offset=5, leader_epoch=1, timestamp_ms=1),
             "control record",
         ),
     ],
     ids=["offset again", "older epoch", "unknown record", "unknown frame", "bad voters", "bad control key"],
 )
-def test_well_formed_batches_with_wrong_content_are_fatal(
-    following: Observer, answers: Any, records: Any, told: str
-) -> None:
+def test_well_formed_batches_with_wrong_content_are_fatal(following: Observer, records: bytes, told: str) -> None:
     with pytest.raises(FatalError, match=told):
-        following.receive(answers.fetched(records(answers), high_watermark=6))
+        following.receive(fetched(records, high_watermark=6))
 
 
-def test_truncates_to_where_the_logs_part(led: Observer, answers: Any) -> None:
-    led.receive(answers.fetched(answers.batch(0) + answers.batch(1) + answers.batch(2), high_watermark=1))
-    led.receive(answers.fetched(leader=(3001, 2), endpoints=((3001, "there", 2),)))
-    led.receive(answers.fetched(leader=(3001, 2), diverging_epoch=EpochEndOffset(epoch=1, end_offset=2)))
+def test_truncates_to_where_the_logs_part(led: Observer) -> None:
+    led.receive(fetched(batch(0) + batch(1) + batch(2), high_watermark=1))
+    led.receive(fetched(leader=(3001, 2), endpoints=((3001, "there", 2),)))
+    led.receive(fetched(leader=(3001, 2), diverging_epoch=EpochEndOffset(epoch=1, end_offset=2)))
     assert led.end_offset == 2
-    led.receive(answers.fetched(answers.batch(2, epoch=2), leader=(3001, 2), high_watermark=3))
+    led.receive(fetched(batch(2, epoch=2), leader=(3001, 2), high_watermark=3))
     partition = fetched_partition(led)
     assert (partition.fetch_offset, partition.last_fetched_epoch) == (3, 2)
     assert led.applied_offset == 2
 
 
-def test_truncates_whole_batches(following: Observer, answers: Any) -> None:
-    following.receive(answers.fetched(diverging_epoch=EpochEndOffset(epoch=1, end_offset=4)))
+def test_truncates_whole_batches(following: Observer) -> None:
+    following.receive(fetched(diverging_epoch=EpochEndOffset(epoch=1, end_offset=4)))
     assert following.end_offset == 3, "offsets 3 and 4 came as one batch"
 
 
-def test_truncates_to_the_end_of_an_epoch_that_the_leader_does_not_have(led: Observer, answers: Any) -> None:
-    led.receive(answers.fetched(answers.batch(0) + answers.batch(1), high_watermark=1))
-    led.receive(answers.fetched(leader=(3000, 3)))
-    led.receive(answers.fetched(answers.batch(2, epoch=3), leader=(3000, 3), high_watermark=1))
-    led.receive(answers.fetched(leader=(3000, 4)))
-    led.receive(answers.fetched(leader=(3000, 4), diverging_epoch=EpochEndOffset(epoch=2, end_offset=9)))
+def test_truncates_to_the_end_of_an_epoch_that_the_leader_does_not_have(led: Observer) -> None:
+    led.receive(fetched(batch(0) + batch(1), high_watermark=1))
+    led.receive(fetched(leader=(3000, 3)))
+    led.receive(fetched(batch(2, epoch=3), leader=(3000, 3), high_watermark=1))
+    led.receive(fetched(leader=(3000, 4)))
+    led.receive(fetched(leader=(3000, 4), diverging_epoch=EpochEndOffset(epoch=2, end_offset=9)))
     assert (led.end_offset, led.last_fetched_epoch) == (2, 1)
 
 
-def test_truncation_takes_voters_back(led: Observer, answers: Any) -> None:
-    led.receive(answers.fetched(answers.voters_batch(0, (3000, "here", 1)), high_watermark=1))
-    led.receive(answers.fetched(answers.voters_batch(1, (3001, "there", 2)), high_watermark=1))
+def test_truncation_takes_voters_back(led: Observer) -> None:
+    led.receive(fetched(voters_batch(0, (3000, "here", 1)), high_watermark=1))
+    led.receive(fetched(voters_batch(1, (3001, "there", 2)), high_watermark=1))
     assert set(led.voters) == {3001}
-    led.receive(answers.fetched(diverging_epoch=EpochEndOffset(epoch=1, end_offset=1)))
+    led.receive(fetched(diverging_epoch=EpochEndOffset(epoch=1, end_offset=1)))
     assert set(led.voters) == {3000}
 
 
 # Snapshots.
 
 
-def snapshot_bytes(answers: Any) -> bytes:
-    whole: bytes = answers.voters_batch(0, (3000, "snap", 1), epoch=0) + answers.batch(
-        1, answers.metadata_version(30), epoch=0
-    )
-    return whole
+def snapshot_bytes() -> bytes:
+    return voters_batch(0, (3000, "snap", 1), epoch=0) + batch(1, metadata_version(30), epoch=0)
 
 
 def piece(data: bytes, position: int, size: int, *, end_offset: int = 40, **fields: Any) -> FetchSnapshotResponse:
@@ -247,16 +239,14 @@ def piece(data: bytes, position: int, size: int, *, end_offset: int = 40, **fiel
 
 
 @pytest.fixture
-def fetching(led: Observer, answers: Any) -> Observer:
-    led.receive(answers.fetched(snapshot_id=SnapshotId(end_offset=40, epoch=1)))
+def fetching(led: Observer) -> Observer:
+    led.receive(fetched(snapshot_id=SnapshotId(end_offset=40, epoch=1)))
     return led
 
 
 @pytest.mark.parametrize("size", [7, 100, 10_000])
-def test_snapshot_is_fetched_in_chunks_and_fetching_resumes_after_it(
-    fetching: Observer, answers: Any, size: int
-) -> None:
-    whole = snapshot_bytes(answers)
+def test_snapshot_is_fetched_in_chunks_and_fetching_resumes_after_it(fetching: Observer, size: int) -> None:
+    whole = snapshot_bytes()
     while isinstance(request := fetching.request(), FetchSnapshotRequest):
         position = request.topics[0].partitions[0].position
         assert fetching.receive(piece(whole[position : position + size], position, len(whole))).useful
@@ -273,7 +263,7 @@ def test_starts_over_when_the_leader_has_dropped_the_snapshot(fetching: Observer
     assert type(fetching.request()).__name__ == "FetchRequest"
 
 
-def test_a_new_leader_means_a_new_snapshot(fetching: Observer, answers: Any) -> None:
+def test_a_new_leader_means_a_new_snapshot(fetching: Observer) -> None:
     answer = piece(b"abc", 0, 10)
     answer.topics[0].partitions[0].current_leader.leader_epoch = 2
     fetching.receive(answer)
@@ -310,12 +300,12 @@ ANSWERS = st.tuples(BATCHES, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.sampled_from
 
 @settings(max_examples=budget(100, 300), deadline=None)
 @given(st.lists(ANSWERS, max_size=8))
-def test_log_stays_in_order_or_the_broker_stops_for_any_response(answers: Any, told: list[Any]) -> None:
+def test_log_stays_in_order_or_the_broker_stops_for_any_response(told: list[Any]) -> None:
     observer = Observer(1, "cluster", b"d" * 16, MetadataView(1))
     for batches, high_watermark, epoch, diverging_epoch, diverging_offset, error_code in told:
         before = (observer.high_watermark, observer.applied_offset)
-        answer = answers.fetched(
-            b"".join(answers.batch(offset, epoch=of_epoch) for offset, of_epoch in batches),
+        answer = fetched(
+            b"".join(batch(offset, epoch=of_epoch) for offset, of_epoch in batches),
             high_watermark=high_watermark,
             leader=(3000, epoch),
             diverging_epoch=EpochEndOffset(epoch=diverging_epoch, end_offset=diverging_offset),

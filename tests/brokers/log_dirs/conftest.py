@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,6 @@ from mockraft.brokers.disks.failing_disk import FailingDisk
 from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.wire import record_batch
-
-MakeBatch = Callable[..., bytes]
 
 
 @pytest.fixture(params=["memory", "real", "failing"])
@@ -27,17 +24,12 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
     return FailingDisk(MemoryDisk("/simulated/d0"))
 
 
-@pytest.fixture(scope="session")
-def batch() -> MakeBatch:
-    """Make the bytes of a batch: `batch("a", "b", at=0, epoch=0, time_ms=…, attributes=…)`."""
-
-    def make(*values: str, at: int = 0, epoch: int = 0, time_ms: int = 1000, attributes: int = 0) -> bytes:
-        data = record_batch.encode(
-            [value.encode() for value in values], base_offset=at, leader_epoch=epoch, timestamp_ms=time_ms
-        )
-        return with_header(data, attributes=attributes) if attributes else data
-
-    return make
+def batch(*values: str, at: int = 0, epoch: int = 0, time_ms: int = 1000, attributes: int = 0) -> bytes:
+    """The bytes of a batch of these values."""
+    data = record_batch.encode(
+        [value.encode() for value in values], base_offset=at, leader_epoch=epoch, timestamp_ms=time_ms
+    )
+    return with_header(data, attributes=attributes) if attributes else data
 
 
 def with_header(data: bytes, **changes: int) -> bytes:

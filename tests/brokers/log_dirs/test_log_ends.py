@@ -15,8 +15,8 @@ from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
 from mockraft.wire import error_codes, record_batch
 
-from .conftest import MakeBatch
-from .test_replica_log import SMALL, check_refused, everything
+from .conftest import batch
+from .test_replica_log import SMALL, check_refused, everything, filled
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def log(disk: Disk) -> ReplicaLog:
 
 
 @pytest.mark.parametrize("damage", ["cut", "zeros", "garbage", "flipped"])
-def test_a_damaged_tail_is_cut_at_the_next_start(disk: Disk, batch: MakeBatch, damage: str) -> None:
+def test_a_damaged_tail_is_cut_at_the_next_start(disk: Disk, damage: str) -> None:
     log = ReplicaLog(disk, "t-0")
     for value in "abc":
         log.append_as_leader(batch(value), 0, 0)
@@ -47,10 +47,8 @@ def test_a_damaged_tail_is_cut_at_the_next_start(disk: Disk, batch: MakeBatch, d
     assert again.append_as_leader(batch("d"), 0, 0) == (kept, kept + 1)
 
 
-def test_segments_after_a_bad_batch_go_as_in_kafka(disk: Disk, batch: MakeBatch) -> None:
-    log = ReplicaLog(disk, "t-0", SMALL)
-    for index in range(8):
-        log.append_as_leader(batch(str(index)), 0, 0)
+def test_segments_after_a_bad_batch_go_as_in_kafka(disk: Disk) -> None:
+    filled(disk, 8)
     name = "t-0/00000000000000000004.log"
     disk.truncate(name, disk.size(name) - 1)
 
@@ -62,17 +60,15 @@ def test_segments_after_a_bad_batch_go_as_in_kafka(disk: Disk, batch: MakeBatch)
     ]
 
 
-def test_batches_below_the_recovery_point_are_not_checked_again(disk: Disk, batch: MakeBatch) -> None:
-    log = ReplicaLog(disk, "t-0", SMALL)
-    for index in range(8):
-        log.append_as_leader(batch(str(index)), 0, 0)
+def test_batches_below_the_recovery_point_are_not_checked_again(disk: Disk) -> None:
+    filled(disk, 8)
     disk.replace("t-0/00000000000000000000.log", b"not a batch")
 
     assert ReplicaLog(disk, "t-0", SMALL, recovery_point=6).end_offset == 8
     assert ReplicaLog(disk, "t-0", SMALL).end_offset == 0
 
 
-def test_truncation_takes_a_batch_whole_and_forgets_its_epoch(disk: Disk, batch: MakeBatch) -> None:
+def test_truncation_takes_a_batch_whole_and_forgets_its_epoch(disk: Disk) -> None:
     log = ReplicaLog(disk, "t-0", SMALL)
     for index in range(6):
         log.append_as_leader(batch(str(index), "x"), index // 2, 0)
@@ -90,10 +86,8 @@ def test_truncation_takes_a_batch_whole_and_forgets_its_epoch(disk: Disk, batch:
     assert (log.start_offset, log.end_offset, list(log.leader_epochs)) == (0, 0, [])
 
 
-def test_full_truncation_keeps_one_empty_segment(disk: Disk, batch: MakeBatch) -> None:
-    log = ReplicaLog(disk, "t-0", SMALL)
-    for index in range(6):
-        log.append_as_leader(batch(str(index)), 0, 0)
+def test_full_truncation_keeps_one_empty_segment(disk: Disk) -> None:
+    log = filled(disk, 6)
     log.truncate_fully_at(40)
 
     assert (log.start_offset, log.end_offset, log.high_watermark) == (40, 40, 40)
@@ -103,12 +97,8 @@ def test_full_truncation_keeps_one_empty_segment(disk: Disk, batch: MakeBatch) -
     assert (log.end_offset, log.size_bytes) == (40, 0)
 
 
-def test_the_start_of_the_log_advances_up_to_the_high_watermark_and_whole_segments_go(
-    disk: Disk, batch: MakeBatch
-) -> None:
-    log = ReplicaLog(disk, "t-0", SMALL)
-    for index in range(10):
-        log.append_as_leader(batch(str(index)), index // 4, 0)
+def test_the_start_of_the_log_advances_up_to_the_high_watermark_and_whole_segments_go(disk: Disk) -> None:
+    log = filled(disk, 10, per_epoch=4)
     log.high_watermark = 7
     check_refused(error_codes.OFFSET_OUT_OF_RANGE, log.advance_start_offset, 8)
     log.advance_start_offset(5)
@@ -123,10 +113,8 @@ def test_the_start_of_the_log_advances_up_to_the_high_watermark_and_whole_segmen
     assert ReplicaLog(disk, "t-0", SMALL, start_offset=500).end_offset == 500
 
 
-def test_the_oldest_segments_go_when_the_log_is_too_large_or_they_are_too_old(disk: Disk, batch: MakeBatch) -> None:
-    log = ReplicaLog(disk, "t-0", SMALL)
-    for index in range(10):
-        log.append_as_leader(batch(str(index), time_ms=100 * index), 0, 0)
+def test_the_oldest_segments_go_when_the_log_is_too_large_or_they_are_too_old(disk: Disk) -> None:
+    log = filled(disk, 10, step_ms=100)
     size = len(batch("0"))
 
     def starts(now_ms: int, **config: Any) -> int:
@@ -150,9 +138,7 @@ def test_the_oldest_segments_go_when_the_log_is_too_large_or_they_are_too_old(di
     assert log.append_as_leader(batch("more"), 0, 0) == (10, 11)
 
 
-def test_indexes_that_a_real_broker_made_go_before_their_segment_is_changed(
-    log: ReplicaLog, batch: MakeBatch, disk: Disk
-) -> None:
+def test_indexes_that_a_real_broker_made_go_before_their_segment_is_changed(log: ReplicaLog, disk: Disk) -> None:
     log.append_as_leader(batch("a"), 0, 0)
     log.append_as_leader(batch("b"), 0, 0)
     for suffix in ("index", "timeindex"):

@@ -16,7 +16,7 @@ from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
 from mockraft.wire import error_codes
 
-from .conftest import MakeBatch
+from .conftest import batch
 
 TOPIC = bytes(range(16))
 OTHER = bytes(range(16, 32))
@@ -73,7 +73,7 @@ def test_removed_log_leaves_no_files(logs: Logs, disks: list[FailingDisk]) -> No
     assert disks[0].names() == disks[1].names() == []
 
 
-def test_a_future_log_takes_the_place_of_the_one_in_use(logs: Logs, disks: list[FailingDisk], batch: MakeBatch) -> None:
+def test_a_future_log_takes_the_place_of_the_one_in_use(logs: Logs, disks: list[FailingDisk]) -> None:
     old = logs.create((TOPIC, 0), "t", D0)
     old.append_as_leader(batch("a"), 0, 0)
     old.high_watermark = 1
@@ -100,9 +100,7 @@ def test_a_future_log_takes_the_place_of_the_one_in_use(logs: Logs, disks: list[
         logs.promote((TOPIC, 0))
 
 
-def test_lost_replica_recreated_elsewhere_moves_back_over_its_remains(
-    logs: Logs, disks: list[FailingDisk], batch: MakeBatch
-) -> None:
+def test_lost_replica_recreated_elsewhere_moves_back_over_its_remains(logs: Logs, disks: list[FailingDisk]) -> None:
     key = (TOPIC, 0)
     logs.create(key, "t", D0).append_as_leader(batch("lost"), 1, 0)
     logs.forget(key)
@@ -116,9 +114,7 @@ def test_lost_replica_recreated_elsewhere_moves_back_over_its_remains(
     assert not [name for name in disks[1].names() if name.startswith("t-0")]
 
 
-def test_logs_are_loaded_without_recovery_after_a_clean_shutdown(
-    logs: Logs, disks: list[FailingDisk], batch: MakeBatch
-) -> None:
+def test_logs_are_loaded_without_recovery_after_a_clean_shutdown(logs: Logs, disks: list[FailingDisk]) -> None:
     log = logs.create((TOPIC, 0), "t", D0)
     for index in range(3):
         log.append_as_leader(batch("a", str(index)), index, 0)
@@ -143,9 +139,7 @@ def test_logs_are_loaded_without_recovery_after_a_clean_shutdown(
     assert not disks[0].exists(".kafka_cleanshutdown")
 
 
-def test_after_a_kill_logs_are_recovered_and_there_is_no_epoch(
-    logs: Logs, disks: list[FailingDisk], batch: MakeBatch
-) -> None:
+def test_after_a_kill_logs_are_recovered_and_there_is_no_epoch(logs: Logs, disks: list[FailingDisk]) -> None:
     log = logs.create((TOPIC, 0), "t", D0)
     log.append_as_leader(batch("a"), 0, 0)
     disks[0].append("t-0/00000000000000000000.log", b"half a ba")
@@ -213,9 +207,7 @@ def test_replica_in_two_directories_is_reported_and_one_is_kept(disks: list[Fail
 
 
 @pytest.mark.parametrize("what", ["append", "read", "create", "remove", "truncate"])
-def test_disk_error_takes_only_its_directory_offline(
-    logs: Logs, disks: list[FailingDisk], batch: MakeBatch, what: str
-) -> None:
+def test_disk_error_takes_only_its_directory_offline(logs: Logs, disks: list[FailingDisk], what: str) -> None:
     log = logs.create((TOPIC, 0), "t", D0)
     log.append_as_leader(batch("a", "b"), 0, 0)
     log.append_as_leader(batch("c"), 0, 0)
@@ -246,7 +238,7 @@ def test_disk_error_takes_only_its_directory_offline(
     assert well.append_as_leader(batch("e"), 0, 0) == (0, 1)
 
 
-def test_error_listener_decides_on_the_consequence(logs: Logs, disks: list[FailingDisk], batch: MakeBatch) -> None:
+def test_error_listener_decides_on_the_consequence(logs: Logs, disks: list[FailingDisk]) -> None:
     heard = []
     logs.on_error = lambda log_dir, error, key: heard.append((log_dir.path, error.errno, key))
     log = logs.create((TOPIC, 0), "t", D0)
@@ -264,7 +256,7 @@ def test_error_listener_decides_on_the_consequence(logs: Logs, disks: list[Faili
     assert disks[0].names() == ["t-0"]
 
 
-def test_stale_reference_to_a_removed_log_harms_no_directory(logs: Logs, batch: MakeBatch) -> None:
+def test_stale_reference_to_a_removed_log_harms_no_directory(logs: Logs) -> None:
     logs.on_error = lambda log_dir, error, key: pytest.fail(f"{log_dir.path}: {error}")
     log = logs.create((TOPIC, 0), "t", D0)
     logs.remove((TOPIC, 0))
@@ -274,9 +266,7 @@ def test_stale_reference_to_a_removed_log_harms_no_directory(logs: Logs, batch: 
     assert logs.live() == list(logs.log_dirs)
 
 
-def test_checkpoints_are_written_where_there_is_something_new(
-    logs: Logs, disks: list[FailingDisk], batch: MakeBatch
-) -> None:
+def test_checkpoints_are_written_where_there_is_something_new(logs: Logs, disks: list[FailingDisk]) -> None:
     log = logs.create((TOPIC, 0), "t", D0)
     log.append_as_leader(batch("a", "b"), 0, 0)
     log.high_watermark = 1
@@ -292,9 +282,7 @@ def test_checkpoints_are_written_where_there_is_something_new(
     assert [log_dir.directory_id for log_dir in logs.live()] == [D1]
 
 
-def test_every_log_is_retained_and_a_disk_that_refuses_harms_no_other(
-    logs: Logs, disks: list[FailingDisk], batch: MakeBatch
-) -> None:
+def test_every_log_is_retained_and_a_disk_that_refuses_harms_no_other(logs: Logs, disks: list[FailingDisk]) -> None:
     for partition, directory_id in enumerate((D0, D1)):
         log = logs.create((TOPIC, partition), "t", directory_id, config=LogConfig(retention_ms=10))
         log.append_as_leader(batch("a", time_ms=5), 0, 0)

@@ -166,11 +166,16 @@ def test_a_topic_id_is_read_as_it_was_written(disk: Disk) -> None:
     assert read_topic_id(disk, "t-0") == TOPIC
 
 
-@pytest.mark.parametrize("text", [None, b"", b"0\n", b"0\n0\n"])
-def test_missing_file_empty_file_and_file_without_entries_are_empty(text: bytes | None) -> None:
+def disk_with(name: str, text: bytes | None) -> MemoryDisk:
     disk = MemoryDisk("/simulated/d0")
     if text is not None:
-        disk.append("c", text)
+        disk.append(name, text)
+    return disk
+
+
+@pytest.mark.parametrize("text", [None, b"", b"0\n", b"0\n0\n"])
+def test_missing_file_empty_file_and_file_without_entries_are_empty(text: bytes | None) -> None:
+    disk = disk_with("c", text)
     assert read_offsets(disk, "c") == {}
     assert read_leader_epochs(disk, "c") == []
 
@@ -191,8 +196,7 @@ def test_missing_file_empty_file_and_file_without_entries_are_empty(text: bytes 
     ],
 )
 def test_a_broken_checkpoint_is_refused_with_its_path_and_line(text: bytes, said: str) -> None:
-    disk = MemoryDisk("/simulated/d0")
-    disk.append("c", text)
+    disk = disk_with("c", text)
     with pytest.raises(OSError, match="malformed at") as told:
         read_offsets(disk, "c")
     assert (told.value.errno, told.value.filename) == (errno.EBADMSG, "/simulated/d0/c")
@@ -200,8 +204,7 @@ def test_a_broken_checkpoint_is_refused_with_its_path_and_line(text: bytes, said
 
 
 def test_epochs_that_go_back_are_refused() -> None:
-    disk = MemoryDisk("/simulated/d0")
-    disk.append("c", b"0\n2\n3 0\n2 5\n")
+    disk = disk_with("c", b"0\n2\n3 0\n2 5\n")
     with pytest.raises(OSError, match="line 4: epochs and offsets do not ascend"):
         read_leader_epochs(disk, "c")
 

@@ -11,7 +11,11 @@ from mockraft.brokers.log_dirs.placement_order import NewReplica, in_kafkas_orde
 from mockraft.serving.directory_ids import draw_uuid, in_java_order
 from mockraft.wire.uuids import text_of
 
-A, B, C = (DirectoryAt(f"/{name}", name.encode() * 16) for name in "abc")
+DIRS = {name: DirectoryAt(f"/{name}", name.encode() * 16) for name in "abc"}
+
+
+def ids(names: str) -> set[bytes]:
+    return {DIRS[name].directory_id for name in names}
 
 
 def test_drawn_uuids_never_start_with_a_dash() -> None:
@@ -28,31 +32,26 @@ def test_orders_uuids_as_java_does() -> None:
     assert in_java_order([bytes(8) + low[:8], bytes(8) + high[:8]]) == [bytes(8) + high[:8], bytes(8) + low[:8]]
 
 
-def test_new_replica_is_placed_in_the_emptiest_dir() -> None:
-    assert candidates([A, B], {A.directory_id: 2, B.directory_id: 1}, (), ()) == [B, A]
-    assert candidates([A, B, C], {A.directory_id: 2, C.directory_id: 1}, (), ()) == [B, C, A]
-
-
-def test_dirs_with_as_many_replicas_are_taken_in_the_order_of_the_config() -> None:
-    assert candidates([B, A, C], {}, (), ()) == [B, A, C]
-
-
-def test_new_replica_is_never_placed_in_an_offline_dir() -> None:
-    assert candidates([A, B], {B.directory_id: 9}, {A.directory_id}, ()) == [B]
-    assert candidates([A], {}, {A.directory_id}, ()) == []
-
-
-def test_a_new_replica_does_not_go_to_a_cordoned_dir_while_there_is_another() -> None:
-    assert candidates([A, B, C], {B.directory_id: 5}, (), {A.directory_id}) == [C, B]
-
-
-def test_first_live_dir_is_used_when_all_are_cordoned() -> None:
-    cordoned = {A.directory_id, B.directory_id, C.directory_id}
-    assert candidates([A, B, C], {B.directory_id: 9}, {A.directory_id}, cordoned) == [B]
-
-
-def test_only_live_dir_is_used_although_cordoned() -> None:
-    assert candidates([A, B], {}, {B.directory_id}, {A.directory_id}) == [A]
+@pytest.mark.parametrize(
+    ("dirs", "held", "offline", "cordoned", "found"),
+    [
+        pytest.param("ab", {"a": 2, "b": 1}, "", "", "ba", id="the emptiest first"),
+        pytest.param("abc", {"a": 2, "c": 1}, "", "", "bca", id="in order of their replicas"),
+        pytest.param("bac", {}, "", "", "bac", id="as the config has them when they have as many"),
+        pytest.param("ab", {"b": 9}, "a", "", "b", id="never an offline one"),
+        pytest.param("a", {}, "a", "", "", id="none when all are offline"),
+        pytest.param("abc", {"b": 5}, "", "a", "cb", id="no cordoned one while there is another"),
+        pytest.param("abc", {"b": 9}, "a", "abc", "b", id="the first live one when all are cordoned"),
+        pytest.param("ab", {}, "b", "a", "a", id="the only live one although it is cordoned"),
+    ],
+)
+def test_new_replica_is_placed_by_kafkas_rules(
+    dirs: str, held: dict[str, int], offline: str, cordoned: str, found: str
+) -> None:
+    """Each directory is a letter."""
+    counts = {DIRS[name].directory_id: count for name, count in held.items()}
+    told = candidates([DIRS[name] for name in dirs], counts, ids(offline), ids(cordoned))
+    assert told == [DIRS[name] for name in found]
 
 
 ORDERS = bytes.fromhex("01020304050607081112131415161718")

@@ -15,7 +15,7 @@ from mockraft.brokers.log_dirs.record_times import times
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
 from mockraft.wire import error_codes, record_batch
 
-from .conftest import MakeBatch, with_header
+from .conftest import batch, with_header
 
 SMALL = LogConfig(segment_bytes=200)
 
@@ -42,6 +42,14 @@ def check_refused(code: int, call: Callable[..., object], *arguments: object) ->
     return str(told.value)
 
 
+def filled(disk: Disk, count: int, *, per_epoch: int = 1000, step_ms: int = 0) -> ReplicaLog:
+    """A log of small segments with the records "0", "1", …, each a batch, `per_epoch` of them in each leader epoch."""
+    log = ReplicaLog(disk, "t-0", SMALL)
+    for index in range(count):
+        log.append_as_leader(batch(str(index), time_ms=step_ms * index), index // per_epoch, 0)
+    return log
+
+
 @pytest.fixture
 def log(disk: Disk) -> ReplicaLog:
     return ReplicaLog(disk, "t-0")
@@ -54,7 +62,7 @@ def test_a_new_log_is_empty_and_its_first_segment_is_there(log: ReplicaLog, disk
     assert disk.names("t-0") == ["00000000000000000000.log"]
 
 
-def test_a_leader_gives_offsets_and_its_epoch_and_the_crc_still_fits(log: ReplicaLog, batch: MakeBatch) -> None:
+def test_a_leader_gives_offsets_and_its_epoch_and_the_crc_still_fits(log: ReplicaLog) -> None:
     assert log.append_as_leader(batch("a", "b"), 3, 0) == (0, 2)
     assert log.append_as_leader(batch("c") + batch("d", "e"), 4, 0) == (2, 5)
 
@@ -63,7 +71,7 @@ def test_a_leader_gives_offsets_and_its_epoch_and_the_crc_still_fits(log: Replic
     assert (log.leader_epochs, log.end_offset) == (((3, 0), (4, 2)), 5)
 
 
-def test_a_follower_keeps_the_batches_of_the_leader_byte_for_byte(log: ReplicaLog, batch: MakeBatch) -> None:
+def test_a_follower_keeps_the_batches_of_the_leader_byte_for_byte(log: ReplicaLog) -> None:
     sent = batch("a", "b", at=10, epoch=2) + batch("c", at=12, epoch=5)
     log.truncate_fully_at(10)
     log.append_as_follower(sent)
@@ -77,7 +85,7 @@ def test_a_follower_keeps_the_batches_of_the_leader_byte_for_byte(log: ReplicaLo
     assert values(log.read(15, 1000)) == [(20, "after a gap, as compaction leaves them")]
 
 
-def test_log_append_time_is_written_into_the_batch(disk: Disk, batch: MakeBatch) -> None:
+def test_log_append_time_is_written_into_the_batch(disk: Disk) -> None:
     log = ReplicaLog(disk, "t-0", LogConfig(is_log_append_time=True))
     log.append_as_leader(batch("a", time_ms=5), 0, 77)
 
@@ -85,7 +93,7 @@ def test_log_append_time_is_written_into_the_batch(disk: Disk, batch: MakeBatch)
     assert read.timestamps_ms == [77]
 
 
-def test_invalid_producer_batches_are_refused_with_kafkas_code(log: ReplicaLog, batch: MakeBatch, disk: Disk) -> None:
+def test_invalid_producer_batches_are_refused_with_kafkas_code(log: ReplicaLog, disk: Disk) -> None:
     good = batch("a", "b")
 
     def append(data: bytes) -> tuple[int, int]:
@@ -119,21 +127,21 @@ def test_invalid_producer_batches_are_refused_with_kafkas_code(log: ReplicaLog, 
     assert log.leader_epochs == ()
 
 
-def test_bytes_after_the_last_whole_batch_are_dropped(log: ReplicaLog, batch: MakeBatch) -> None:
+def test_bytes_after_the_last_whole_batch_are_dropped(log: ReplicaLog) -> None:
     good = batch("a", "b" * 100)
     assert log.append_as_leader(good + good[:30], 0, 0) == (0, 2)
 
     assert log.read(0, 1000) == good
 
 
-def test_a_compressed_batch_is_kept_as_it_is(log: ReplicaLog, batch: MakeBatch) -> None:
+def test_a_compressed_batch_is_kept_as_it_is(log: ReplicaLog) -> None:
     compressed = with_header(batch("a", "b", "c"), attributes=4)
 
     assert log.append_as_leader(compressed, 0, 0) == (0, 3)
     assert log.read(1, 1000) == compressed
 
 
-def test_read_gives_whole_batches_within_the_limit_and_one_at_least(log: ReplicaLog, batch: MakeBatch) -> None:
+def test_read_gives_whole_batches_within_the_limit_and_one_at_least(log: ReplicaLog) -> None:
     for value in "abcdef":
         log.append_as_leader(batch(value, value), 0, 0)
     size = len(batch("a", "a"))
@@ -148,10 +156,8 @@ def test_read_gives_whole_batches_within_the_limit_and_one_at_least(log: Replica
     check_refused(error_codes.OFFSET_OUT_OF_RANGE, log.read, -1, 10)
 
 
-def test_segments_roll_and_reads_find_their_way(disk: Disk, batch: MakeBatch) -> None:
-    log = ReplicaLog(disk, "t-0", SMALL)
-    for index in range(50):
-        log.append_as_leader(batch(str(index)), 0, 0)
+def test_segments_roll_and_reads_find_their_way(disk: Disk) -> None:
+    log = filled(disk, 50)
 
     assert len([name for name in disk.names("t-0") if name.endswith(".log")]) == 25
     assert everything(log) == [(index, str(index)) for index in range(50)]
@@ -159,7 +165,7 @@ def test_segments_roll_and_reads_find_their_way(disk: Disk, batch: MakeBatch) ->
     assert log.size_bytes == sum(disk.size(f"t-0/{name}") for name in disk.names("t-0") if name.endswith(".log"))
 
 
-def test_a_large_segment_is_looked_up_through_its_index(log: ReplicaLog, batch: MakeBatch, disk: Disk) -> None:
+def test_a_large_segment_is_looked_up_through_its_index(log: ReplicaLog, disk: Disk) -> None:
     for index in range(200):
         log.append_as_leader(batch(str(index), "x" * 300), 0, index)
     again = ReplicaLog(disk, "t-0", was_closed=True)
@@ -171,10 +177,8 @@ def test_a_large_segment_is_looked_up_through_its_index(log: ReplicaLog, batch: 
 
 
 @pytest.mark.parametrize("was_closed", [True, False])
-def test_a_log_opened_again_is_as_it_was(disk: Disk, batch: MakeBatch, was_closed: bool) -> None:
-    log = ReplicaLog(disk, "t-0", SMALL)
-    for index in range(10):
-        log.append_as_leader(batch(str(index)), index // 3, 0)
+def test_a_log_opened_again_is_as_it_was(disk: Disk, was_closed: bool) -> None:
+    log = filled(disk, 10, per_epoch=3)
     log.flush()
     log.close()
     again = ReplicaLog(disk, "t-0", SMALL, was_closed=was_closed)
@@ -184,7 +188,7 @@ def test_a_log_opened_again_is_as_it_was(disk: Disk, batch: MakeBatch, was_close
     assert again.append_as_leader(batch("more"), 4, 0) == (10, 11)
 
 
-def test_the_high_watermark_stays_within_the_log(log: ReplicaLog, batch: MakeBatch) -> None:
+def test_the_high_watermark_stays_within_the_log(log: ReplicaLog) -> None:
     log.append_as_leader(batch("a", "b"), 0, 0)
     log.high_watermark = 100
     assert log.high_watermark == 2
@@ -192,7 +196,7 @@ def test_the_high_watermark_stays_within_the_log(log: ReplicaLog, batch: MakeBat
     assert log.high_watermark == 0
 
 
-def test_end_of_an_epoch_equals_offset_for_leader_epoch(log: ReplicaLog, batch: MakeBatch) -> None:
+def test_end_of_an_epoch_equals_offset_for_leader_epoch(log: ReplicaLog) -> None:
     assert log.end_of_epoch(0) == (-1, -1)
     for epoch in (2, 2, 5):
         log.append_as_leader(batch("a", "b"), epoch, 0)
@@ -207,7 +211,7 @@ def test_end_of_an_epoch_equals_offset_for_leader_epoch(log: ReplicaLog, batch: 
     ]
 
 
-def test_an_epoch_can_be_assigned_before_its_first_record(log: ReplicaLog, batch: MakeBatch) -> None:
+def test_an_epoch_can_be_assigned_before_its_first_record(log: ReplicaLog) -> None:
     log.append_as_leader(batch("a"), 1, 0)
     log.assign_epoch(3)
     log.assign_epoch(2)
@@ -218,16 +222,10 @@ def test_an_epoch_can_be_assigned_before_its_first_record(log: ReplicaLog, batch
     assert list(log.leader_epochs) == [(1, 0)]
 
 
-def test_a_record_is_found_by_its_time(disk: Disk, batch: MakeBatch) -> None:
-    log = ReplicaLog(disk, "t-0", SMALL)
-    assert log.offset_for_timestamp(0) is None
-    for index in range(10):
-        log.append_as_leader(batch(str(index), time_ms=100 * index), 0, 0)
-
-    assert log.offset_for_timestamp(0) == (0, 0)
-    assert log.offset_for_timestamp(450) == (5, 500)
-    assert log.offset_for_timestamp(900) == (9, 900)
-    assert log.offset_for_timestamp(901) is None
+def test_a_record_is_found_by_its_time(disk: Disk) -> None:
+    assert ReplicaLog(disk, "u-0").offset_for_timestamp(0) is None
+    log = filled(disk, 10, step_ms=100)
+    assert [log.offset_for_timestamp(ms) for ms in (0, 450, 900, 901)] == [(0, 0), (5, 500), (9, 900), None]
 
 
 def with_times(*times_ms: int, gzip: bool = False) -> bytes:
@@ -264,7 +262,7 @@ def test_of_records_compressed_otherwise_the_batch_is_found(log: ReplicaLog) -> 
     assert log.offset_for_timestamp(15) == (0, 20)
 
 
-def test_log_is_renamed_and_removed_and_then_refuses_calls(log: ReplicaLog, batch: MakeBatch, disk: Disk) -> None:
+def test_log_is_renamed_and_removed_and_then_refuses_calls(log: ReplicaLog, disk: Disk) -> None:
     log.append_as_leader(batch("a"), 0, 0)
     log.rename("t-0.0123-delete")
     assert everything(log) == [(0, "a")]

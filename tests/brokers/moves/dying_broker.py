@@ -31,27 +31,17 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def dies_after(owner: Any, name: str, when: Callable[..., bool] = lambda *_: True) -> None:
-    """The process is killed as soon as this method has done its work, with arguments that matter."""
+def dies(owner: Any, name: str, when: Callable[..., bool] = lambda *_: True, *, first: bool = False) -> None:
+    """The process is killed as soon as this method has done its work (`first`: before), with arguments that matter."""
     method = getattr(owner, name)
 
     def deadly(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if first and when(self, *args):
+            die()
         result = method(self, *args, **kwargs)
         if when(self, *args):
             die()
         return result
-
-    setattr(owner, name, deadly)
-
-
-def dies_before(owner: Any, name: str, when: Callable[..., bool] = lambda *_: True) -> None:
-    """The process is killed just before this method does its work."""
-    method = getattr(owner, name)
-
-    def deadly(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if when(self, *args):
-            die()
-        return method(self, *args, **kwargs)
 
     setattr(owner, name, deadly)
 
@@ -61,13 +51,13 @@ def is_future(log: ReplicaLog, *_: Any) -> bool:
 
 
 STEPS: dict[str, Callable[[], None]] = {
-    "future log created": lambda: dies_after(Movers, "_create_future"),
-    "in the midst of copying": lambda: dies_after(ReplicaLog, "append_as_follower", is_future),
-    "caught up": lambda: dies_before(Assignments, "take"),
-    "assignment sent": lambda: dies_before(Assignments, "answered"),
-    "assignment acknowledged": lambda: dies_before(Logs, "promote"),
-    "between the renames": lambda: dies_after(RealDisk, "rename", lambda _disk, old, _new: old.endswith("-future")),
-    "old log not removed": lambda: dies_before(RealDisk, "remove", lambda _disk, name: name.endswith("-delete")),
+    "future log created": lambda: dies(Movers, "_create_future"),
+    "in the midst of copying": lambda: dies(ReplicaLog, "append_as_follower", is_future),
+    "caught up": lambda: dies(Assignments, "take", first=True),
+    "assignment sent": lambda: dies(Assignments, "answered", first=True),
+    "assignment acknowledged": lambda: dies(Logs, "promote", first=True),
+    "between the renames": lambda: dies(RealDisk, "rename", lambda _disk, old, _new: old.endswith("-future")),
+    "old log not removed": lambda: dies(RealDisk, "remove", lambda _disk, name: name.endswith("-delete"), first=True),
 }
 
 

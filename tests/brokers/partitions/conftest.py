@@ -36,21 +36,21 @@ def _knows(broker: SimulatedBroker, topic: str) -> bool:
 class Brokers:
     """Simulated brokers by id; their disks outlive them, so that a broker comes back with its records."""
 
-    def __init__(self, bootstrap: str, cluster_id: str) -> None:
+    def __init__(self, controller: Controller) -> None:
+        self.controller = controller
         self.running: dict[int, SimulatedBroker] = {}
-        self._bootstrap = bootstrap
-        self._cluster_id = cluster_id
         self._disks: dict[str, MemoryDisk] = {}
         self._lives = 0
 
     async def start(self, *broker_ids: int, **options: Any) -> None:
         """Start these brokers, again with what they had, and wait until they run."""
-        host, port = self._bootstrap.split(":")
+        endpoints = ((self.controller.host, self.controller.port),)
         for broker_id in broker_ids:
             properties = {**PROPERTIES, **options.get("properties", {})}
             options = {**options, "properties": properties, "open_disk": self._disk, "serve_clients": True}
             options = {"heartbeat_interval_ms": 300, **options}
-            config = draw_config(broker_id, self._cluster_id, ((host, int(port)),), random.Random(broker_id), **options)
+            chance = random.Random(broker_id)
+            config = draw_config(broker_id, self.controller.cluster_id, endpoints, chance, **options)
             self._lives += 1
             config = dataclasses.replace(config, incarnation_id=self._lives.to_bytes(16))
             self.running[broker_id] = SimulatedBroker(config)
@@ -106,13 +106,16 @@ class Brokers:
             if assigned
             else topic(name, partitions, replicas, (), **configs)
         )
-        (topic_id,) = await create_topics(self._bootstrap, made)
-        count = 1 if assigned else partitions
-        for index in range(count):
+        (topic_id,) = await create_topics(self.controller.bootstrap, made)
+        for index in range(1 if assigned else partitions):
             await until(partial(self.leader, name, index))
         for broker in self.running.values():
             await until(partial(_knows, broker, name))
         return topic_id, 0
+
+    def known(self, name: str) -> Any:
+        """Partition 0 of a topic as the controller knows it."""
+        return self.controller.running.controller.image.topics.by_name[name].partitions[0]
 
     def _disk(self, path: str) -> MemoryDisk:
         return self._disks.setdefault(path, MemoryDisk(path))
@@ -127,7 +130,7 @@ async def controller() -> AsyncIterator[Controller]:
 @pytest.fixture
 async def brokers(controller: Controller) -> AsyncIterator[Brokers]:
     """None runs yet; all are killed at the end."""
-    cluster = Brokers(controller.bootstrap, controller.cluster_id)
+    cluster = Brokers(controller)
     yield cluster
     await cluster.close()
 

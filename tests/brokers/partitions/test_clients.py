@@ -90,20 +90,26 @@ async def test_an_idempotent_producer_writes_each_record_once(brokers: Any) -> N
     assert await consume(brokers, "orders", len(texts)) == texts
 
 
+async def refusal(brokers: Any, value: bytes = b"x", **config: Any) -> int:
+    """The error code that a producer is told for one record."""
+
+    def run() -> int:
+        told: list[KafkaError] = []
+        settings = {key.replace("_", "."): setting for key, setting in config.items()}
+        producer = Producer({"bootstrap.servers": brokers.bootstrap, **settings})
+        producer.produce("orders", value, on_delivery=lambda error, _: told.append(error) if error else None)
+        producer.flush(10)
+        return told[0].code()
+
+    return await asyncio.to_thread(run)
+
+
 async def test_too_few_replicas_in_sync_refuse_acks_all_alone(brokers: Any) -> None:
     await brokers.start(1, 2)
     await brokers.create_topic("orders", assigned=[1, 2], min_insync_replicas=2)
     await brokers.kill(2)
     await brokers.isr("orders", 1)
-
-    def run() -> KafkaError:
-        told: list[KafkaError] = []
-        producer = Producer({"bootstrap.servers": brokers.bootstrap, "acks": "all", "retries": 0})
-        producer.produce("orders", b"x", on_delivery=lambda error, _: told.append(error) if error else None)
-        producer.flush(10)
-        return told[0]
-
-    assert (await asyncio.to_thread(run)).code() == KafkaError.NOT_ENOUGH_REPLICAS
+    assert await refusal(brokers, acks="all", retries=0) == KafkaError.NOT_ENOUGH_REPLICAS
     assert await produce(brokers, "orders", ["with acks=1"], acks="1") == ["with acks=1"]
 
 
@@ -111,18 +117,9 @@ async def test_isr_below_the_minimum_after_the_append_is_reported(brokers: Any) 
     await brokers.start(1, 2)
     await brokers.create_topic("orders", assigned=[1, 2], min_insync_replicas=2)
     brokers.running[2].replicas.stick()
-
-    def run() -> KafkaError:
-        told: list[KafkaError] = []
-        settings = {"bootstrap.servers": brokers.bootstrap, "acks": "all", "retries": 0, "request.timeout.ms": 1500}
-        producer = Producer(settings)
-        producer.produce("orders", b"x", on_delivery=lambda error, _: told.append(error) if error else None)
-        producer.flush(10)
-        return told[0]
-
-    error = await asyncio.to_thread(run)
+    code = await refusal(brokers, acks="all", retries=0, request_timeout_ms=1500)
     # Kafka 4: below min.insync.replicas the high watermark stands, so that the time runs out.
-    assert error.code() in (KafkaError.REQUEST_TIMED_OUT, KafkaError._TIMED_OUT)
+    assert code in (KafkaError.REQUEST_TIMED_OUT, KafkaError._TIMED_OUT)
     leader = await brokers.isr("orders", 1)
     assert (leader.log.end_offset, leader.log.high_watermark) == (1, 0)
 
@@ -130,15 +127,7 @@ async def test_isr_below_the_minimum_after_the_append_is_reported(brokers: Any) 
 async def test_a_record_that_is_too_large_is_refused(brokers: Any) -> None:
     await brokers.start(1)
     await brokers.create_topic("orders", max_message_bytes=1000)
-
-    def run() -> KafkaError:
-        told: list[KafkaError] = []
-        producer = Producer({"bootstrap.servers": brokers.bootstrap})
-        producer.produce("orders", b"x" * 2000, on_delivery=lambda error, _: told.append(error) if error else None)
-        producer.flush(10)
-        return told[0]
-
-    assert (await asyncio.to_thread(run)).code() == KafkaError.MSG_SIZE_TOO_LARGE
+    assert await refusal(brokers, b"x" * 2000) == KafkaError.MSG_SIZE_TOO_LARGE
 
 
 async def test_offsets_are_found_by_time(brokers: Any) -> None:

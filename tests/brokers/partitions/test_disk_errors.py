@@ -41,8 +41,13 @@ async def two(brokers: Brokers, dirs: int = 2, **options: Any) -> Any:
     return brokers.running[1]
 
 
-def partition(controller: Controller, topic: str) -> Any:
-    return controller.running.controller.image.topics.by_name[topic].partitions[0]
+async def replicated(brokers: Brokers, dirs: int = 2, **options: Any) -> tuple[Any, Any]:
+    """The first of `two` and its replica, which leads: topic orders with TEXTS on both."""
+    broker = await two(brokers, dirs, **options)
+    key = await brokers.create_topic("orders", assigned=[1, 2])
+    await produce(brokers, "orders", TEXTS)
+    await brokers.isr("orders", 1, 2)
+    return broker, key
 
 
 def place(broker: Any, key: tuple[bytes, int], topic: str) -> str:
@@ -54,18 +59,13 @@ def place(broker: Any, key: tuple[bytes, int], topic: str) -> str:
 
 
 @pytest.mark.parametrize("dirs", [1, 2])
-async def test_corrupt_file_of_a_leader_moves_only_that_partitions_leadership(
-    controller: Controller, brokers: Brokers, dirs: int
-) -> None:
-    broker = await two(brokers, dirs, **KIP_18)
-    key = await brokers.create_topic("orders", assigned=[1, 2])
+async def test_corrupt_file_of_a_leader_moves_only_that_partitions_leadership(brokers: Brokers, dirs: int) -> None:
+    broker, key = await replicated(brokers, dirs, **KIP_18)
     others = [await brokers.create_topic(f"other-{number}", assigned=[1, 2]) for number in range(2)]
-    await produce(brokers, "orders", TEXTS)
-    await brokers.isr("orders", 1, 2)
     broker.fail_file(place(broker, key, "orders"))
     assert await produce(brokers, "orders", ["one more"]) == ["one more"], "the producer goes to the new leader"
 
-    lost = partition(controller, "orders")
+    lost = brokers.known("orders")
     assert (lost.leader, lost.isr, lost.replicas) == (2, (2,), (1, 2))
     assert lost.directories[0] == LOST
     assert broker.directories.lost == {key}
@@ -73,83 +73,64 @@ async def test_corrupt_file_of_a_leader_moves_only_that_partitions_leadership(
     assert broker.directories.offline == {}
     assert broker.state is BrokerState.RUNNING
     for number, other in enumerate(others):
-        assert (partition(controller, f"other-{number}").leader, broker.logs.log(other) is None) == (1, False)
+        assert (brokers.known(f"other-{number}").leader, broker.logs.log(other) is None) == (1, False)
     assert await consume(brokers, "orders", 51) == [*TEXTS, "one more"]
 
 
-async def test_a_followers_bad_file_takes_it_out_of_the_isr_and_the_leader_stays(
-    controller: Controller, brokers: Brokers
-) -> None:
+async def test_a_followers_bad_file_takes_it_out_of_the_isr_and_the_leader_stays(brokers: Brokers) -> None:
     broker = await two(brokers, **KIP_18)
     key = await brokers.create_topic("orders", assigned=[2, 1])
     await brokers.isr("orders", 1, 2)
     broker.fail_file(place(broker, key, "orders"), errno.ENOENT)
     # Not acks=all: as in Kafka the high watermark waits for the follower until it lags, and then for another record.
     await produce(brokers, "orders", TEXTS, acks="1")
-    await until(lambda: partition(controller, "orders").isr == (2,))
-    assert (partition(controller, "orders").leader, partition(controller, "orders").replicas) == (2, (2, 1))
+    await until(lambda: brokers.known("orders").isr == (2,))
+    assert (brokers.known("orders").leader, brokers.known("orders").replicas) == (2, (2, 1))
     assert broker.directories.lost == {key}
 
 
-async def test_sole_replica_of_a_failed_file_leaves_the_partition_without_a_leader(
-    controller: Controller, brokers: Brokers
-) -> None:
+async def test_sole_replica_of_a_failed_file_leaves_the_partition_without_a_leader(brokers: Brokers) -> None:
     broker = await two(brokers, restart_partitions_elsewhere=True, **KIP_18)
     key = await brokers.create_topic("orders", assigned=[1])
     await produce(brokers, "orders", TEXTS)
     broker.fail_file(place(broker, key, "orders"))
     assert await produce(brokers, "orders", ["lost"], strict=False, message_timeout_ms=1500) == []
-    await until(lambda: partition(controller, "orders").leader == -1)
+    await until(lambda: brokers.known("orders").leader == -1)
     assert broker.directories.lost == {key}, "and it is not begun anew: its data could only be lost"
 
 
-async def test_a_file_that_cannot_be_read_is_an_error_before_any_byte_is_sent(
-    controller: Controller, brokers: Brokers
-) -> None:
-    broker = await two(brokers, **KIP_18)
-    key = await brokers.create_topic("orders", assigned=[1, 2])
-    await produce(brokers, "orders", TEXTS)
-    await brokers.isr("orders", 1, 2)
+async def test_a_file_that_cannot_be_read_is_an_error_before_any_byte_is_sent(brokers: Brokers) -> None:
+    broker, key = await replicated(brokers, **KIP_18)
     broker.fail_file(place(broker, key, "orders"))
     assert await consume(brokers, "orders", 50) == TEXTS, "from the other replica"
-    assert partition(controller, "orders").leader == 2
+    assert brokers.known("orders").leader == 2
 
 
-async def test_a_lost_replica_is_replicated_again_in_another_directory(
-    controller: Controller, brokers: Brokers
-) -> None:
-    broker = await two(brokers, restart_partitions_elsewhere=True, **KIP_18)
-    key = await brokers.create_topic("orders", assigned=[1, 2])
-    await produce(brokers, "orders", TEXTS)
-    await brokers.isr("orders", 1, 2)
+async def test_a_lost_replica_is_replicated_again_in_another_directory(brokers: Brokers) -> None:
+    broker, key = await replicated(brokers, restart_partitions_elsewhere=True, **KIP_18)
     before = broker.directories.placed[key]
     broker.fail_file(place(broker, key, "orders"))
     await produce(brokers, "orders", ["one more"])
 
     await brokers.isr("orders", 1, 2)
     assert broker.directories.placed[key] != before
-    await until(lambda: partition(controller, "orders").directories[0] == broker.directories.placed[key])
-    assert partition(controller, "orders").leader == 2
+    await until(lambda: brokers.known("orders").directories[0] == broker.directories.placed[key])
+    assert brokers.known("orders").leader == 2
     assert broker.logs.log(key).end_offset == 51
     assert (broker.directories.lost, broker.directories.offline) == (set(), {})
     assert await consume(brokers, "orders", 51) == [*TEXTS, "one more"]
 
 
 @SHORT_SESSION
-async def test_remains_of_a_lost_replica_are_not_restored_beside_the_new_one(
-    controller: Controller, brokers: Brokers
-) -> None:
+async def test_remains_of_a_lost_replica_are_not_restored_beside_the_new_one(brokers: Brokers) -> None:
     options: dict[str, Any] = {"restart_partitions_elsewhere": True, **KIP_18}
-    broker = await two(brokers, **options)
-    key = await brokers.create_topic("orders", assigned=[1, 2])
-    await produce(brokers, "orders", TEXTS)
-    await brokers.isr("orders", 1, 2)
+    broker, key = await replicated(brokers, **options)
     left = place(broker, key, "orders")
     broker.fail_file(left)
     await produce(brokers, "orders", ["one more"])
     await brokers.isr("orders", 1, 2)
     there = broker.directories.placed[key]
-    await until(lambda: partition(controller, "orders").directories[0] == there)
+    await until(lambda: brokers.known("orders").directories[0] == there)
 
     await brokers.kill(1)
     await brokers.start(1, log_dir_paths=dirs_of(1), **options)
@@ -164,25 +145,19 @@ async def test_remains_of_a_lost_replica_are_not_restored_beside_the_new_one(
 # The whole disk.
 
 
-async def test_the_same_bad_file_costs_the_whole_directory_by_kafkas_rule(
-    controller: Controller, brokers: Brokers
-) -> None:
-    broker = await two(brokers)
-    key = await brokers.create_topic("orders", assigned=[1, 2])
-    await brokers.isr("orders", 1, 2)
+async def test_the_same_bad_file_costs_the_whole_directory_by_kafkas_rule(brokers: Brokers) -> None:
+    broker, key = await replicated(brokers)
     failed = broker.directories.placed[key]
     broker.fail_file(place(broker, key, "orders"))
     await produce(brokers, "orders", TEXTS)
-    assert partition(controller, "orders").leader == 2
+    assert brokers.known("orders").leader == 2
     assert set(broker.directories.offline) == {failed}
     await until(lambda: broker.life.offline_dirs == {failed: True})
 
 
 @pytest.mark.parametrize("io_errors", ["kafka", "kip-18"])
-async def test_a_full_disk_is_everybodys(controller: Controller, brokers: Brokers, io_errors: str) -> None:
-    broker = await two(brokers, io_errors=io_errors)
-    key = await brokers.create_topic("orders", assigned=[1, 2])
-    await brokers.isr("orders", 1, 2)
+async def test_a_full_disk_is_everybodys(brokers: Brokers, io_errors: str) -> None:
+    broker, key = await replicated(brokers, io_errors=io_errors)
     failed = broker.directories.placed[key]
     broker.fill_log_dir(failed)
     assert await produce(brokers, "orders", TEXTS) == TEXTS
@@ -208,9 +183,7 @@ async def test_a_checkpoint_that_cannot_be_written_costs_the_directory(brokers: 
 
 async def test_failed_disk_is_never_written_again(brokers: Brokers) -> None:
     quick = {"replica.high.watermark.checkpoint.interval.ms": "20", "log.flush.offset.checkpoint.interval.ms": "20"}
-    broker = await two(brokers, properties=quick)
-    key = await brokers.create_topic("orders", assigned=[1, 2])
-    await produce(brokers, "orders", TEXTS)
+    broker, key = await replicated(brokers, properties=quick)
     failed = broker.directories.find(broker.directories.placed[key])
     disk = broker.logs.log_dir(failed.directory_id).disk
     checkpoints = ("replication-offset-checkpoint", "recovery-point-offset-checkpoint")
@@ -226,25 +199,18 @@ async def test_failed_disk_is_never_written_again(brokers: Brokers) -> None:
     assert key not in [each.key for each in broker.logs.held()]
 
 
-async def test_the_replicas_of_a_failed_directory_are_replicated_again_in_another_one(
-    controller: Controller, brokers: Brokers
-) -> None:
-    broker = await two(brokers, restart_partitions_elsewhere=True)
-    key = await brokers.create_topic("orders", assigned=[1, 2])
-    await produce(brokers, "orders", TEXTS)
-    await brokers.isr("orders", 1, 2)
+async def test_the_replicas_of_a_failed_directory_are_replicated_again_in_another_one(brokers: Brokers) -> None:
+    broker, key = await replicated(brokers, restart_partitions_elsewhere=True)
     broker.fail_log_dir(broker.directories.placed[key])
     await brokers.isr("orders", 1, 2)
     (left,) = broker.directories.live()
-    await until(lambda: partition(controller, "orders").directories[0] == left.directory_id)
+    await until(lambda: brokers.known("orders").directories[0] == left.directory_id)
     assert broker.logs.log(key).end_offset == 50
     assert await consume(brokers, "orders", 50) == TEXTS
 
 
 async def test_a_flaky_disk_fails_the_same_way_for_the_same_seed(brokers: Brokers) -> None:
-    broker = await two(brokers)
-    key = await brokers.create_topic("orders", assigned=[1, 2])
-    await brokers.isr("orders", 1, 2)
+    broker, key = await replicated(brokers)
     failed = broker.directories.placed[key]
     broker.flaky_log_dir(failed, 0.2, seed=5)
     assert await produce(brokers, "orders", TEXTS, linger_ms=0, batch_num_messages=1) == TEXTS
@@ -266,14 +232,10 @@ async def test_slow_disk_delays_only_its_own_partitions(brokers: Brokers) -> Non
 
 
 @SHORT_SESSION
-async def test_a_broker_without_a_directory_left_ends_and_the_others_go_on(
-    controller: Controller, brokers: Brokers
-) -> None:
-    broker = await two(brokers, dirs=1)
-    await brokers.create_topic("orders", assigned=[1, 2])
-    await brokers.isr("orders", 1, 2)
+async def test_a_broker_without_a_directory_left_ends_and_the_others_go_on(brokers: Brokers) -> None:
+    broker, _ = await replicated(brokers, dirs=1)
     broker.fill_log_dir(dirs_of(1)[0])
     assert await produce(brokers, "orders", TEXTS) == TEXTS
     assert broker.end is End.ALL_LOG_DIRS_FAILED
-    assert partition(controller, "orders").leader == 2
+    assert brokers.known("orders").leader == 2
     assert brokers.running[2].state is BrokerState.RUNNING

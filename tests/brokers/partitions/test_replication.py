@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from mockraft import Controller
 from mockraft.wire import api_keys
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
@@ -29,7 +28,7 @@ async def test_acks_all_records_are_on_every_replica_and_consumed(brokers: Any) 
         assert len({replica.log.read(0, 1 << 20, end_offset) for replica in replicas}) == 1
 
 
-async def test_a_dead_follower_leaves_the_isr_and_comes_back(controller: Controller, brokers: Any) -> None:
+async def test_a_dead_follower_leaves_the_isr_and_comes_back(brokers: Any) -> None:
     await brokers.start(1, 2, 3)
     await brokers.create_topic("orders", assigned=[1, 2, 3], min_insync_replicas=2)
     await produce(brokers, "orders", TEXTS[:50])
@@ -40,14 +39,12 @@ async def test_a_dead_follower_leaves_the_isr_and_comes_back(controller: Control
     leader = await brokers.isr("orders", 1, 2, 3)
     assert leader.state.broker_id == 1
     assert brokers.hosted(3, "orders").log.end_offset == leader.log.end_offset
-    answered = [exchange.response for exchange in controller.journal.exchanges(api_keys.ALTER_PARTITION)]
+    answered = [exchange.response for exchange in brokers.controller.journal.exchanges(api_keys.ALTER_PARTITION)]
     assert [partition.isr for each in answered for t in each.topics for partition in t.partitions][-1] == [1, 2, 3]
     assert await consume(brokers, "orders", 100) == TEXTS[:100]
 
 
-async def test_a_stuck_follower_is_put_out_through_alter_partition_and_taken_in_again(
-    controller: Controller, brokers: Any
-) -> None:
+async def test_a_stuck_follower_is_put_out_through_alter_partition_and_taken_in_again(brokers: Any) -> None:
     await brokers.start(1, 2)
     await brokers.create_topic("orders", assigned=[1, 2])
     brokers.running[2].replicas.stick()
@@ -56,7 +53,7 @@ async def test_a_stuck_follower_is_put_out_through_alter_partition_and_taken_in_
     assert leader.log.high_watermark == leader.log.end_offset
     brokers.running[2].replicas.stick(False)
     await brokers.isr("orders", 1, 2)
-    asked = [exchange.request for exchange in controller.journal.exchanges(api_keys.ALTER_PARTITION)]
+    asked = [exchange.request for exchange in brokers.controller.journal.exchanges(api_keys.ALTER_PARTITION)]
     isrs = [
         [each.broker_id for each in partition.new_isr_with_epochs]
         for request in asked
@@ -64,7 +61,7 @@ async def test_a_stuck_follower_is_put_out_through_alter_partition_and_taken_in_
         for partition in topic.partitions
     ]
     assert isrs == [[1], [1, 2]]
-    registered = controller.running.controller.image.cluster.brokers
+    registered = brokers.controller.running.controller.image.cluster.brokers
     assert [each.broker_epoch for each in asked[-1].topics[0].partitions[0].new_isr_with_epochs] == [
         registered[1].broker_epoch,
         registered[2].broker_epoch,
@@ -94,11 +91,13 @@ def hosts_nothing(broker: Any, key: Any) -> bool:
     return broker.replicas.hosted(key) is None and not broker.replicas.fetchers
 
 
-async def test_deleted_topic_leaves_no_logs(controller: Controller, brokers: Any) -> None:
+async def test_deleted_topic_leaves_no_logs(brokers: Any) -> None:
     await brokers.start(1, 2)
     key = await brokers.create_topic("orders", replicas=2)
     await produce(brokers, "orders", TEXTS[:5])
-    await ask(controller.bootstrap, DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000))
+    await ask(
+        brokers.controller.bootstrap, DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5000)
+    )
     for broker in brokers.running.values():
         await until(partial(hosts_nothing, broker, key))
         assert broker.logs.held() == []
