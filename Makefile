@@ -16,7 +16,7 @@ PYTHON ?= $(firstword $(wildcard $(addsuffix /python3.11,$(PYENV_PYTHONS))) $(fo
 PIP := .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt \
   --config-settings editable_mode=strict
 # Longest first: two environments run at a time, each with two workers.
-ENVIRONMENTS ?= lint,generated,real-kafka,py311,doors,types,py312,py313
+ENVIRONMENTS ?= lint,generated,real-kafka,py311,integrations,types,py312,py313
 ARGS ?=
 
 # Debian packages that an environment's tests need, as [COMMAND:]PACKAGE.
@@ -25,7 +25,7 @@ PACKAGES_py311 := $(PACKAGES_units)
 PACKAGES_py312 := $(PACKAGES_units)
 PACKAGES_py313 := $(PACKAGES_units)
 PACKAGES_real-kafka := java:openjdk-17-jdk-headless mvn:maven openssl tshark
-PACKAGES_doors := java:openjdk-17-jdk-headless mvn:maven chromium go:golang-go dockerd:docker.io docker-compose debootstrap
+PACKAGES_integrations := java:openjdk-17-jdk-headless mvn:maven chromium go:golang-go dockerd:docker.io docker-compose debootstrap
 comma := ,
 PACKAGES = $(sort $(foreach environment,$(subst $(comma), ,$(ENVIRONMENTS)),$(PACKAGES_$(environment))))
 # The editable install links files one by one: it is made anew when a file comes or goes, and so is mypy's cache, which

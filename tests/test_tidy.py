@@ -32,7 +32,7 @@ FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
 RUN_ELSEWHERE = re.compile(r"^pytestmark = .*pytest\.mark\.real_kafka\b", re.MULTILINE)
-MARKED = {"real-kafka": "real_kafka", "doors": "browser|containers|languages|spark"}
+MARKED = {"real-kafka": "real_kafka", "integrations": "browser|containers|languages|spark"}
 SLEEPING = {"settle": "gives a socket the time to deliver what must not come"}
 GENERATED = re.compile(r"generated.*do not edit", re.IGNORECASE | re.DOTALL)
 

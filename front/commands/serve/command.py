@@ -190,7 +190,7 @@ async def _run(config: ControllerConfig, chance: random.Random, options: Mapping
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
         await stopped.wait()
-        _log.info("stopping")
+        _log.info("stopping%s", "; the brokers have 10 s for a controlled shutdown" if options["brokers"] else "")
         log_unused(script)
     return 0
 
