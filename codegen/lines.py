@@ -20,13 +20,10 @@ class Lines:
 
     @contextmanager
     def block(self, opening: str) -> Iterator[None]:
-        """Append `opening` and indent the lines added inside the `with`; a body left empty becomes `pass`."""
+        """Append `opening` and indent the lines added inside the `with`."""
         self.add(opening)
-        start = len(self._lines)
         self._depth += 1
         yield
-        if len(self._lines) == start:
-            self.add("pass")
         self._depth -= 1
 
     def text(self) -> str:

@@ -1,8 +1,6 @@
 """The classes generated from schemas."""
 
 import pytest
-from mockraft.codegen.emit_class import annotation
-from mockraft.codegen.parse import parse
 
 from .conftest import MessageOf
 
@@ -80,25 +78,3 @@ class TestEmittedClass:
         about = 'the "name",\n"""\\ or so: ' + "long " * 40
         cls = message_of(TOPIC | {"about": about}, {"name": "Id", "type": "int32", "about": about})
         assert cls().topics == []
-
-
-class TestAnnotation:
-    @pytest.mark.parametrize(
-        ("kind", "nullable", "python"),
-        [
-            ("int16", None, "int"),
-            ("bool", None, "bool"),
-            ("float64", None, "float"),
-            ("uuid", None, "bytes"),
-            ("string", "1+", "str | None"),
-            ("records", "0+", "bytes | None"),
-            ("[]int32", None, "list[int]"),
-            ("[]string", "0+", "list[str] | None"),
-            ("[]uuid", None, "list[bytes]"),
-        ],
-    )
-    def test_is_the_python_type_over_all_versions(self, kind: str, nullable: str | None, python: str) -> None:
-        more = f', "nullableVersions": "{nullable}"' if nullable else ""
-        field = f'{{"name": "F", "type": "{kind}", "versions": "0+"{more}}}'
-        text = f'{{"type": "data", "name": "X", "validVersions": "0", "fields": [{field}]}}'
-        assert annotation(parse(text, "x.json").body.fields[0]) == python
