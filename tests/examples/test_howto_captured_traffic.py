@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from mockraft.spark_replay.exchanges import read_exchanges
-from mockraft.wire import api_keys, explain
+from mockraft.wire import api_keys
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 
@@ -18,10 +18,3 @@ def test_reads_requests_with_their_responses() -> None:
 
     slow = [e for e in exchanges if (e.latency_ns or 0) > 4e8]
     assert {api_keys.name(e.api_key) for e in slow} == {"Fetch"}  # they wait for records, at most 500 ms
-
-
-def test_explains_every_byte_of_a_body() -> None:
-    explanation = explain.explain_body("BrokerHeartbeatResponse", 1, bytes.fromhex("00000000 004d 010000 00"))
-    assert explanation.error is None
-    line = explanation.lines[1]
-    assert (line.offset, line.length, line.path, line.value) == (4, 2, "errorCode", "77 STALE_BROKER_EPOCH")

@@ -1,7 +1,6 @@
 """Examples for docs/log-dirs.md: format directories and start brokers on them."""
 
 import random
-import shutil
 from pathlib import Path
 
 import pytest
@@ -21,17 +20,6 @@ async def test_broker_registers_formatted_directories(tmp_path: Path) -> None:
             await broker.wait_until(BrokerState.RUNNING)
             registered = controller.running.controller.image.cluster.brokers[1]
             assert set(registered.log_dirs) == {each.directory_id for each in formatted.log_dirs}
-
-
-async def test_replaced_disk_gets_a_new_directory_id(tmp_path: Path) -> None:
-    paths = [str(tmp_path / "d0"), str(tmp_path / "d1")]
-    before = format_log_dirs(paths, 1, "T0ta1ly_Mocked-Cluster", random.Random())
-
-    shutil.rmtree(tmp_path / "d1")
-    after = format_log_dirs(paths, 1, "T0ta1ly_Mocked-Cluster", random.Random(), ignore_formatted=True)
-
-    assert list(after.metas) == [paths[1]]
-    assert after.metas[paths[1]].directory_id != before.metas[paths[1]].directory_id
 
 
 def test_refuses_directory_of_another_broker(tmp_path: Path) -> None:

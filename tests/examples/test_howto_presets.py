@@ -17,18 +17,6 @@ async def test_heartbeat_storm_delays_the_start() -> None:
             await broker.wait_until(BrokerState.RUNNING)
 
 
-async def test_broker_stays_fenced_until_the_fault_is_removed() -> None:
-    async with Controller(brokers=2) as controller:
-        faults, state = controller.double.script.faults, controller.double.state
-        fence = faults.add("fence", broker_id=2)
-        frozen = faults.add("freeze_metadata_log", broker_id=1)
-        assert [broker.broker_id for broker in state.brokers() if broker.fenced] == [2]
-
-        faults.remove(fence.id)
-        faults.remove(frozen.id)
-        await controller.wait_until(lambda: not state.broker(2).fenced)
-
-
 async def test_resign_causes_a_failover() -> None:
     async with Quorum(3) as quorum:
         first = await quorum.wait_for_leader()
