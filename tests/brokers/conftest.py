@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -108,6 +109,27 @@ HURRIED = {"heartbeat_interval_ms": 50}
 
 def ids(broker: SimulatedBroker) -> list[bytes]:
     return [log_dir.directory_id for log_dir in broker.config.log_dirs]
+
+
+def joining(controller: Controller, broker_id: int = 1, **options: Any) -> SimulatedBroker:
+    return SimulatedBroker.joining(
+        controller.bootstrap, controller.cluster_id, broker_id, **{"seed": broker_id, **options}
+    )
+
+
+async def started(controller: Controller, broker_id: int = 1, **options: Any) -> SimulatedBroker:
+    broker = joining(controller, broker_id, **options)
+    broker.start()
+    await broker.wait_until(BrokerState.RUNNING)
+    return broker
+
+
+@asynccontextmanager
+async def running(controller: Controller, broker_id: int = 1, **options: Any) -> AsyncIterator[SimulatedBroker]:
+    """A broker that runs for as long as the block does."""
+    async with joining(controller, broker_id, **options) as broker:
+        await broker.wait_until(BrokerState.RUNNING)
+        yield broker
 
 
 class Cluster:

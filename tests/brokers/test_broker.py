@@ -15,6 +15,7 @@ from mockraft.wire import api_keys
 
 from ..topics import create_topics, topic
 from ..waiting import until
+from .conftest import joining, running, started
 
 # (client id, API, version) of a real 4.3.1 broker against Kafka's own controller, off the wire; heartbeats before
 # it has caught up vary in number.
@@ -30,10 +31,6 @@ REAL_START = [
 PATHS = ("/simulated/broker-1/d0", "/simulated/broker-1/d1")
 
 
-def joining(controller: Controller, broker_id: int = 1, **options: Any) -> SimulatedBroker:
-    return SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id, seed=broker_id, **options)
-
-
 def registered(controller: Controller, broker_id: int = 1) -> Any:
     return controller.running.controller.image.cluster.brokers[broker_id]
 
@@ -47,8 +44,7 @@ async def create_topic(controller: Controller, name: str, replicas: int = 1, par
 
 
 async def test_registers_catches_up_and_is_unfenced() -> None:
-    async with Controller() as controller, joining(controller, rack="r1", log_dir_paths=PATHS) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
+    async with Controller() as controller, running(controller, rack="r1", log_dir_paths=PATHS) as broker:
         registration = registered(controller)
         assert (registration.fenced, registration.rack) == (False, "r1")
         assert registration.incarnation_id == broker.config.incarnation_id
@@ -77,8 +73,7 @@ async def test_broker_that_is_never_registered_reports_its_state_and_gives_up() 
 
 
 async def test_starts_on_the_wire_with_the_heartbeats_of_a_real_broker() -> None:
-    async with Controller() as controller, joining(controller) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
+    async with Controller() as controller, running(controller) as broker:
         exchanges = controller.journal.exchanges()
         kinds = [(e.client_id, api_keys.name(e.api_key), e.api_version) for e in exchanges]
         lanes = [[kind for kind in kinds if kind[0] == who] for who in ("raft-client-1", "1")]
@@ -114,8 +109,7 @@ async def test_three_brokers_reach_running_and_leave_by_controlled_shutdown() ->
 
 
 async def test_heartbeats_and_fetches_go_on_at_kafkas_rhythm() -> None:
-    async with Controller() as controller, joining(controller, heartbeat_interval_ms=40) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
+    async with Controller() as controller, running(controller, heartbeat_interval_ms=40) as broker:
         heartbeats, fetches = broker.heartbeats, broker.replication.fetches
         await until(lambda: broker.heartbeats >= heartbeats + 5 and broker.replication.fetches >= fetches + 2)
         assert broker.observer.applied_offset >= broker.observer.end_offset - 1
@@ -123,8 +117,7 @@ async def test_heartbeats_and_fetches_go_on_at_kafkas_rhythm() -> None:
 
 
 async def test_broker_with_one_directory_sends_no_assignment() -> None:
-    async with Controller() as controller, joining(controller) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
+    async with Controller() as controller, running(controller) as broker:
         await create_topic(controller, "orders")
         await until(lambda: len(broker.directories.placed) == 4)
         assert not broker.directories.assignments.queued
@@ -132,21 +125,18 @@ async def test_broker_with_one_directory_sends_no_assignment() -> None:
 
 
 async def test_older_metadata_version_receives_no_cordoned_dirs() -> None:
-    async with Controller(metadata_version=25) as controller, joining(controller) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
+    async with Controller(metadata_version=25) as controller, running(controller):
         assert {str(h.cordoned_log_dirs) for h in asked(controller, api_keys.BROKER_HEARTBEAT)} == {"None"}
 
 
 @pytest.mark.parametrize("level", [7, 12, 13, 16, 17, 29])
 async def test_runs_at_any_metadata_version(level: int) -> None:
-    async with Controller(metadata_version=level) as controller, joining(controller) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
+    async with Controller(metadata_version=level) as controller, running(controller) as broker:
         assert broker.view.metadata_version == level
 
 
 async def test_runs_where_the_log_names_no_voters() -> None:
-    async with Controller(kraft_version=0) as controller, joining(controller) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
+    async with Controller(kraft_version=0) as controller, running(controller) as broker:
         assert broker.observer.voters == {}
 
 
@@ -163,27 +153,20 @@ async def test_tries_every_bootstrap_server() -> None:
 
 async def test_a_killed_broker_is_fenced_when_its_session_is_over_and_can_come_back() -> None:
     async with Controller(session_timeout_ms=300) as controller:
-        broker = joining(controller, heartbeat_interval_ms=50)
-        broker.start()
-        await broker.wait_until(BrokerState.RUNNING)
+        broker = await started(controller, heartbeat_interval_ms=50)
         await broker.kill()
         assert (broker.end, broker.end_reason) == (End.STOPPED, "stop requested")
         with pytest.raises(RuntimeError, match="broker 1 stopped: stop requested"):
             await broker.wait_until(BrokerState.RUNNING)
         await until(lambda: registered(controller).fenced)
-        async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, seed=99) as again:
-            await again.wait_until(BrokerState.RUNNING)
+        async with running(controller, seed=99) as again:
             assert again.life.broker_epoch > broker.life.broker_epoch
 
 
 async def test_second_broker_with_the_same_id_is_refused_until_the_first_has_left() -> None:
     async with Controller(session_timeout_ms=500) as controller:
-        first = joining(controller, heartbeat_interval_ms=50)
-        first.start()
-        await first.wait_until(BrokerState.RUNNING)
-        async with SimulatedBroker.joining(
-            controller.bootstrap, controller.cluster_id, 1, seed=99, heartbeat_interval_ms=50
-        ) as second:
+        first = await started(controller, heartbeat_interval_ms=50)
+        async with joining(controller, seed=99, heartbeat_interval_ms=50) as second:
             await until(lambda: second.refusals["DUPLICATE_BROKER_REGISTRATION"] > 1)
             assert second.state is BrokerState.STARTING
             await first.kill()
@@ -193,9 +176,7 @@ async def test_second_broker_with_the_same_id_is_refused_until_the_first_has_lef
 async def test_broker_resumes_after_a_restart_of_the_controller(tmp_path: Path) -> None:
     async with Controller(data_dir=tmp_path) as controller:
         port, cluster_id = controller.port, controller.cluster_id
-        broker = joining(controller, heartbeat_interval_ms=50)
-        broker.start()
-        await broker.wait_until(BrokerState.RUNNING)
+        broker = await started(controller, heartbeat_interval_ms=50)
         epoch, leader_epoch = broker.life.broker_epoch, broker.observer.epoch
     async with Controller(data_dir=tmp_path, port=port, cluster_id=cluster_id) as controller:
         await until(lambda: len(asked(controller, api_keys.BROKER_HEARTBEAT)) > 2)
@@ -212,9 +193,7 @@ async def test_dies_of_a_controller_that_lost_its_log_and_takes_no_other_broker_
     async with Controller() as steady, joining(steady, 2, heartbeat_interval_ms=20) as other:
         async with Controller() as controller:
             port, cluster_id = controller.port, controller.cluster_id
-            victim = joining(controller, 1)
-            victim.start()
-            await victim.wait_until(BrokerState.RUNNING)
+            victim = await started(controller, 1)
             await until(lambda: victim.observer.high_watermark >= victim.life.broker_epoch + 2)
         async with Controller(port=port, cluster_id=cluster_id):
             await victim.wait_stopped()
@@ -227,18 +206,16 @@ async def test_dies_of_a_controller_that_lost_its_log_and_takes_no_other_broker_
 
 
 async def test_starts_from_a_snapshot_when_the_log_begins_later() -> None:
-    async with Controller() as controller, joining(controller, 1) as first:
-        await first.wait_until(BrokerState.RUNNING)
+    async with Controller() as controller, running(controller, 1) as first:
         topic_id = await create_topic(controller, "orders")
-        running = controller.running.controller
-        running.log.write_snapshot(running.image.to_records(30), controller.running.clock.now_ms())
-        async with joining(controller, 2) as second:
-            await second.wait_until(BrokerState.RUNNING)
+        active = controller.running.controller
+        active.log.write_snapshot(active.image.to_records(30), controller.running.clock.now_ms())
+        async with running(controller, 2) as second:
             assert asked(controller, api_keys.FETCH_SNAPSHOT)
             assert second.observer.voters == first.observer.voters
             assert second.view.features == first.view.features
             assert topic_id in second.view.topics
-            assert running.image.cluster.brokers[2].fenced is False
+            assert active.image.cluster.brokers[2].fenced is False
 
 
 async def test_controller_provides_its_cluster_id() -> None:

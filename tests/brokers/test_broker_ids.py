@@ -58,6 +58,12 @@ def observed(controller: Controller) -> ObservedCluster:
     return ObservedCluster([endpoint_of(controller.bootstrap)], controller.cluster_id)
 
 
+async def alive(controller: Controller, *broker_ids: int) -> None:
+    """Wait until just these brokers are registered and not fenced."""
+    async with observed(controller) as cluster:
+        assert await cluster.wait_for(lambda: set(cluster.alive) == set(broker_ids), 10_000)
+
+
 async def running(controller: Controller, *broker_ids: int, host: str = "h{}") -> list[SimulatedBroker]:
     brokers = [joining(controller, each, host=host.format(each)) for each in broker_ids]
     for broker in brokers:
@@ -135,14 +141,12 @@ async def test_missing_id_is_reclaimed_only_on_request(controller: Controller, t
     brokers = await running(controller, 1, 2, 3)
     await place(controller, 1, 2, 3)
     await brokers[1].kill()
-    async with observed(controller) as cluster:
-        assert await cluster.wait_for(lambda: set(cluster.alive) == {1, 3}, 10_000)
+    await alive(controller, 1, 3)
     assert await refusal(controller, tmp_path, "new") is Refusal.ONE_MISSING
     reuse = Steps(reuse_missing=True)
     assert await resolved(controller, tmp_path, "new", steps=reuse) == Resolved(2, Source.MISSING, "new", True)
     await brokers[2].kill()
-    async with observed(controller) as cluster:
-        assert await cluster.wait_for(lambda: set(cluster.alive) == {1}, 10_000)
+    await alive(controller, 1)
     assert await refusal(controller, tmp_path, "newer", steps=reuse) is Refusal.SEVERAL_MISSING
     await brokers[0].kill()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft import BrokerState, Controller
 from mockraft.brokers import time_slice
 from mockraft.brokers.lifecycle import End
 from mockraft.brokers.shell.outage import Outage
@@ -18,12 +18,9 @@ from mockraft.wire.errors import WireError
 
 from ..topics import create_topics, topic
 from ..waiting import until
+from .conftest import running, started
 
-
-def joining(controller: Controller, **options: Any) -> SimulatedBroker:
-    return SimulatedBroker.joining(
-        controller.bootstrap, controller.cluster_id, 1, seed=1, heartbeat_interval_ms=30, **options
-    )
+QUICK = {"heartbeat_interval_ms": 30}
 
 
 def connections(controller: Controller) -> list[int]:
@@ -36,8 +33,7 @@ def has_connections(controller: Controller, number: int) -> bool:
 
 
 async def test_no_task_is_needed_while_all_is_well() -> None:
-    async with Controller() as controller, joining(controller) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
+    async with Controller() as controller, running(controller, **QUICK) as broker:
         took: list[float] = []
         broker.node.heart.took = took.append
         tasks = asyncio.all_tasks()
@@ -49,8 +45,7 @@ async def test_no_task_is_needed_while_all_is_well() -> None:
 
 
 async def test_broken_connection_is_reopened() -> None:
-    async with Controller() as controller, joining(controller) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
+    async with Controller() as controller, running(controller, **QUICK) as broker:
         for number in (1, 2, 3):
             broker.disconnect()
             await until(partial(has_connections, controller, 1 + number))
@@ -58,8 +53,10 @@ async def test_broken_connection_is_reopened() -> None:
 
 
 async def test_frozen_broker_sends_no_heartbeat_until_thawed() -> None:
-    async with Controller(session_timeout_ms=400) as controller, joining(controller) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
+    async with (
+        Controller(session_timeout_ms=400) as controller,
+        running(controller, **QUICK) as broker,
+    ):
         broker.freeze()
         brokers = controller.running.controller.image.cluster.brokers
         await until(lambda: brokers[1].fenced)
@@ -72,8 +69,7 @@ async def test_frozen_broker_sends_no_heartbeat_until_thawed() -> None:
 
 
 async def test_freeze_and_thaw_without_pending_work_sends_no_request() -> None:
-    async with Controller() as controller, joining(controller) as broker:
-        await broker.wait_until(BrokerState.RUNNING)
+    async with Controller() as controller, running(controller, **QUICK) as broker:
         broker.freeze()
         broker.thaw()
         before = broker.heartbeats
@@ -83,9 +79,7 @@ async def test_freeze_and_thaw_without_pending_work_sends_no_request() -> None:
 
 async def test_an_answer_no_broker_survives_ends_it_without_a_task_too() -> None:
     async with Controller() as controller:
-        broker = joining(controller)
-        broker.start()
-        await broker.wait_until(BrokerState.RUNNING)
+        broker = await started(controller, **QUICK)
         broker.node.kernel.enter(lambda: broker.node.heart._not_answered(WireError("nonsense")))
         await broker.wait_stopped()
         assert broker.end is End.FATAL
@@ -184,13 +178,12 @@ def partitions_of(image: Any, name: str) -> list[Any]:
 @pytest.mark.parametrize("profile", [["kip-858"], ["kip-1066"], ["kip-858", "kip-1066"]], ids=" and ".join)
 async def test_runs_on_a_controller_of_the_same_proposal(profile: list[str]) -> None:
     async with Controller(profile=profile) as controller:
-        joining: dict[str, Any] = {
+        options: dict[str, Any] = {
             "messages": controller.messages,
             "log_dir_paths": ("/a", "/b"),
             "heartbeat_interval_ms": 50,
         }
-        async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, **joining) as broker:
-            await broker.wait_until(BrokerState.RUNNING)
+        async with running(controller, **options) as broker:
             await create_topics(controller.bootstrap, topic("t", 3, 1))
 
             directories = {log_dir.directory_id for log_dir in broker.config.log_dirs}
@@ -208,13 +201,12 @@ async def test_runs_on_a_controller_of_the_same_proposal(profile: list[str]) -> 
 
 async def test_kip_1066_registration_contains_the_cordoned_directories_of_the_file() -> None:
     async with Controller(profile="kip-1066") as controller:
-        joining: dict[str, Any] = {
+        options: dict[str, Any] = {
             "messages": controller.messages,
             "log_dir_paths": ("/a", "/b"),
             "cordoned_log_dirs": "/b",
         }
-        async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, **joining) as broker:
-            await broker.wait_until(BrokerState.RUNNING)
+        async with running(controller, **options) as broker:
             cordoned = broker.directories.find("/b").directory_id
             (registration,) = controller.journal.exchanges(api_keys.BROKER_REGISTRATION)
             assert registration.request.cordoned_log_dirs == [cordoned]

@@ -28,6 +28,12 @@ COUNT = 12
 SESSION_MS = 1500
 
 
+@pytest.fixture
+async def controller() -> AsyncIterator[Controller]:
+    async with Controller(session_timeout_ms=SESSION_MS) as running:
+        yield running
+
+
 def shard(controller: Controller, *actions: Action, count: int = COUNT, **options: Any) -> Shard:
     racks: dict[int, str | None] = dict.fromkeys(range(1, count + 1))
     return Shard(
@@ -69,32 +75,28 @@ def on_each(act: Act, broker_ids: Sequence[int]) -> list[Action]:
 
 
 @pytest.mark.parametrize("shares_replication", [True, False])
-async def test_all_register_are_unfenced_and_leave(shares_replication: bool) -> None:
-    async with Controller(session_timeout_ms=SESSION_MS) as controller:
-        async with sailing(controller, shares_replication=shares_replication) as runner:
-            brokers = controller.running.controller.image.cluster.brokers
-            assert sorted(brokers) == list(range(1, COUNT + 1))
-            assert not any(broker.fenced for broker in brokers.values())
-            await runner.leave(5000)
-            assert {broker.end for broker in runner.brokers.values()} == {End.GRANTED}
-            figures = runner.figures()
-        assert (figures.started, figures.running, figures.mistakes, figures.died) == (0, 0, {}, {})
-        assert figures.answered == figures.latency.total > 3 * COUNT
+async def test_all_register_are_unfenced_and_leave(controller: Controller, shares_replication: bool) -> None:
+    async with sailing(controller, shares_replication=shares_replication) as runner:
+        brokers = controller.running.controller.image.cluster.brokers
+        assert sorted(brokers) == list(range(1, COUNT + 1))
+        assert not any(broker.fenced for broker in brokers.values())
+        await runner.leave(5000)
+        assert {broker.end for broker in runner.brokers.values()} == {End.GRANTED}
+        figures = runner.figures()
+    assert (figures.started, figures.running, figures.mistakes, figures.died) == (0, 0, {}, {})
+    assert figures.answered == figures.latency.total > 3 * COUNT
 
 
-async def test_a_shared_replication_is_one_fetch_for_all_and_one_connection_each() -> None:
-    async with Controller(session_timeout_ms=SESSION_MS) as controller, sailing(controller):
+async def test_a_shared_replication_is_one_fetch_for_all_and_one_connection_each(controller: Controller) -> None:
+    async with sailing(controller):
         fetching = {e.client_id for e in controller.journal.exchanges(api_keys.FETCH)}
         assert fetching == {"raft-client-fleet"}
         others = {e.client_id for e in controller.journal.exchanges()} - fetching
         assert others == {str(broker_id) for broker_id in range(1, COUNT + 1)}
 
 
-async def test_killed_brokers_are_fenced_and_that_is_no_mistake() -> None:
-    async with (
-        Controller(session_timeout_ms=SESSION_MS) as controller,
-        sailing(controller, *on_each(Act.KILL, [3, 4])) as runner,
-    ):
+async def test_killed_brokers_are_fenced_and_that_is_no_mistake(controller: Controller) -> None:
+    async with sailing(controller, *on_each(Act.KILL, [3, 4])) as runner:
         await until(lambda: runner.figures().fenced == 2)
         figures = runner.figures()
         assert (figures.started, figures.unfenced) == (COUNT - 2, COUNT - 2)
@@ -104,11 +106,8 @@ async def test_killed_brokers_are_fenced_and_that_is_no_mistake() -> None:
         assert (runner.figures().mistakes, runner.figures().died) == ({}, {})
 
 
-async def test_restarted_broker_keeps_its_directories_and_reports_a_clean_shutdown() -> None:
-    async with (
-        Controller(session_timeout_ms=SESSION_MS) as controller,
-        sailing(controller, *on_each(Act.STOP, [5]), *on_each(Act.START, [5])) as runner,
-    ):
+async def test_restarted_broker_keeps_its_directories_and_reports_a_clean_shutdown(controller: Controller) -> None:
+    async with sailing(controller, *on_each(Act.STOP, [5]), *on_each(Act.START, [5])) as runner:
 
         def registrations() -> list[Any]:
             exchanges = controller.journal.exchanges(api_keys.BROKER_REGISTRATION)
@@ -123,11 +122,8 @@ async def test_restarted_broker_keeps_its_directories_and_reports_a_clean_shutdo
         assert runner.figures().mistakes == {}
 
 
-async def test_a_frozen_broker_is_fenced_and_comes_back_when_it_thaws() -> None:
-    async with (
-        Controller(session_timeout_ms=SESSION_MS) as controller,
-        sailing(controller, *on_each(Act.FREEZE, [7])) as runner,
-    ):
+async def test_a_frozen_broker_is_fenced_and_comes_back_when_it_thaws(controller: Controller) -> None:
+    async with sailing(controller, *on_each(Act.FREEZE, [7])) as runner:
         await until(lambda: runner.figures().fenced == 1)
         assert runner.figures().running == COUNT
         runner._do(Action(0, 7, Act.THAW))
@@ -135,8 +131,8 @@ async def test_a_frozen_broker_is_fenced_and_comes_back_when_it_thaws() -> None:
         assert runner.figures().mistakes == {}
 
 
-async def test_a_disconnected_broker_comes_back_by_itself() -> None:
-    async with Controller(session_timeout_ms=SESSION_MS) as controller, sailing(controller) as runner:
+async def test_a_disconnected_broker_comes_back_by_itself(controller: Controller) -> None:
+    async with sailing(controller) as runner:
         before = runner.brokers[2].heartbeats
         runner._do(Action(0, 2, Act.DISCONNECT))
         await until(lambda: runner.brokers[2].heartbeats > before + 2)
@@ -145,35 +141,34 @@ async def test_a_disconnected_broker_comes_back_by_itself() -> None:
         assert runner.figures().fenced == 0
 
 
-async def test_a_controller_that_fences_a_broker_that_is_well_makes_a_mistake() -> None:
-    async with Controller(session_timeout_ms=SESSION_MS) as controller, sailing(controller) as runner:
+async def test_a_controller_that_fences_a_broker_that_is_well_makes_a_mistake(controller: Controller) -> None:
+    async with sailing(controller) as runner:
         fence(controller, 9)
         await until(lambda: runner.figures().mistakes)
         await until(lambda: runner.figures().unfenced == COUNT)
         assert runner.figures().mistakes == {9: 1}
 
 
-async def test_changes_before_the_start_are_no_errors() -> None:
-    async with Controller(session_timeout_ms=SESSION_MS) as controller:
-        async with sailing(controller) as runner:
-            fence(controller, 9)
-            await until(lambda: runner.figures().mistakes)
-        async with sailing(controller) as runner:
-            assert runner.figures().mistakes == {}
+async def test_changes_before_the_start_are_no_errors(controller: Controller) -> None:
+    async with sailing(controller) as runner:
+        fence(controller, 9)
+        await until(lambda: runner.figures().mistakes)
+    async with sailing(controller) as runner:
+        assert runner.figures().mistakes == {}
 
 
-async def test_a_broker_that_dies_by_itself_is_reported() -> None:
-    async with Controller(session_timeout_ms=SESSION_MS) as controller, sailing(controller) as runner:
+async def test_a_broker_that_dies_by_itself_is_reported(controller: Controller) -> None:
+    async with sailing(controller) as runner:
         runner.brokers[6].node.failed(FatalError("a nonsensical answer"))
         await until(lambda: runner.figures().died)
         assert runner.figures().died == {6: "a nonsensical answer"}
 
 
-async def test_broken_shared_log_stops_all_its_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_broken_shared_log_stops_all_its_brokers(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: Any) -> Any:
         raise FatalError("Received unexpected invalid request error")
 
-    async with Controller(session_timeout_ms=SESSION_MS) as controller, sailing(controller) as runner:
+    async with sailing(controller) as runner:
         monkeypatch.setattr(runner._log.observer, "receive", broken)
         await until(lambda: len(runner.figures().died) == COUNT)
         assert set(runner.figures().died.values()) == {"Received unexpected invalid request error"}

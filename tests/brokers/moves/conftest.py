@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
@@ -15,20 +16,18 @@ from mockraft.brokers.disks.memory_disk import MemoryDisk
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.log_dirs.replica_log import ReplicaLog
-from mockraft.wire import record_batch
+from mockraft.brokers.moves.movers import Move
+from mockraft.brokers.moves.requests import start_move
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
+from ...waiting import until
+from ..log_dirs.conftest import batch
+
 PATHS = ("/d0", "/d1", "/d2")
-
-
-def batch(*values: str, epoch: int = 0, at: int = 0) -> bytes:
-    return record_batch.encode(
-        [value.encode() for value in values], base_offset=at, leader_epoch=epoch, timestamp_ms=1000
-    )
 
 
 class Bench:
@@ -100,11 +99,28 @@ class Bench:
             for path, files in self.files.items()
         }
 
+    def begin(self, topic: str, path: str, partition: int = 0) -> Move:
+        """Move a replica, which must not be there already."""
+        move = start_move(self.broker.movers, topic, partition, path)
+        assert move is not None
+        return move
+
+    def hold(self) -> None:
+        """Let nothing be copied."""
+        self.throttle("0")
+        self.broker.movers.quota.record(1, asyncio.get_running_loop().time() * 1000)
+
     def acknowledge(self) -> None:
         """The controller takes what it was told last."""
         accepted, self.accepted = self.accepted, None
         assert accepted is not None, "it was told nothing that is waited for"
         accepted()
+
+    async def agree(self, move: Move) -> None:
+        """The controller takes the assignment of this move as soon as it is told, and the move ends."""
+        await until(lambda: self.accepted)
+        self.acknowledge()
+        await until(lambda: move.is_ended)
 
     def throttle(self, value: str | None, broker: str = "1") -> None:
         """Set the throttle in the metadata."""

@@ -9,28 +9,18 @@ from typing import Any
 import pytest
 from mockraft.brokers.moves.errors import MoveEndedError, MoveRefusedError
 from mockraft.brokers.moves.move import Stage
-from mockraft.brokers.moves.movers import Move
 from mockraft.brokers.moves.requests import start_move
 from mockraft.brokers.moves.scheduling import mover_of
 from mockraft.wire import record_batch
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
 from ...waiting import until
-
-
-def batch(value: str) -> bytes:
-    return record_batch.encode([value.encode()], base_offset=0, leader_epoch=0, timestamp_ms=1000)
-
-
-def begin(bench: Any, topic: str, path: str, partition: int = 0) -> Move:
-    move = start_move(bench.broker.movers, topic, partition, path)
-    assert move is not None
-    return move
+from ..log_dirs.conftest import batch
 
 
 async def test_a_replica_is_moved_once_the_controller_agrees(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x", "y", "z")
-    move = begin(bench, "a", "/d1")
+    move = bench.begin("a", "/d1")
     assert bench.names() == {"/d0": ["a-0"], "/d1": ["a-0-future"], "/d2": []}
     await until(lambda: bench.told)
     assert bench.told == [(key, bench.directory("/d1"))]
@@ -51,7 +41,7 @@ async def test_a_replica_is_moved_once_the_controller_agrees(bench: Any) -> None
 
 async def test_records_appended_while_the_assignment_is_pending_are_copied(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
-    move = begin(bench, "a", "/d1")
+    move = bench.begin("a", "/d1")
     await until(lambda: bench.told)
     for value in ("y", "z"):
         bench.log(key).append_as_leader(batch(value), 0, 1000)
@@ -69,7 +59,7 @@ async def test_high_watermark_and_start_of_the_log_move_with_it(bench: Any) -> N
     key = bench.create("a", "/d0", 0, "x", "y", "z")
     bench.log(key).high_watermark = 2
     bench.log(key).advance_start_offset(1)
-    begin(bench, "a", "/d1")
+    bench.begin("a", "/d1")
     await until(lambda: bench.told)
     bench.acknowledge()
     await until(lambda: bench.path_of(key) == "/d1")
@@ -99,13 +89,13 @@ async def test_move_to_the_current_directory_is_ignored(bench: Any) -> None:
 
 async def test_repeated_move_request_is_ignored(bench: Any) -> None:
     bench.create("a", "/d0", 0, "x")
-    assert begin(bench, "a", "/d1") is begin(bench, "a", "/d1")
+    assert bench.begin("a", "/d1") is bench.begin("a", "/d1")
     assert bench.names()["/d1"] == ["a-0-future"]
 
 
 async def test_a_leader_change_does_not_disturb_a_move(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
-    move = begin(bench, "a", "/d1")
+    move = bench.begin("a", "/d1")
     await until(lambda: bench.told)
     bench.apply(PartitionChangeRecord(topic_id=key[0], partition_id=0, leader=2, isr=[1, 2], replicas=[1, 2]))
     bench.broker.movers.metadata_advanced()
@@ -119,7 +109,7 @@ async def test_a_leader_change_does_not_disturb_a_move(bench: Any) -> None:
 
 async def test_a_follower_that_is_cut_back_cuts_its_copy_back(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x", "y", "z")
-    move = begin(bench, "a", "/d1")
+    move = bench.begin("a", "/d1")
     await until(lambda: bench.told)
     bench.log(key).truncate_to(1)
     bench.log(key).append_as_follower(record_batch.encode([b"other"], base_offset=1, leader_epoch=3, timestamp_ms=1))
@@ -132,9 +122,8 @@ async def test_a_follower_that_is_cut_back_cuts_its_copy_back(bench: Any) -> Non
 
 async def test_progress_reports_the_remaining_bytes(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x", "y", "z")
-    bench.throttle("0")
-    bench.broker.movers.quota.record(1, asyncio.get_running_loop().time() * 1000)
-    begin(bench, "a", "/d1")
+    bench.hold()
+    bench.begin("a", "/d1")
     (progress,) = bench.broker.moves
     assert progress[:6] == ("a", 0, "/d0", "/d1", Stage.COPYING, 3)
     assert (progress.bytes_left, progress.eta_ms) == (bench.log(key).size_bytes, None)
@@ -159,7 +148,7 @@ async def test_the_throttle_comes_from_the_metadata_the_brokers_own_first(bench:
 async def test_throttled_move_waits_and_resumes_with_quota(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, *("x" * 700_000 for _ in range(6)))
     bench.throttle("1")
-    begin(bench, "a", "/d1")
+    bench.begin("a", "/d1")
     await until(lambda: bench.future(key).end_offset)
     copied = bench.future(key).end_offset
     for _ in range(50):
@@ -175,7 +164,7 @@ async def test_one_mover_takes_one_replica_after_the_other(make_bench: Callable[
     bench = make_bench(properties={"num.replica.alter.log.dirs.threads": "1"})
     keys = [bench.create(topic, "/d0", 0, "x") for topic in ("c", "a", "b")]
     for topic in ("c", "b", "a"):
-        begin(bench, topic, "/d1")
+        bench.begin(topic, "/d1")
     for topic in ("a", "b", "c"):
         await until(lambda: bench.accepted)
         assert bench.told[-1][0][0].endswith(topic.encode())
@@ -197,7 +186,7 @@ async def test_many_moves_do_not_cost_a_look_at_all_of_them_for_each_piece(
     bench.broker.directories.assign = lambda _key, _target, _reason, on_accepted: on_accepted()
     for partition in range(30):
         bench.create("a", "/d0", partition, "x")
-        begin(bench, "a", "/d1", partition)
+        bench.begin("a", "/d1", partition)
     await until(lambda: not bench.broker.moves)
     assert len(asked) <= 4 * 30
 
@@ -206,7 +195,7 @@ async def test_several_movers_share_the_work(make_bench: Callable[..., Any]) -> 
     bench = make_bench(properties={"num.replica.alter.log.dirs.threads": "2"})
     keys = [bench.create("a", "/d0", partition, "x") for partition in range(2)]
     for partition in range(2):
-        begin(bench, "a", "/d1", partition)
+        bench.begin("a", "/d1", partition)
     await until(lambda: len(bench.told) == 2)
     assert {key for key, _ in bench.told} == set(keys)
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.moves.errors import MoveEndedError
+from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
-from ...topics import assigned, create_topics
+from ...topics import ask, assigned, create_topics
 from ...waiting import until
+from ..partitions.conftest import consume, produce
 
 TOPIC = "t"
 LEADER, FOLLOWER = 1, 2
@@ -33,42 +33,24 @@ class Cluster:
         self.sent = 0
 
     @property
-    def clients(self) -> dict[str, Any]:
-        return {"bootstrap.servers": self.brokers[LEADER].bootstrap_servers}
+    def bootstrap(self) -> str:
+        return self.brokers[LEADER].bootstrap_servers
 
     async def create(self, *replicas: int) -> None:
-        def run() -> None:
-            admin = AdminClient(self.clients)
-            new = NewTopic(TOPIC, 1, replica_assignment=[list(replicas)])
-            admin.create_topics([new])[TOPIC].result(20)
-
-        await asyncio.to_thread(run)
+        """The topic, with its first records."""
+        await create_topics(self.controller.bootstrap, assigned(TOPIC, list(replicas)))
         await until(lambda: all(self.log(broker_id) for broker_id in replicas))
         await until(lambda: not any(broker.directories.assignments.queued for broker in self.brokers.values()))
+        await self.produce()
 
     async def produce(self, count: int = 50) -> None:
-        def run() -> None:
-            producer = Producer({**self.clients, "acks": "all"})
-            for number in range(self.sent, self.sent + count):
-                producer.produce(TOPIC, b"%d" % number)
-            assert producer.flush(30) == 0
-
-        await asyncio.to_thread(run)
+        texts = [str(number) for number in range(self.sent, self.sent + count)]
+        assert await produce(self, TOPIC, texts) == texts
         self.sent += count
 
-    async def consumed(self) -> list[int]:
-        """All records from the start."""
-
-        def run() -> list[int]:
-            consumer = Consumer({**self.clients, "group.id": "g", "enable.auto.commit": False})
-            consumer.assign([TopicPartition(TOPIC, 0, 0)])
-            found: list[int] = []
-            while len(found) < self.sent:
-                found += [int(message.value() or b"") for message in consumer.consume(self.sent, 1)]
-            consumer.close()
-            return found
-
-        return await asyncio.wait_for(asyncio.to_thread(run), 30)
+    async def check_consumed(self) -> None:
+        """All records come back from the start."""
+        assert await consume(self, TOPIC, self.sent) == [str(number) for number in range(self.sent)]
 
     def log(self, broker_id: int) -> Any:
         held = self.brokers[broker_id].logs.held()
@@ -90,6 +72,14 @@ class Cluster:
         target = paths[(paths.index(self.path(broker_id)) + 1) % len(paths)]
         await self.brokers[broker_id].move_replica(TOPIC, 0, target)
         return target
+
+    async def move_slowly(self, broker_id: int) -> asyncio.Task[str]:
+        """Begin a move that does not end by itself."""
+        broker, source = self.brokers[broker_id], self.path(broker_id)
+        broker.slow_log_dir(next(each.path for each in broker.config.log_dirs if each.path != source), 60_000)
+        moving = asyncio.create_task(self.move(broker_id))
+        await until(lambda: broker.moves)
+        return moving
 
     def isr(self) -> set[int]:
         return set(self.controller.running.controller.image.topics.by_name[TOPIC].partitions[0].isr)
@@ -119,17 +109,15 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 async def test_clients_go_on_while_the_leaders_replica_moves(cluster: Cluster) -> None:
     await cluster.create(LEADER)
-    await cluster.produce()
     target, _ = await asyncio.gather(cluster.move(LEADER), cluster.produce(200))
     assert cluster.path(LEADER) == cluster.known(LEADER) == target
     await cluster.produce()
-    assert await cluster.consumed() == list(range(cluster.sent))
+    await cluster.check_consumed()
     assert cluster.log(LEADER).end_offset == cluster.sent
 
 
 async def test_follower_continues_fetching_into_the_new_directory(cluster: Cluster) -> None:
     await cluster.create(LEADER, FOLLOWER)
-    await cluster.produce()
     target, _ = await asyncio.gather(cluster.move(FOLLOWER), cluster.produce(200))
     assert cluster.path(FOLLOWER) == cluster.known(FOLLOWER) == target
     await cluster.produce()
@@ -139,22 +127,18 @@ async def test_follower_continues_fetching_into_the_new_directory(cluster: Clust
 
 async def test_a_replica_moves_there_and_back(cluster: Cluster) -> None:
     await cluster.create(LEADER)
-    await cluster.produce()
     first = cluster.path(LEADER)
     assert await cluster.move(LEADER) != first
     assert await cluster.move(LEADER) == first
     assert cluster.known(LEADER) == first
-    assert await cluster.consumed() == list(range(cluster.sent))
+    await cluster.check_consumed()
 
 
 async def test_a_controlled_shutdown_leaves_the_move_to_the_next_start(cluster: Cluster) -> None:
     await cluster.create(LEADER, FOLLOWER)
-    await cluster.produce()
     broker = cluster.brokers[FOLLOWER]
     source = cluster.path(FOLLOWER)
-    broker.slow_log_dir(next(each.path for each in broker.config.log_dirs if each.path != source), 60_000)
-    moving = asyncio.create_task(cluster.move(FOLLOWER))
-    await until(lambda: broker.moves)
+    moving = await cluster.move_slowly(FOLLOWER)
     await broker.shut_down()
     with pytest.raises(MoveEndedError, match="the broker stopped"):
         await moving
@@ -164,17 +148,10 @@ async def test_a_controlled_shutdown_leaves_the_move_to_the_next_start(cluster: 
 
 async def test_deleting_a_topic_removes_its_move(cluster: Cluster) -> None:
     await cluster.create(LEADER)
-    await cluster.produce()
     broker = cluster.brokers[LEADER]
-    broker.slow_log_dir(next(each.path for each in broker.config.log_dirs if each.path != cluster.path(LEADER)), 60_000)
-    moving = asyncio.create_task(cluster.move(LEADER))
-    await until(lambda: broker.moves)
-
-    def run() -> None:
-        admin = AdminClient(cluster.clients)
-        admin.delete_topics([TOPIC])[TOPIC].result(20)
-
-    await asyncio.to_thread(run)
+    moving = await cluster.move_slowly(LEADER)
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=TOPIC)], timeout_ms=5000)
+    await ask(cluster.controller.bootstrap, request)
     with pytest.raises(MoveEndedError, match="on this broker no longer"):
         await moving
     assert broker.logs.held() == broker.logs.held(future=True) == []

@@ -22,34 +22,27 @@ from ...waiting import until
 BATCH = record_batch.encode([b"more"], base_offset=0, leader_epoch=0, timestamp_ms=1000)
 
 
-def begin(bench: Any, topic: str, path: str) -> Move:
-    move = start_move(bench.broker.movers, topic, 0, path)
-    assert move is not None
-    return move
-
-
-def hold(bench: Any) -> None:
-    """Let nothing be copied."""
-    bench.throttle("0")
-    bench.broker.movers.quota.record(1, asyncio.get_running_loop().time() * 1000)
-
-
 async def moved_to(bench: Any, stage: Stage) -> tuple[Any, Move]:
     """A replica on its way from /d0 to /d1, at a stage."""
     key = bench.create("a", "/d0", 0, "x", "y")
     if stage is Stage.COPYING:
-        hold(bench)
-    move = begin(bench, "a", "/d1")
+        bench.hold()
+    move = bench.begin("a", "/d1")
     if stage is not Stage.COPYING:
         await until(lambda: bench.accepted)
     if stage is Stage.ACCEPTED:
-        hold(bench)
+        bench.hold()
         bench.acknowledge()
     assert move.stage is stage
     return key, move
 
 
 STAGES = [Stage.COPYING, Stage.QUEUED, Stage.ACCEPTED]
+
+
+def told_back(bench: Any, key: Any, stage: Stage) -> list[Any]:
+    """The assignment back to /d0, if the controller had been told of another directory."""
+    return [(key, bench.directory("/d0"))] if stage is not Stage.COPYING else []
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -59,15 +52,14 @@ async def test_request_for_the_current_directory_cancels_the_move(bench: Any, st
     assert start_move(bench.broker.movers, "a", 0, "/d0") is None
     assert (move.stage, move.why) == (Stage.OVER, "its current directory was requested")
     assert bench.names() == {"/d0": ["a-0"], "/d1": [], "/d2": []}
-    reverted = [(key, bench.directory("/d0"))] if stage is not Stage.COPYING else []
-    assert bench.told[told:] == reverted
+    assert bench.told[told:] == told_back(bench, key, stage)
     assert bench.broker.directories.moving == {}
 
 
 @pytest.mark.parametrize("stage", STAGES)
 async def test_request_for_another_directory_replaces_the_move(bench: Any, stage: Stage) -> None:
     key, move = await moved_to(bench, stage)
-    instead = begin(bench, "a", "/d2")
+    instead = bench.begin("a", "/d2")
     assert (move.stage, move.why) == (Stage.OVER, "replaced by a move to /d2")
     assert bench.names() == {"/d0": ["a-0"], "/d1": [], "/d2": ["a-0-future"]}
     bench.throttle(None)
@@ -80,8 +72,8 @@ async def test_request_for_another_directory_replaces_the_move(bench: Any, stage
 async def test_response_about_a_replaced_move_is_ignored(bench: Any) -> None:
     key, _ = await moved_to(bench, Stage.QUEUED)
     late = bench.accepted
-    hold(bench)
-    instead = begin(bench, "a", "/d2")
+    bench.hold()
+    instead = bench.begin("a", "/d2")
     late()
     assert instead.stage is Stage.COPYING
     assert bench.path_of(key) == "/d0"
@@ -98,7 +90,7 @@ async def test_a_target_that_fails_ends_the_move(bench: Any, stage: Stage) -> No
     assert move.stage is Stage.OVER
     assert move.why == "/d1 is offline"
     assert (bench.path_of(key), bench.log(key).end_offset) == ("/d0", 3)
-    assert bench.told[told:] == ([(key, bench.directory("/d0"))] if stage is not Stage.COPYING else [])
+    assert bench.told[told:] == told_back(bench, key, stage)
     assert bench.names()["/d1"] == ["a-0-future"]
 
 
@@ -111,7 +103,7 @@ async def test_a_source_that_fails_ends_the_move(bench: Any, stage: Stage) -> No
     await until(lambda: move.is_ended)
     assert (move.stage, move.why) == (Stage.OVER, "/d0 is offline")
     # Told of its directory, which is offline: the controller takes this broker out of the ISR.
-    assert bench.told[told:] == ([(key, bench.directory("/d0"))] if stage is not Stage.COPYING else [])
+    assert bench.told[told:] == told_back(bench, key, stage)
     assert bench.broker.logs.log(key) is None
     assert bench.path_of(key, future=True) == "/d1"
 
@@ -133,11 +125,9 @@ async def test_remains_of_a_lost_replica_do_not_block_the_next_move(bench: Any) 
     bench.broker.logs.create(key, "a", bench.directory("/d2"))
     bench.broker.directories.placed[key] = bench.directory("/d2")
     bench.broker.directories.lost.clear()
-    move = begin(bench, "a", "/d1")
+    move = bench.begin("a", "/d1")
     assert bench.names()["/d1"] == ["a-0-future"]
-    await until(lambda: bench.accepted)
-    bench.acknowledge()
-    await until(lambda: move.is_ended)
+    await bench.agree(move)
     assert (move.stage, bench.path_of(key), bench.names()["/d1"]) == (Stage.DONE, "/d1", ["a-0"])
 
 
@@ -163,7 +153,7 @@ async def test_a_target_that_takes_no_files_refuses_the_move(bench: Any, error: 
     key = bench.create("a", "/d0", 0, "x")
     bench.disks["/d1"].fail(error)
     with pytest.raises(MoveRefusedError) as refused:
-        begin(bench, "a", "/d1")
+        bench.begin("a", "/d1")
     assert refused.value.error_code == error_codes.KAFKA_STORAGE_ERROR
     assert bench.broker.moves == ()
     assert bench.path_of(key) == "/d0"
@@ -174,7 +164,7 @@ async def test_while_a_directory_is_offline_no_move_begins(bench: Any) -> None:
     _, move = await moved_to(bench, Stage.QUEUED)
     bench.broker.directories.offline[b"somewhere"] = "broken"
     with pytest.raises(MoveRefusedError) as refused:
-        begin(bench, "a", "/d2")
+        bench.begin("a", "/d2")
     assert refused.value.error_code == error_codes.KAFKA_STORAGE_ERROR
     assert move.stage is Stage.OVER
     assert bench.names() == {"/d0": ["a-0"], "/d1": [], "/d2": []}
@@ -205,7 +195,7 @@ async def test_a_log_that_cannot_be_copied_stays_whole_where_it_is(bench: Any) -
 
 async def test_waiter_is_notified_of_the_outcome(bench: Any) -> None:
     bench.create("a", "/d0", 0, "x")
-    hold(bench)
+    bench.hold()
     waiting = asyncio.create_task(bench.broker.move_replica("a", 0, "/d1"))
     await until(lambda: bench.broker.moves)
     start_move(bench.broker.movers, "a", 0, "/d0")
@@ -216,13 +206,11 @@ async def test_waiter_is_notified_of_the_outcome(bench: Any) -> None:
 async def test_a_failed_disk_ends_its_moves_and_no_others(bench: Any) -> None:
     kept = bench.create("b", "/d0", 0, "x")
     _, lost = await moved_to(bench, Stage.COPYING)
-    other = begin(bench, "b", "/d2")
+    other = bench.begin("b", "/d2")
     bench.broker.movers.directory_offline(bench.directory("/d1"))
     assert (lost.stage, other.stage) == (Stage.OVER, Stage.COPYING)
     bench.throttle(None)
-    await until(lambda: bench.accepted)
-    bench.acknowledge()
-    await until(lambda: other.is_ended)
+    await bench.agree(other)
     assert bench.path_of(kept) == "/d2"
 
 

@@ -17,6 +17,8 @@ from mockraft.serving.directory_ids import LOST, MIGRATING, UNASSIGNED
 from mockraft.wire import record_batch
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 
+from ..log_dirs.conftest import batch
+
 PATHS = ("/d0", "/d1", "/d2")
 STEPS = 120
 MakeBench = Callable[..., Any]
@@ -60,9 +62,7 @@ class Story:
         log = self.bench.broker.logs.log(self.key(topic))
         if log is not None:
             value = f"{topic}{len(self.values[topic])}" + "x" * self.chance.choice((1, 1, 700_000))
-            log.append_as_leader(
-                record_batch.encode([value.encode()], base_offset=0, leader_epoch=0, timestamp_ms=1000), 0, 1000
-            )
+            log.append_as_leader(batch(value), 0, 1000)
             self.values[topic].append(value)
 
     def acknowledge(self) -> None:
@@ -130,7 +130,7 @@ class Story:
             log = bench.log(self.key(topic))
             assert log.end_offset == len(values)
             read = b"".join(log.read(offset, 1) for offset in range(len(values)))
-            assert [batch.records[0][1] for batch in record_batch.read_batches(read)] == [v.encode() for v in values]
+            assert [each.records[0][1] for each in record_batch.read_batches(read)] == [v.encode() for v in values]
         assert there == expected
 
 

@@ -202,13 +202,10 @@ async def test_a_name_is_too_long_when_its_future_folder_would_be(bench: Any, le
 
 async def test_a_target_that_was_cordoned_meanwhile_is_not_left(bench: Any) -> None:
     bench.create("a", "/d0", 0, "x")
-    move = start_move(bench.broker.movers, "a", 0, "/d1")
-    assert move is not None
+    move = bench.begin("a", "/d1")
     bench.broker.directories.cordoned = frozenset({bench.directory("/d1")})
     assert refusal(bench, "a", "/d1") == ("INVALID_REPLICA_ASSIGNMENT", "Log directory /d1 is cordoned")
-    await until(lambda: bench.accepted)
-    bench.acknowledge()
-    await until(lambda: move.is_ended)
+    await bench.agree(move)
     assert bench.names()["/d1"] == ["a-0"]
 
 

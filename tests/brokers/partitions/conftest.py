@@ -7,7 +7,7 @@ import dataclasses
 import random
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -135,13 +135,20 @@ async def brokers(controller: Controller) -> AsyncIterator[Brokers]:
     await cluster.close()
 
 
-async def produce(brokers: Brokers, topic: str, texts: list[str], *, strict: bool = True, **config: Any) -> list[str]:
+class Served(Protocol):
+    """Brokers for clients, `host:port` each, separated by commas."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+
+async def produce(brokers: Served, topic: str, texts: list[str], *, strict: bool = True, **config: Any) -> list[str]:
     """Produce texts with confluent-kafka and return those that were acknowledged; raise an error only if `strict`."""
     usual = {"message_timeout_ms": 20_000, "retry_backoff_ms": 50}
     return await asyncio.to_thread(clients.produce, brokers.bootstrap, topic, texts, strict=strict, **usual | config)
 
 
-async def consume(brokers: Brokers, topic: str, count: int, partitions: int = 1) -> list[str]:
+async def consume(brokers: Served, topic: str, count: int, partitions: int = 1) -> list[str]:
     """Return the first `count` texts of a topic, by partition, read with confluent-kafka and without a group."""
     return await asyncio.to_thread(_consume, brokers.bootstrap, topic, count, partitions)
 
