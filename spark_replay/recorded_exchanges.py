@@ -67,7 +67,6 @@ class _KeptConnection(RecorderConnection):
         """End the connection: pending requests get no response."""
 
     def keep_request(self, request: Request, time_ns: int) -> None:
-        """Keep a request as an exchange without a response."""
         kept = self.kept
         if not kept.takes(request.frame):
             return
@@ -83,7 +82,6 @@ class _KeptConnection(RecorderConnection):
         self.frames += 1
 
     def keep_response(self, frame: bytes, time_ns: int) -> None:
-        """Add the response to the exchange of its request."""
         at = self.pending.pop(int.from_bytes(frame[:4], signed=True), None)
         if self.kept.takes(frame) and at is not None:
             pending = self.kept.exchanges[at]

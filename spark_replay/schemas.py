@@ -8,58 +8,35 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-_CONNECTION = [
-    ("conn_id", pa.int64()),
-    ("client", pa.string()),
-    ("client_port", pa.int32()),
-    ("server", pa.string()),
-    ("server_port", pa.int32()),
-]
+_ENDS = "client string, client_port int32, server string, server_port int32"
+_INCARNATION = f"conn_id int64, incarnation int32, {_ENDS}"
 
-_INCARNATION = [_CONNECTION[0], ("incarnation", pa.int32()), *_CONNECTION[1:]]
+
+def _columns(*lines: str) -> list[pa.Field]:
+    """Return the columns of lines like `seq int64, data binary`; types have Arrow's names."""
+    pairs = [column.split() for line in lines for column in line.split(",")]
+    return [pa.field(name, pa.type_for_alias(kind)) for name, kind in pairs]
+
 
 PACKETS = pa.schema(
-    [
-        ("file", pa.string()),
-        ("packet_no", pa.int64()),
-        ("file_offset", pa.int64()),
-        ("ts_ns", pa.int64()),
-        ("linktype", pa.int32()),
-        ("vlan", pa.int32()),
-        ("src", pa.string()),
-        ("dst", pa.string()),
-        ("sport", pa.int32()),
-        ("dport", pa.int32()),
-        ("seq", pa.int64()),
-        ("ack", pa.int64()),
-        ("flags", pa.int16()),
-        ("payload_len", pa.int32()),
-        ("captured_len", pa.int32()),
-        ("payload", pa.binary()),
-    ]
+    _columns(
+        "file string, packet_no int64, file_offset int64, ts_ns int64",
+        "linktype int32, vlan int32, src string, dst string, sport int32, dport int32",
+        "seq int64, ack int64, flags int16, payload_len int32, captured_len int32, payload binary",
+    )
 )
 """A row is a TCP segment; `captured_len` bytes of its payload were captured."""
 
 RUNS = pa.schema(
     [
-        *_CONNECTION,
-        ("dir", pa.int8()),
-        ("incarnation_hint", pa.int32()),
-        ("known_by", pa.int8()),
-        ("seq", pa.int64()),
-        ("first_ts_ns", pa.int64()),
-        ("file", pa.string()),
-        ("file_offset", pa.int64()),
-        ("data", pa.binary()),
+        *_columns(f"conn_id int64, {_ENDS}, dir int8, incarnation_hint int32, known_by int8, seq int64"),
+        *_columns("first_ts_ns int64, file string, file_offset int64, data binary"),
         ("seg_len", pa.list_(pa.int32())),
         ("seg_ts_ns", pa.list_(pa.int64())),
         ("seg_off", pa.list_(pa.int64())),
-        ("syn", pa.bool_()),
-        ("fin", pa.bool_()),
-        ("rst", pa.bool_()),
+        *_columns("syn bool, fin bool, rst bool"),
         ("holes", pa.list_(pa.struct([("at", pa.int32()), ("len", pa.int32())]))),
-        ("dup_bytes", pa.int64()),
-        ("conflict_bytes", pa.int64()),
+        *_columns("dup_bytes int64, conflict_bytes int64"),
     ]
 )
 """A row is a contiguous run of bytes of one direction (0 client to server, 1 back) inside one chunk of a file.
@@ -72,28 +49,13 @@ that were left out, `conflict_bytes` those of them that differed.
 """
 
 FRAMES = pa.schema(
-    [
-        *_INCARNATION,
-        ("frame_no", pa.int64()),
-        ("is_response", pa.bool_()),
-        ("api_key", pa.int16()),
-        ("api_version", pa.int16()),
-        ("header_version", pa.int8()),
-        ("correlation_id", pa.int32()),
-        ("client_id", pa.string()),
-        ("ts_first_ns", pa.int64()),
-        ("ts_last_ns", pa.int64()),
-        ("packet_first", pa.int64()),
-        ("packet_last", pa.int64()),
-        ("segments", pa.int32()),
-        ("size", pa.int32()),
-        ("truncated", pa.bool_()),
-        ("after_gap", pa.bool_()),
-        ("pair_status", pa.string()),
-        ("request_frame_no", pa.int64()),
-        ("latency_ns", pa.int64()),
-        ("frame", pa.binary()),
-    ]
+    _columns(
+        f"{_INCARNATION}, frame_no int64, is_response bool",
+        "api_key int16, api_version int16, header_version int8, correlation_id int32, client_id string",
+        "ts_first_ns int64, ts_last_ns int64, packet_first int64, packet_last int64, segments int32",
+        "size int32, truncated bool, after_gap bool",
+        "pair_status string, request_frame_no int64, latency_ns int64, frame binary",
+    )
 )
 """A row is a request or response, `frame` without its four-byte length (null if the capture cut it short).
 
@@ -101,38 +63,17 @@ FRAMES = pa.schema(
 and the latency from the request's last byte to its own last.
 """
 
-CONN_EVENTS = pa.schema(
-    [
-        *_INCARNATION,
-        ("dir", pa.int8()),
-        ("ts_ns", pa.int64()),
-        ("kind", pa.string()),
-        ("bytes", pa.int64()),
-        ("detail", pa.string()),
-    ]
-)
+CONN_EVENTS = pa.schema(_columns(_INCARNATION, "dir int8, ts_ns int64, kind string, bytes int64, detail string"))
 """Events of a connection: syn fin rst gap dup conflict midstream desync tls sasl, hole, oversized."""
 
-FILE_EVENTS = pa.schema(
-    [
-        ("file", pa.string()),
-        ("file_offset", pa.int64()),
-        ("kind", pa.string()),
-        ("count", pa.int64()),
-        ("detail", pa.string()),
-    ]
-)
+FILE_EVENTS = pa.schema(_columns("file string, file_offset int64, kind string, count int64, detail string"))
 """File parts that are in no table: fragments, not_tcp, unknown_link, cut_header, truncated, corrupt, quarantined."""
 
 MESSAGES = pa.schema(
     [
         *[FRAMES.field(name) for name in FRAMES.names if name != "frame"],
-        ("api_name", pa.string()),
-        ("decode_status", pa.string()),
-        ("error_offset", pa.int32()),
-        ("error", pa.string()),
-        ("roundtrip", pa.bool_()),
-        ("first_diff_offset", pa.int32()),
+        *_columns("api_name string, decode_status string, error_offset int32, error string"),
+        *_columns("roundtrip bool, first_diff_offset int32"),
         ("unknown_tags", pa.list_(pa.int64())),
         ("body", pa.string()),
     ]
@@ -142,40 +83,21 @@ JSON as Kafka's converters write it (on Spark optionally a VARIANT).
 """
 
 EXCHANGES = pa.schema(
-    [
-        *_INCARNATION,
-        ("api_key", pa.int16()),
-        ("api_version", pa.int16()),
-        ("correlation_id", pa.int32()),
-        ("client_id", pa.string()),
-        ("request_frame_no", pa.int64()),
-        ("response_frame_no", pa.int64()),
-        ("request_ts_ns", pa.int64()),
-        ("response_ts_ns", pa.int64()),
-        ("latency_ns", pa.int64()),
-        ("request", pa.binary()),
-        ("response", pa.binary()),
-    ]
+    _columns(
+        f"{_INCARNATION}, api_key int16, api_version int16, correlation_id int32, client_id string",
+        "request_frame_no int64, response_frame_no int64, request_ts_ns int64, response_ts_ns int64, latency_ns int64",
+        "request binary, response binary",
+    )
 )
 """A row is a request with its response, both as frames; times are those of the last bytes."""
 
 REPLAY_RESULTS = pa.schema(
     [
-        ("run_id", pa.string()),
-        ("session", pa.string()),
-        ("mode", pa.string()),
-        ("number", pa.int64()),
+        *_columns("run_id string, session string, mode string, number int64"),
         *[EXCHANGES.field(name) for name in EXCHANGES.names if name not in ("request", "response", "latency_ns")],
-        ("sent_ns", pa.int64()),
-        ("recv_ns", pa.int64()),
-        ("captured_latency_ns", pa.int64()),
-        ("latency_ns", pa.int64()),
-        ("status", pa.string()),
-        ("detail", pa.string()),
-        ("raw_equal", pa.bool_()),
-        ("equal", pa.bool_()),
-        ("captured_response", pa.binary()),
-        ("live_response", pa.binary()),
+        *_columns("sent_ns int64, recv_ns int64, captured_latency_ns int64, latency_ns int64"),
+        *_columns("status string, detail string, raw_equal bool, equal bool"),
+        *_columns("captured_response binary, live_response binary"),
     ]
 )
 """A row is a replayed exchange; `status` is ok, timeout, closed, error or left_out (reason in `detail`)."""
@@ -184,11 +106,7 @@ _OF_EXCHANGE = ("run_id", "session", "number", "conn_id", "incarnation", "reques
 DIFFS = pa.schema(
     [
         *(REPLAY_RESULTS.field(name) for name in _OF_EXCHANGE),
-        ("path", pa.string()),
-        ("kind", pa.string()),
-        ("expected", pa.string()),
-        ("actual", pa.string()),
-        ("rule", pa.string()),
+        *_columns("path string, kind string, expected string, actual string, rule string"),
     ]
 )
 """A row is a difference of a live response from the captured one: missing, extra, changed, order or volatile_ok."""

@@ -123,15 +123,13 @@ def _joined(places: tuple[tuple[int, bytes], ...]) -> tuple[Rows, Bytes]:
     return np.array(positions, np.int64), np.frombuffer(values, np.uint8)
 
 
-def shape_of(
-    data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool
-) -> tuple[Verdict, Shape | None]:
-    """Return the verdict on a frame, and its shape if it decodes and round-trips."""
+def shape_of(data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool) -> Shape | None:
+    """Return the shape of a frame that decodes and round-trips; None for another."""
     verdict = judge_as(data, overlay, cls, version, is_response, False)
     if verdict.decode_status != "ok" or not verdict.roundtrip:
-        return verdict, None
+        return None
     layouts = _layouts(data, overlay, cls, version, is_response)
-    return verdict, Shape(data, cls, version, *layouts, verdict) if layouts else None
+    return Shape(data, cls, version, *layouts, verdict) if layouts else None
 
 
 def layout_alone(data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool) -> Layout | None:
@@ -240,7 +238,7 @@ class ShapeTable:
         cls = overlay.by_name(name)
         if not cls.min_version <= version <= cls.max_version:
             return None
-        _, shape = shape_of(data, overlay, cls, version, is_response)
+        shape = shape_of(data, overlay, cls, version, is_response)
         if shape is None:
             return None
         known.shapes.insert(0, shape)

@@ -128,7 +128,8 @@ def _body(cls: type[Message], version: int, block: bytes, with_json: bool) -> _B
         _check_large(cls, version, block)
     message = cls.read(block, version)
     tags: list[int] = []
-    _tags_of(cls, version)(message, tags)
+    constructed: type = with_constructor(cls)
+    _collector(constructed, version)(message, tags)
     tree = json.dumps(to_json(message, version), separators=(",", ":"), ensure_ascii=False) if with_json else None
     try:
         return _Body(message.write(version), None, tuple(tags), tree)
@@ -187,16 +188,10 @@ def first_difference(written: bytes, data: bytes) -> int:
 Collector = Callable[[Struct, list[int]], None]
 
 
-def _tags_of(cls: type[Message], version: int) -> Collector:
-    constructed: type = with_constructor(cls)
-    return _collector(constructed, version)
-
-
 @cache
 def _collector(cls: type, version: int) -> Collector:
     """Return a function that appends the unknown tags of a message and its structs, in field order."""
-    spec = schema_of(cls)
-    return _struct_collector(spec.root, version)
+    return _struct_collector(schema_of(cls).root, version)
 
 
 def _struct_collector(spec: StructSpec, version: int) -> Collector:

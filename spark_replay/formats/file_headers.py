@@ -19,7 +19,6 @@ SECTION_HEADER_BYTES = 28
 CAPTURED_BYTES_MAX = 1 << 26
 SNAPLEN_MAX = 262_144
 SECTION_ORDERS: dict[bytes, Order] = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
-_NANOSECONDS_PER_S = 1_000_000_000
 # By magic number: byte order, and the unit of a timestamp's fraction in nanoseconds.
 _PCAP_MAGICS: dict[bytes, tuple[Order, int]] = {
     b"\xd4\xc3\xb2\xa1": ("<", 1000),

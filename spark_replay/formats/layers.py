@@ -23,41 +23,19 @@ _TYPED_LINKS = {ETHERNET: (12, 14), LINUX_SLL: (14, 16), LINUX_SLL2: (0, 20)}
 _IPV6_FAMILIES = (10, 23, 24, 28, 30)
 _TCP, _FRAGMENT, _EXTENSIONS = 6, 44, (0, 43, 60)
 _FRAGMENT_MASK = 0x3FFF
-_IPV4_LAYOUT = np.dtype(
-    [
-        ("words", "u1"),
-        ("service", "u1"),
-        ("total", ">u2"),
-        ("id", ">u2"),
-        ("fragment", ">u2"),
-        ("ttl", "u1"),
-        ("protocol", "u1"),
-        ("checksum", ">u2"),
-        ("source", ">u4"),
-        ("destination", ">u4"),
-    ]
+
+
+def _layout(*lines: str) -> np.dtype[np.void]:
+    """Return the fields of a header, each with its numpy type."""
+    return np.dtype([tuple(field.split()) for line in lines for field in line.split(",")])
+
+
+_IPV4_LAYOUT = _layout(
+    "words u1, service u1, total >u2, id >u2, fragment >u2, ttl u1, protocol u1, checksum >u2",
+    "source >u4, destination >u4",
 )
-_IPV6_LAYOUT = np.dtype(
-    [
-        ("version", ">u4"),
-        ("payload", ">u2"),
-        ("protocol", "u1"),
-        ("hops", "u1"),
-        ("source", ">u8", (2,)),
-        ("destination", ">u8", (2,)),
-    ]
-)
-_TCP_LAYOUT = np.dtype(
-    [
-        ("sport", ">u2"),
-        ("dport", ">u2"),
-        ("seq", ">u4"),
-        ("ack", ">u4"),
-        ("words", "u1"),
-        ("flags", "u1"),
-        ("rest", "V6"),
-    ]
-)
+_IPV6_LAYOUT = _layout("version >u4, payload >u2, protocol u1, hops u1, source 2>u8, destination 2>u8")
+_TCP_LAYOUT = _layout("sport >u2, dport >u2, seq >u4, ack >u4, words u1, flags u1, rest V6")
 
 
 class TcpColumns(NamedTuple):

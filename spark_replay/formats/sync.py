@@ -66,12 +66,37 @@ class Chain(ABC):
         self.size = self.pages.size
 
     def find(self, offset: int, end: int) -> int | None:
-        """Return the first certain record at or behind `offset`; None if there is none before `end`."""
-        return find_sync(self, offset + -offset % self.alignment, end)
+        """Return the first certain record at or behind `offset` and before `end`; None if there is none.
+
+        Every chain that comes from before `offset` is followed, since the file's own is among them.
+        """
+        offset += -offset % self.alignment
+        passed: set[int] = set()
+        heads: dict[int, int] = {}
+        start = max(offset - self.record_bytes_max, self.first_at)
+        for candidate in self.candidates(start, offset - start):
+            at: int | None = candidate
+            if at in passed or not _holds(self, at):
+                continue
+            while at is not None and at < offset and at not in passed:
+                passed.add(at)
+                at = self.follow(at)
+            if at is not None and at >= offset:
+                heads[at] = at
+        sure = _last_standing(self, heads) if heads else self.resume(offset, end)
+        return sure if sure is None or sure < end else None
 
     def resume(self, offset: int, end: int | None) -> int | None:
-        """Return the first certain record behind damage before `offset`."""
-        return find_next(self, offset + -offset % self.alignment, self.size if end is None else end)
+        """Return the first certain record behind damage, where no chain comes from before `offset`."""
+        at = offset + -offset % self.alignment
+        end = self.size if end is None else end
+        while at < end:
+            for candidate in self.candidates(at, min(_WINDOW_BYTES, end - at)):
+                if _holds(self, candidate):
+                    sure = _first_shared(self, candidate)
+                    return sure if sure is None or sure < end else None
+            at += _WINDOW_BYTES
+        return None
 
     @abstractmethod
     def candidates(self, offset: int, size: int) -> Iterator[int]:
@@ -83,39 +108,6 @@ class Chain(ABC):
 
         The end of the file follows itself.
         """
-
-
-def find_sync(chain: Chain, offset: int, end: int) -> int | None:
-    """Return the first certain record at or behind `offset` and before `end`; None if there is none.
-
-    Every chain that comes from before `offset` is followed, since the file's own is among them.
-    """
-    passed: set[int] = set()
-    heads: dict[int, int] = {}
-    start = max(offset - chain.record_bytes_max, chain.first_at)
-    for candidate in chain.candidates(start, offset - start):
-        at: int | None = candidate
-        if at in passed or not _holds(chain, at):
-            continue
-        while at is not None and at < offset and at not in passed:
-            passed.add(at)
-            at = chain.follow(at)
-        if at is not None and at >= offset:
-            heads[at] = at
-    sure = _last_standing(chain, heads) if heads else find_next(chain, offset, end)
-    return sure if sure is None or sure < end else None
-
-
-def find_next(chain: Chain, offset: int, end: int) -> int | None:
-    """Return the first certain record behind damage, where no chain comes from before `offset`."""
-    at = offset
-    while at < end:
-        for candidate in chain.candidates(at, min(_WINDOW_BYTES, end - at)):
-            if _holds(chain, candidate):
-                sure = _first_shared(chain, candidate)
-                return sure if sure is None or sure < end else None
-        at += _WINDOW_BYTES
-    return None
 
 
 def _holds(chain: Chain, offset: int | None) -> bool:

@@ -77,19 +77,9 @@ _BY_NAME = {
     "finalizedFeaturesEpoch": LOG_OFFSET,
 }
 _OF_THE_QUORUM = {
-    "leaderEpoch": QUORUM_EPOCH,
-    "currentLeaderEpoch": QUORUM_EPOCH,
-    "lastFetchedEpoch": QUORUM_EPOCH,
-    "lastEpoch": QUORUM_EPOCH,
-    "highWatermark": LOG_OFFSET,
-    "lastStableOffset": LOG_OFFSET,
-    "logStartOffset": LOG_OFFSET,
-    "logEndOffset": LOG_OFFSET,
-    "lastOffset": LOG_OFFSET,
-    "divergingEpoch": LOG_OFFSET,
-    "snapshotId": LOG_OFFSET,
-    "size": LOG_OFFSET,
-    "position": LOG_OFFSET,
+    **dict.fromkeys(("leaderEpoch", "currentLeaderEpoch", "lastFetchedEpoch", "lastEpoch"), QUORUM_EPOCH),
+    **dict.fromkeys(("highWatermark", "lastStableOffset", "logStartOffset", "logEndOffset", "lastOffset"), LOG_OFFSET),
+    **dict.fromkeys(("divergingEpoch", "snapshotId", "size", "position"), LOG_OFFSET),
     "unalignedRecords": LOG_BYTES,
 }
 _OF_ENDPOINTS = {"host": HOST, "port": PORT}
@@ -127,27 +117,11 @@ def _class_of_uuid(name: str) -> str:
 VOLATILE_IN_REQUESTS = frozenset(
     {
         *(name for name, found in _BY_NAME.items() if found in ONE_TO_ONE),
-        "topicId",
-        "topicIds",
-        "incarnationId",
-        "replicaDirectoryId",
-        "voterDirectoryId",
         *(name for name in _OF_THE_QUORUM if name != "lastOffset"),
-        "partitionEpoch",
-        "fetchOffset",
-        "currentMetadataOffset",
-        "directoryId",
-        "logDirs",
-        "offlineLogDirs",
-        "cordonedLogDirs",
-        "directories",
-        "requestData",
-        "requestPrincipal",
-        "clientHostAddress",
-        "timeoutMs",
-        "maxWaitMs",
-        "port",
-        "topicsData",
+        *("topicId", "topicIds", "incarnationId", "directoryId", "replicaDirectoryId", "voterDirectoryId"),
+        *("logDirs", "offlineLogDirs", "cordonedLogDirs", "directories", "topicsData"),
+        *("partitionEpoch", "fetchOffset", "currentMetadataOffset", "timeoutMs", "maxWaitMs"),
+        *("requestData", "requestPrincipal", "clientHostAddress", "port"),
         "features",  # in the order of a Java HashMap
     }
 )

@@ -16,35 +16,18 @@ from mockraft.wire import api_keys, messages
 from mockraft.wire.names import similar_names
 from mockraft.wire.schema_files import FieldSpec, StructSpec, Versions, schema_of
 
+_OF_ONE_FIELD = ("apiKey", "topicName", "name", "topic", "nodeId", "brokerId", "replicaId", "partitionIndex")
 _KEYS = (
-    ("apiKey",),
-    ("topicName",),
-    ("name",),
-    ("topic",),
-    ("nodeId",),
-    ("brokerId",),
-    ("replicaId",),
-    ("partitionIndex",),
-    ("partitionId",),
-    ("index",),
-    ("id",),
+    *((name,) for name in (*_OF_ONE_FIELD, "partitionId", "index", "id")),
     ("resourceType", "resourceName"),
 )
 """Fields that identify the elements of an array, whatever their order."""
 
 _SETS = frozenset(
-    {
-        "apiKeys",
-        "supportedFeatures",
-        "finalizedFeatures",
-        "nodeEndpoints",
-        "brokers",
-        "listeners",
-        "topics",
-        "responses",
-        "partitions",
-        "directories",
-    }
+    (
+        *("apiKeys", "supportedFeatures", "finalizedFeatures", "nodeEndpoints", "brokers", "listeners"),
+        *("topics", "responses", "partitions", "directories"),
+    )
 )
 """Arrays that Kafka's controller makes from hash maps: their order is random."""
 

@@ -59,20 +59,6 @@ class Sessions:
         return next((each for each in periods if each.last_ns >= facts.first_ns), periods[-1]).cluster_id
 
 
-def cluster_periods_of(connections: Iterable[ConnectionFacts]) -> list[ClusterPeriod]:
-    """Return the periods found in connections."""
-    found: dict[tuple[str, int, str], ClusterPeriod] = {}
-    for facts in connections:
-        if facts.cluster_id is None:
-            continue
-        key = facts.server, facts.server_port, facts.cluster_id
-        known = found.get(key)
-        first_ns = min(facts.first_ns, known.first_ns) if known else facts.first_ns
-        last_ns = max(facts.last_ns, known.last_ns) if known else facts.last_ns
-        found[key] = ClusterPeriod(*key, first_ns, last_ns)
-    return list(found.values())
-
-
 def connections_of(exchanges: Iterable[Captured]) -> Iterator[ConnectionFacts]:
     """Return the facts of each connection. Costs a few numbers for each; decodes its messages until one has an id."""
     found: dict[tuple[int, int], ConnectionFacts] = {}

@@ -11,9 +11,8 @@ import tempfile
 import time
 import venv
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from mockraft.spark_replay.endpoints import Endpoint as Address
 from mockraft.spark_replay.regression.send_order import Survey
@@ -28,23 +27,8 @@ class TargetError(RuntimeError):
     """Raised if a target cannot be started or installed. The message is for users."""
 
 
-class Target(Protocol):
-    """A target of replayed requests; pickled to Spark's workers, so made of plain values."""
-
-    @property
-    def name(self) -> str:
-        """The name in reports."""
-
-    @property
-    def is_shared(self) -> bool:
-        """True if all sessions use one controller, which must receive each request once."""
-
-    def open(self, known: Survey) -> AbstractContextManager[tuple[str, int]]:
-        """Yield host and port for one session. Raises TargetError."""
-
-
 class Endpoint(Address):
-    """A controller that is already running."""
+    """A controller that is already running. All sessions share it, and it must receive each request once."""
 
     is_shared = True
 
@@ -96,6 +80,10 @@ class FreshProcess:
                 yield _wait_until_ready(process, log.fileno(), command)
             finally:
                 _end(process)
+
+
+Target = Endpoint | FreshProcess
+"""A target of replayed requests; pickled to Spark's workers, so made of plain values."""
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], log: int, command: Sequence[str]) -> tuple[str, int]:

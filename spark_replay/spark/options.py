@@ -145,16 +145,13 @@ def _truth(text: str) -> bool:
     return _one_of("true", "false")(text) == "true"
 
 
-def _count(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError(text)
-    return int(text)
+def _at_least(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if int(text) < least:
+            raise ValueError(text)
+        return int(text)
 
-
-def _not_negative(text: str) -> int:
-    if int(text) < 0:
-        raise ValueError(text)
-    return int(text)
+    return parse
 
 
 OPTIONS: dict[str, tuple[str, Callable[[str], object]]] = {
@@ -167,14 +164,14 @@ OPTIONS: dict[str, tuple[str, Callable[[str], object]]] = {
     "splitBytes": ("a size (64m)", _size),
     "chunkBytes": ("a size (8m)", _size),
     "splitIndex": ("auto, exact or off", _one_of("auto", "exact", "off")),
-    "linktype": ("a link type's number (1 Ethernet, 101 raw, 113 SLL, …)", _not_negative),
+    "linktype": ("a link type's number (1 Ethernet, 101 raw, 113 SLL, …)", _at_least(0)),
     "gapPolicy": ("resync or drop", _one_of("resync", "drop")),
     "snaplenPolicy": ("keep or drop", _one_of("keep", "drop")),
     "maxFrameBytes": ("a size (100m)", _size),
     "includeBytes": ("true or false", _truth),
     "onError": ("fail, quarantine or skip", _one_of("fail", "quarantine", "skip")),
     "pushFilters": ("true or false", _truth),
-    "maxFilesPerTrigger": ("a number of files, 1 or more", _count),
-    "quietSeconds": ("a number of seconds, 0 or more", _not_negative),
+    "maxFilesPerTrigger": ("a number of files, 1 or more", _at_least(1)),
+    "quietSeconds": ("a number of seconds, 0 or more", _at_least(0)),
 }
 """Each option: its allowed values as text, and its parser."""

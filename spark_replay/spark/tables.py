@@ -13,6 +13,7 @@ from mockraft.spark_replay.formats.file_events import DAMAGE_KINDS
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FRAMES, MESSAGES
 from mockraft.spark_replay.spark.data_source import register
 from mockraft.spark_replay.spark.options import OptionError, SourceOptions
+from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
 from mockraft.spark_replay.spark.worker_table import WorkerTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
@@ -135,8 +136,6 @@ def _decoded(body: Literal["json", "none"], batches: Iterator[pa.RecordBatch]) -
 
 
 def _frames_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
-
     reassembler = new_reassembler(options, sorted_by_connection=True)
     for runs in batches:
         for batch in reassembler.receive(runs):
@@ -147,8 +146,6 @@ def _frames_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -
 
 
 def _events_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from mockraft.spark_replay.spark.partition_reading import kept_rows, new_reassembler
-
     of_connections = replace(options, api_keys=(), include_bytes=True)
     reassembler = new_reassembler(of_connections, sorted_by_connection=True)
     for runs in batches:

@@ -27,6 +27,8 @@ from mockraft.spark_replay.streams.pairing import ConnectionNames, Pairing
 from mockraft.spark_replay.streams.run_rows import RunBatch, RunRow
 from mockraft.spark_replay.streams.runs import BY_PORTS, FIN, RST, SYN
 
+# Bytes of all connections that may wait for missing ones.
+_ALL_HELD_BYTES_MAX = 64 << 20
 _ADDED_BYTES_MAX = 16 << 20
 # Ended connections keep their names until their frames are flushed.
 _ENDED_MAX = 8192
@@ -44,7 +46,6 @@ class Reassembler:
         gap_policy: after a gap `resync` (search for frames) or `drop` (ignore the rest of that direction).
         snaplen_policy: for frames cut short by a snaplen, `keep` their rows (without bytes) or `drop` them.
         held_bytes_max: bytes of one direction that may wait for missing bytes before those are given up.
-        all_held_bytes_max: the same over all connections.
         connections_max: maximum number open at a time; beyond it the longest idle one is ended.
         sorted_by_connection: the runs come one connection after the other, so each ends where the next one starts.
 
@@ -58,7 +59,6 @@ class Reassembler:
         snaplen_policy: str = "keep",
         *,
         held_bytes_max: int = 8 << 20,
-        all_held_bytes_max: int = 64 << 20,
         connections_max: int = 100_000,
         sorted_by_connection: bool = False,
     ) -> None:
@@ -66,7 +66,6 @@ class Reassembler:
             if value not in known:
                 raise ValueError(f"{value!r} is not one of {', '.join(known)}")
         self._held_bytes_max = held_bytes_max
-        self._all_held_bytes_max = all_held_bytes_max
         self._connections_max = connections_max
         self._is_sorted = sorted_by_connection
         self._keeps_cut = snaplen_policy == "keep"
@@ -251,7 +250,7 @@ class Reassembler:
         self._held_bytes += direction.held_bytes - held
         self._deliver(connection, direction, ready)
         while direction.held_bytes > self._held_bytes_max or (
-            direction.held and self._held_bytes > self._all_held_bytes_max
+            direction.held and self._held_bytes > _ALL_HELD_BYTES_MAX
         ):
             self._skip_gap(connection, direction)
 
