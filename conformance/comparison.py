@@ -10,8 +10,6 @@ from mockraft.conformance.verdicts import Outcome, Run, Verdict
 class Parting(NamedTuple):
     """One case with another result in the other run; None if that run does not have it."""
 
-    name: str
-    area: str
     mine: Verdict
     theirs: Verdict | None
 
@@ -19,12 +17,8 @@ class Parting(NamedTuple):
 def partings(mine: Run, theirs: Run) -> list[Parting]:
     """Return the cases of `mine` with another outcome, or with another failure, in their order."""
     others = {each.name: each for each in theirs.verdicts}
-    found = []
-    for verdict in mine.verdicts:
-        other = others.get(verdict.name)
-        if other is None or _parts(verdict, other):
-            found.append(Parting(verdict.name, verdict.area, verdict, other))
-    return found
+    pairs = [Parting(each, others.get(each.name)) for each in mine.verdicts]
+    return [each for each in pairs if each.theirs is None or _parts(each.mine, each.theirs)]
 
 
 def outcome_text(verdict: Verdict | None) -> str:

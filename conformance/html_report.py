@@ -32,7 +32,7 @@ def write_html(found: Run, path: Path, against: Run | None = None) -> None:
 
 def _content(found: Run, against: Run | None) -> dict[str, object]:
     others = {each.name: each for each in against.verdicts} if against else {}
-    parted = {each.name for each in partings(found, against)} if against else set()
+    parted = {each.mine.name for each in partings(found, against)} if against else set()
     areas: list[dict[str, object]] = []
     for area in found.areas:
         verdicts = [each for each in found.verdicts if each.area == area]

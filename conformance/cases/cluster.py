@@ -8,6 +8,7 @@ from mockraft.conformance.records import partition_change, record
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
+UNREGISTERED = "ReplicationControlManager.handleBrokerUnregistered"
 DESCRIBE = "KIP-919, ControllerApis.handleDescribeCluster"
 BROKERS, CONTROLLERS = 1, 2
 LEVEL = 15
@@ -74,7 +75,7 @@ async def broker_is_unregistered_with_one_record(world: World) -> None:
     await world.wrote(record("UnregisterBroker", brokerId=a.id, brokerEpoch=a.epoch))
 
 
-@case("a broker that is unregistered leaves its partitions first", "ReplicationControlManager.handleBrokerUnregistered")
+@case("a broker that is unregistered leaves its partitions first", UNREGISTERED)
 async def broker_that_is_unregistered_leaves_its_partitions_first(world: World) -> None:
     topic, a, b = await world.replicated(2)
     await world.send("UnregisterBroker", {"brokerId": a.id}, answer={"errorCode": 0})
@@ -90,10 +91,7 @@ async def unregistered_broker_cannot_be_unregistered(world: World) -> None:
     await world.wrote()
 
 
-@case(
-    "a broker that was unregistered stays a replica, and comes back as one",
-    "ReplicationControlManager.handleBrokerUnregistered",
-)
+@case("a broker that was unregistered stays a replica, and comes back as one", UNREGISTERED)
 async def broker_that_was_unregistered_stays_replica_and_comes_back_as_one(world: World) -> None:
     topic, a, b = await world.replicated(2)
     await world.send("UnregisterBroker", {"brokerId": b.id}, answer={"errorCode": 0})

@@ -12,6 +12,7 @@ from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
 TEST = "ConfigurationControlManagerTest"
+RESOURCES_TEST = "ControllerApisTest.testInvalidIncrementalAlterConfigsResources"
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 Change = tuple[int, str, str | None]
@@ -102,9 +103,7 @@ async def configs_that_are_only_validated_are_not_written(world: World) -> None:
     await world.wrote()
 
 
-@case(
-    "a resource that is named twice is refused once", "ControllerApisTest.testInvalidIncrementalAlterConfigsResources"
-)
+@case("a resource that is named twice is refused once", RESOURCES_TEST)
 async def resource_that_is_named_twice_is_refused_once(world: World) -> None:
     name = await topic_name(world)
     twice = [resource(TOPIC, name, (SET, "flush.ms", value)) for value in ("1", "2")]
@@ -112,7 +111,7 @@ async def resource_that_is_named_twice_is_refused_once(world: World) -> None:
     await world.wrote()
 
 
-@case("an unknown type of resource is refused", "ControllerApisTest.testInvalidIncrementalAlterConfigsResources")
+@case("an unknown type of resource is refused", RESOURCES_TEST)
 async def unknown_type_of_resource_is_refused(world: World) -> None:
     for kind in (0, 3, 64):
         answer = [refused(codes.UNSUPPORTED_VERSION, f"Unknown resource type {kind}.")]

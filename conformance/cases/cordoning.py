@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from mockraft.conformance.case import Rank, case, cases
-from mockraft.conformance.expectation import InAnyOrder
+from mockraft.conformance.cases.configs import BROKER, DELETE, SET, resource
+from mockraft.conformance.cases.configs import alter as alter_configs
+from mockraft.conformance.expectation import GOOD, Fields, InAnyOrder, refused
 from mockraft.conformance.records import broker_change, record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, Broker, World
 from mockraft.wire import error_codes as codes
 
 HEARTBEAT = "KIP-1066, BrokerHeartbeatRequest v2"
-KEY = "cordoned.log.dirs"
-BROKER, SET, DELETE = 4, 0, 1
+IN_SPITE_OF_KIP = "KIP-1066 says otherwise"
 
 
 @case("a heartbeat with cordoned directories is written", HEARTBEAT, since=30)
@@ -98,9 +99,7 @@ async def cordoned_directories_are_not_looked_at_before_metadata_version_30(worl
     await world.wrote()
 
 
-@case(
-    "a topic may be assigned to a broker with all directories cordoned", "KIP-1066 says otherwise", Rank.QUIRK, since=30
-)
+@case("a topic may be assigned to a broker with all directories cordoned", IN_SPITE_OF_KIP, Rank.QUIRK, since=30)
 async def topic_may_be_assigned_to_broker_with_all_directories_cordoned(world: World) -> None:
     a = await world.broker(cordoned=[0])
     request = world.creatable("t", [a])
@@ -110,12 +109,7 @@ async def topic_may_be_assigned_to_broker_with_all_directories_cordoned(world: W
     await world.wrote(record("Topic"), record("Partition", leader=a.id, directories=a.dirs))
 
 
-@case(
-    "a partition may be moved to a broker with all directories cordoned",
-    "KIP-1066 says otherwise",
-    Rank.QUIRK,
-    since=30,
-)
+@case("a partition may be moved to a broker with all directories cordoned", IN_SPITE_OF_KIP, Rank.QUIRK, since=30)
 async def partition_may_be_moved_to_broker_with_all_directories_cordoned(world: World) -> None:
     a, b = await world.broker(), await world.broker(cordoned=[0])
     topic = await world.topic([a])
@@ -132,19 +126,17 @@ async def broker_with_all_directories_cordoned_goes_on_leading(world: World) -> 
     await world.wrote(broker_change(a.id, a.epoch, cordonedLogDirs=a.dirs))
 
 
-async def alter(world: World, broker: Broker, value: str | None, *, code: int, message: str | None) -> None:
-    config: Tree = {"name": KEY, "configOperation": DELETE if value is None else SET, "value": value}
-    resource = {"resourceType": BROKER, "resourceName": str(broker.id), "configs": [config]}
-    answer = {"responses": [{"errorCode": code, "errorMessage": message}]}
-    await world.send("IncrementalAlterConfigs", {"resources": [resource]}, answer=answer)
+async def alter(world: World, broker: Broker, value: str | None, answer: Fields) -> None:
+    change = (DELETE if value is None else SET, "cordoned.log.dirs", value)
+    await alter_configs(world, resource(BROKER, str(broker.id), change), answer=[answer])
 
 
 @case("cordoned.log.dirs set at the controller must be a part of what is set", "KIP-1066", since=30)
 async def cordoned_log_dirs_must_be_a_subset_of_log_dirs(world: World) -> None:
     a = await world.broker()
     message = "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the current configuration value."
-    await alter(world, a, "/a", code=codes.INVALID_CONFIG, message=message)
-    await alter(world, a, " ", code=0, message=None)
+    await alter(world, a, "/a", refused(codes.INVALID_CONFIG, message))
+    await alter(world, a, " ", GOOD)
 
 
 @case("cordoned.log.dirs cannot be set before metadata.version 30", "KIP-1066", until=29)
@@ -152,5 +144,5 @@ async def cordoned_log_dirs_cannot_be_set_before_metadata_version_30(world: Worl
     a = await world.broker()
     message = "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
     for value in ("/a", "", None):
-        await alter(world, a, value, code=codes.INVALID_CONFIG, message=message)
+        await alter(world, a, value, refused(codes.INVALID_CONFIG, message))
     await world.wrote()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from mockraft.conformance.case import Rank, case, cases
+from mockraft.conformance.cases.configs import BROKER, CLIENT_METRICS, GROUP, SET, TOPIC, alter, resource
 from mockraft.conformance.expectation import ANYTHING, difference, expect
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
 SOURCE = "ConfigHelper.handleDescribeConfigsRequest"
-TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 OWN, DEFAULT = 1, 5
 PATIENCE_S = 20.0
 PAUSE_S = 0.05
@@ -84,9 +84,7 @@ async def controller_describes_no_broker_but_itself(world: World) -> None:
 @case("client metrics and groups are described", "KIP-714, KIP-848", Rank.SHOULD)
 async def client_metrics_and_groups_are_described(world: World) -> None:
     name = world.name("m")
-    config = {"name": "interval.ms", "configOperation": 0, "value": "100"}
-    resource = {"resourceType": CLIENT_METRICS, "resourceName": name, "configs": [config]}
-    await world.send("IncrementalAlterConfigs", {"resources": [resource]}, answer={"responses": [{"errorCode": 0}]})
+    await alter(world, resource(CLIENT_METRICS, name, (SET, "interval.ms", "100")), answer=[{"errorCode": 0}])
     await describe(world, CLIENT_METRICS, name, "interval.ms", answer={"configs": [{"value": "100"}]})
     described = {"name": "consumer.session.timeout.ms", "value": ANYTHING, "configSource": ANYTHING}
     await describe(world, GROUP, world.name("g"), "consumer.session.timeout.ms", answer={"configs": [described]})

@@ -10,6 +10,7 @@ from mockraft.conformance.world import TIMEOUT_MS, Broker, Topic, World
 from mockraft.wire import error_codes as codes
 
 TEST = "ReplicationControlManagerTest"
+PREFERRED_TEST = f"{TEST}.testElectPreferredLeaders"
 PREFERRED, UNCLEAN = 0, 1
 
 
@@ -41,14 +42,14 @@ async def led_by_the_second(world: World) -> tuple[Topic, Broker, Broker]:
     return topic, a, b
 
 
-@case("the preferred replica is elected when it is in sync", f"{TEST}.testElectPreferredLeaders")
+@case("the preferred replica is elected when it is in sync", PREFERRED_TEST)
 async def preferred_replica_is_elected_when_it_is_in_sync(world: World) -> None:
     topic, a, _b = await led_by_the_second(world)
     await elect(world, PREFERRED, topic.name, 0, answer=expected_results(0))
     await world.wrote(partition_change(topic.id, leader=a.id))
 
 
-@case("the preferred replica that leads needs no election", f"{TEST}.testElectPreferredLeaders")
+@case("the preferred replica that leads needs no election", PREFERRED_TEST)
 async def preferred_replica_that_leads_needs_no_election(world: World) -> None:
     topic = await world.topic([await world.broker()])
     message = "Leader election not needed for topic partition."
@@ -58,11 +59,7 @@ async def preferred_replica_that_leads_needs_no_election(world: World) -> None:
     await world.wrote()
 
 
-@cases(
-    "the preferred replica that is {} is not available",
-    f"{TEST}.testElectPreferredLeaders",
-    [("not in sync", True), ("fenced", False)],
-)
+@cases("the preferred replica that is {} is not available", PREFERRED_TEST, [("not in sync", True), ("fenced", False)])
 async def preferred_replica_is_not_available(world: World, comes_back: bool) -> None:
     topic, a, _ = await world.replicated(2)
     await world.fence(a)
@@ -72,7 +69,7 @@ async def preferred_replica_is_not_available(world: World, comes_back: bool) -> 
     await world.wrote()
 
 
-@case("partitions that are not there are told", f"{TEST}.testElectPreferredLeaders")
+@case("partitions that are not there are told", PREFERRED_TEST)
 async def unknown_partitions_are_reported(world: World) -> None:
     topic = await world.topic([await world.broker()])
     for kind in (PREFERRED, UNCLEAN):
@@ -126,7 +123,7 @@ async def unknown_election_type_is_refused_for_each_partition(world: World) -> N
         await elect(world, kind, topic.name, 0, 9, answer=refused, code=codes.INVALID_REQUEST)
 
 
-@case("an election of no partitions is answered with none", f"{TEST}.testElectPreferredLeaders")
+@case("an election of no partitions is answered with none", PREFERRED_TEST)
 async def election_of_no_partitions_is_answered_with_none(world: World) -> None:
     await world.send(
         "ElectLeaders",
@@ -135,9 +132,7 @@ async def election_of_no_partitions_is_answered_with_none(world: World) -> None:
     )
 
 
-@case(
-    "an election of all partitions tells only of those that needed one", f"{TEST}.testElectPreferredLeaders", alone=True
-)
+@case("an election of all partitions tells only of those that needed one", PREFERRED_TEST, alone=True)
 async def election_of_all_partitions_reports_only_those_that_needed_one(world: World) -> None:
     topic, a, b = await led_by_the_second(world)
     await world.topic([b, a], name="fine")

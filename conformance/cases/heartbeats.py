@@ -8,6 +8,7 @@ from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import TIMEOUT_MS, Broker, World
 from mockraft.wire import error_codes as codes
 
+EPOCH_BUMP = "PartitionChangeBuilder.triggerLeaderEpochBumpForIsrShrinkIfNeeded"
 STATES = "BrokerHeartbeatManager.calculateNextBrokerState"
 FENCE, UNFENCE = 1, -1
 
@@ -95,11 +96,7 @@ async def broker_that_is_fenced_leaves_isrs_and_leads_nothing(world: World) -> N
     await world.wrote(partition_change(topic.id, isr=[b.id, c.id], leader=b.id), fenced(a))
 
 
-@case(
-    "a follower that is fenced leaves the ISR, and the leader keeps its epoch",
-    "PartitionChangeBuilder.triggerLeaderEpochBumpForIsrShrinkIfNeeded",
-    since=12,
-)
+@case("a follower that is fenced leaves the ISR, and the leader keeps its epoch", EPOCH_BUMP, since=12)
 async def follower_that_is_fenced_leaves_isr_and_leader_keeps_its_epoch(world: World) -> None:
     topic, a, b = await world.replicated(2)
     await world.heartbeat(b, wantFence=True)
@@ -108,7 +105,7 @@ async def follower_that_is_fenced_leaves_isr_and_leader_keeps_its_epoch(world: W
 
 @case(
     "a follower that is fenced leaves the ISR, and the leader's epoch grows before metadata.version 12",
-    "PartitionChangeBuilder.triggerLeaderEpochBumpForIsrShrinkIfNeeded",
+    EPOCH_BUMP,
     until=11,
 )
 async def fenced_follower_leaves_isr_and_leader_epoch_grows_before_version_12(world: World) -> None:

@@ -9,6 +9,7 @@ from mockraft.conformance.world import Broker, Topic, World
 from mockraft.wire import error_codes as codes
 
 TEST = "ReplicationControlManagerTest"
+FENCED_TEST = f"{TEST}.testAlterPartitionShouldRejectFencedBrokers"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
@@ -164,7 +165,7 @@ async def leader_that_has_recovered_cannot_recover_again(world: World) -> None:
     await world.propose_isr(topic, [a], leaderRecoveryState=1, answer=result(codes.INVALID_REQUEST))
 
 
-@case("a fenced broker may not join an ISR", f"{TEST}.testAlterPartitionShouldRejectFencedBrokers")
+@case("a fenced broker may not join an ISR", FENCED_TEST)
 async def fenced_broker_may_not_join_isr(world: World) -> None:
     topic, a, b = await with_one_out(world)
     await world.fence(b)
@@ -191,10 +192,7 @@ async def broker_in_controlled_shutdown_may_not_join_isr(world: World) -> None:
     await world.propose_isr(topic, [a, b], answer=result(codes.INELIGIBLE_REPLICA))
 
 
-@case(
-    "a broker that nobody registered any more may not join an ISR",
-    f"{TEST}.testAlterPartitionShouldRejectFencedBrokers",
-)
+@case("a broker that nobody registered any more may not join an ISR", FENCED_TEST)
 async def unregistered_broker_may_not_join_isr(world: World) -> None:
     topic, a, b = await with_one_out(world)
     await world.send("UnregisterBroker", {"brokerId": b.id}, answer={"errorCode": 0})

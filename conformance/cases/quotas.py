@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.expectation import GOOD, Fields, InAnyOrder, like, refused
-from mockraft.conformance.records import record
+from mockraft.conformance.records import Expected, record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
@@ -49,22 +49,19 @@ async def users_quotas_are_one_record_each(world: World) -> None:
     )
 
 
-@case("a quota that is as it was is not written", f"{TEST}.testAlterAndRemove")
-async def quota_that_is_as_it_was_is_not_written(world: World) -> None:
+SECOND: list[tuple[str, float | None, list[Expected]]] = [
+    ("as it was is not written", 1.0, []),
+    ("removed is one record", None, [record("ClientQuota", key=PRODUCER, remove=True)]),
+]
+
+
+@cases("a quota that is {}", f"{TEST}.testAlterAndRemove", SECOND)
+async def second_alteration_writes_what_changes(world: World, rate: float | None, expected: list[Expected]) -> None:
     user: Entity = [(USER, world.name("ann"))]
     await alter(world, entry(user, **{PRODUCER: 1.0}), answer=[GOOD])
     await world.records()
-    await alter(world, entry(user, **{PRODUCER: 1.0}), answer=[GOOD])
-    await world.wrote()
-
-
-@case("a quota that is removed is one record", f"{TEST}.testAlterAndRemove")
-async def quota_that_is_removed_is_one_record(world: World) -> None:
-    user: Entity = [(USER, world.name("ann"))]
-    await alter(world, entry(user, **{PRODUCER: 1.0}), answer=[GOOD])
-    await world.records()
-    await alter(world, entry(user, **{PRODUCER: None}), answer=[GOOD])
-    await world.wrote(record("ClientQuota", key=PRODUCER, remove=True))
+    await alter(world, entry(user, **{PRODUCER: rate}), answer=[GOOD])
+    await world.wrote(*expected)
 
 
 @case("a quota that was never there is removed without a record", f"{TEST}.testAlterAndRemove", Rank.SHOULD)

@@ -12,6 +12,8 @@ from mockraft.conformance.world import TIMEOUT_MS, Broker, Topic, World, ids
 from mockraft.wire import error_codes as codes
 
 TEST = "ReplicationControlManagerTest"
+CANCEL_TEST = f"{TEST}.testCancelReassignPartitions"
+LIST = "ReplicationControlManager.listPartitionReassignments"
 PARTS_TEST = "PartitionReassignmentReplicasTest"
 
 
@@ -104,7 +106,7 @@ async def move_among_replicas_is_complete_at_once(world: World, _test: str, targ
     await world.wrote(*([] if replicas == old else [partition_change(topic.id, **changes)]))
 
 
-@case("a move that is taken back leaves what was", f"{TEST}.testCancelReassignPartitions")
+@case("a move that is taken back leaves what was", CANCEL_TEST)
 async def cancelled_reassignment_restores_the_replicas(world: World) -> None:
     a, b, c = await world.brokers(3)
     topic = await world.topic([a, b])
@@ -116,7 +118,7 @@ async def cancelled_reassignment_restores_the_replicas(world: World) -> None:
     await listed(world, topic)
 
 
-@case("nothing can be taken back where nothing moves", f"{TEST}.testCancelReassignPartitions")
+@case("nothing can be taken back where nothing moves", CANCEL_TEST)
 async def nothing_can_be_taken_back_where_nothing_moves(world: World) -> None:
     topic = await world.topic([await world.broker()])
     await move(world, topic.name, None, code=codes.NO_REASSIGNMENT_IN_PROGRESS)
@@ -188,11 +190,7 @@ async def move_to_more_replicas_is_refused_where_their_number_is_fixed(world: Wo
     await move(world, topic.name, [b], **fixed)
 
 
-@case(
-    "taking a move back where nobody of the old replicas is in sync is refused",
-    f"{TEST}.testCancelReassignPartitions",
-    Rank.SHOULD,
-)
+@case("taking a move back where nobody of the old replicas is in sync is refused", CANCEL_TEST, Rank.SHOULD)
 async def cancelling_without_in_sync_old_replica_is_refused(world: World) -> None:
     a, b, c, d = await world.brokers(4)
     topic = await world.topic([a, b])
@@ -202,17 +200,13 @@ async def cancelling_without_in_sync_old_replica_is_refused(world: World) -> Non
     await move(world, topic.name, None, code=codes.INVALID_REPLICA_ASSIGNMENT)
 
 
-@case("no reassignments are listed for no partitions", "ReplicationControlManager.listPartitionReassignments")
+@case("no reassignments are listed for no partitions", LIST)
 async def no_reassignments_are_listed_for_no_partitions(world: World) -> None:
     request: Tree = {"topics": [], "timeoutMs": TIMEOUT_MS}
     await world.send("ListPartitionReassignments", request, answer={"errorCode": 0, "errorMessage": None, "topics": []})
 
 
-@case(
-    "all reassignments are listed when none is named",
-    "ReplicationControlManager.listPartitionReassignments",
-    alone=True,
-)
+@case("all reassignments are listed when none is named", LIST, alone=True)
 async def all_reassignments_are_listed_when_none_is_named(world: World) -> None:
     a, b = await world.brokers(2)
     one, two = await world.topic([a], name="one"), await world.topic([b], name="two")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from mockraft.conformance.case import Rank, case, cases
+from mockraft.conformance.case import Options, Rank, case, cases
+from mockraft.conformance.cases.configs import TOPIC, alter, resource
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
 BROKEN = {"errorCode": codes.UNKNOWN_SERVER_ERROR}
+RESIGNING: Options = {"disruptive": True, "alone": True}
 LISTENERS: list[tuple[str, Tree]] = [
     ("without a host", {"host": ""}),
     ("on port 0", {"port": 0}),
@@ -17,26 +19,16 @@ LISTENERS: list[tuple[str, Tree]] = [
 ]
 
 
-@cases(
-    "a broker with a listener {} is refused", "BrokerRegistration", LISTENERS, Rank.QUIRK, disruptive=True, alone=True
-)
+@cases("a broker with a listener {} is refused", "BrokerRegistration", LISTENERS, Rank.QUIRK, **RESIGNING)
 async def invalid_listener_is_refused(world: World, fields: Tree) -> None:
     listener = {"name": "PLAINTEXT", "host": "localhost", "port": 9092, "securityProtocol": 0, **fields}
     await world.register(listeners=[listener], answer=BROKEN)
 
 
-@case(
-    "an operation on a config that nobody knows is refused",
-    "ConfigurationControlManager",
-    Rank.QUIRK,
-    disruptive=True,
-    alone=True,
-)
+@case("an operation on a config that nobody knows is refused", "ConfigurationControlManager", Rank.QUIRK, **RESIGNING)
 async def unknown_config_operation_is_refused(world: World) -> None:
     topic = await world.topic([await world.broker()])
-    config = {"name": "flush.ms", "configOperation": 9, "value": "1"}
-    resource = {"resourceType": 2, "resourceName": topic.name, "configs": [config]}
-    await world.send("IncrementalAlterConfigs", {"resources": [resource]}, answer={"responses": [BROKEN]})
+    await alter(world, resource(TOPIC, topic.name, (9, "flush.ms", "1")), answer=[BROKEN])
 
 
 @case("a connection that goes away in the middle of a request harms nobody", "SocketServer")

@@ -19,6 +19,14 @@ def incarnation(broker_id: int, number: int) -> str:
     return uuids.text_of(hashlib.md5(f"{broker_id} {number}".encode()).digest())
 
 
+def feature_ranges(supported: dict[str, tuple[int, int]]) -> list[Tree]:
+    """Return the features of a registration."""
+    return [
+        {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
+        for name, (low, high) in supported.items()
+    ]
+
+
 @drawn(70, "BrokerRegistration")
 def register(draw: Draw) -> Tree:
     """Register a new broker, a restarted one, or one that repeats its registration."""
@@ -38,10 +46,7 @@ def register(draw: Draw) -> Tree:
         "clusterId": "$cluster",
         "incarnationId": broker.incarnation if broker and same else incarnation(broker_id, draw.chance.randrange(99)),
         "listeners": listeners,
-        "features": [
-            {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
-            for name, (low, high) in draw.features.items()
-        ],
+        "features": feature_ranges(draw.features),
         "rack": draw.one(None, "a", "b", ""),
         "logDirs": log_dirs,
         "previousBrokerEpoch": draw.one(-1, f"$epoch:{broker_id}"),
@@ -135,10 +140,7 @@ def register_controller(draw: Draw) -> Tree:
         "incarnationId": incarnation(number, draw.chance.randrange(3)),
         "zkMigrationReady": False,
         "listeners": [{"name": "CONTROLLER", "host": "host", "port": number, "securityProtocol": 0}],
-        "features": [
-            {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
-            for name, (low, high) in draw.features.items()
-        ],
+        "features": feature_ranges(draw.features),
     }
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 
 from mockraft.conformance.fuzz.run import Finding, Pair, Report, fuzz, replay
 from mockraft.conformance.fuzz.side import Side
@@ -29,11 +29,8 @@ def run(
     Raises OSError if there is none, ValueError for one that is not new or does not describe its cluster id,
     RuntimeError for one that cannot be reset to an empty world.
     """
-    with ExitStack() as stack:
-        pair = _pair(stack, bootstrap, against, cluster_id, against_cluster_id)
-        report = fuzz(pair, seed, steps, on_steps)
-        pair.end()
-    return report
+    with _pair(bootstrap, against, cluster_id, against_cluster_id) as pair:
+        return fuzz(pair, seed, steps, on_steps)
 
 
 def run_again(
@@ -46,10 +43,8 @@ def run_again(
 ) -> Report:
     """Replay these steps in an empty world; errors as for `run`."""
     taken = list(steps)
-    with ExitStack() as stack:
-        pair = _pair(stack, bootstrap, against, cluster_id, against_cluster_id)
+    with _pair(bootstrap, against, cluster_id, against_cluster_id) as pair:
         found = replay(pair, 0, taken)
-        pair.end()
     if found is None:
         return Report(len(taken))
     number, difference = found
@@ -80,15 +75,20 @@ def steps_of(text: str) -> list[Step]:
         raise ValueError(f"no step: {error}") from None
 
 
-def _pair(stack: ExitStack, one: str, other: str, one_id: str | None, other_id: str | None) -> Pair:
-    sides = []
-    for name, address, cluster_id in (("the first", one, one_id), ("the second", other, other_id)):
-        side = stack.enter_context(closing(Side(name, address, cluster_id or "")))
-        if not cluster_id:
-            side.cluster_id = _cluster_id(side)
-            side.own_texts[side.cluster_id] = "$cluster"
-        sides.append(side)
-    return Pair(*sides)
+@contextmanager
+def _pair(one: str, other: str, one_id: str | None, other_id: str | None) -> Iterator[Pair]:
+    """Yield two controllers, which are emptied unless an error ends the block."""
+    with ExitStack() as stack:
+        sides = []
+        for name, address, cluster_id in (("the first", one, one_id), ("the second", other, other_id)):
+            side = stack.enter_context(closing(Side(name, address, cluster_id or "")))
+            if not cluster_id:
+                side.cluster_id = _cluster_id(side)
+                side.own_texts[side.cluster_id] = "$cluster"
+            sides.append(side)
+        pair = Pair(*sides)
+        yield pair
+        pair.end()
 
 
 def _cluster_id(side: Side) -> str:

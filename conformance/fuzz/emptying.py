@@ -2,19 +2,15 @@
 
 import time
 
+from mockraft.conformance.fuzz.broker_requests import feature_ranges
 from mockraft.conformance.fuzz.side import Side
 from mockraft.conformance.requests import Tree
-from mockraft.wire.messages import alter_client_quotas_request as quotas
-from mockraft.wire.messages import alter_user_scram_credentials_request as scram
-from mockraft.wire.messages import incremental_alter_configs_request as configs
-from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
-from mockraft.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
-from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
-from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 SET, DELETE = 0, 1
-ANY = 1
+EVERY_ACL = {
+    **dict.fromkeys(("resourceTypeFilter", "patternTypeFilter", "operation", "permissionType"), 1),
+    **dict.fromkeys(("resourceNameFilter", "principalFilter", "hostFilter")),
+}
 UPGRADE, UNSAFE_DOWNGRADE = 1, 3
 TIMEOUT_MS = 60_000
 
@@ -38,42 +34,27 @@ def empty(side: Side, supported: Levels, features: dict[str, int], settings: Con
 
 def _left_after(side: Side, supported: Levels, features: dict[str, int], settings: Configs) -> list[str]:
     model = side.model
-    if names := list(model.topics):
-        states = [DeleteTopicState(name=name) for name in names]
-        side.request(DeleteTopicsRequest(topics=states, timeout_ms=TIMEOUT_MS), 6)
+    if topics := [{"name": name} for name in model.topics]:
+        side.ask("DeleteTopics", {"topics": topics, "timeoutMs": TIMEOUT_MS}, 6)
     for broker_id in list(model.brokers):
-        side.request(UnregisterBrokerRequest(broker_id=broker_id), 0)
+        side.ask("UnregisterBroker", {"brokerId": broker_id}, 0)
     for node_id in model.controllers - {side.node_id}:
-        side.request(_registration(node_id, supported), 0)
+        listener = {"name": "CONTROLLER", "host": "host", "port": 9093, "securityProtocol": 0}
+        tree: Tree = {"controllerId": node_id, "listeners": [listener], "features": feature_ranges(supported)}
+        side.ask("ControllerRegistration", tree, 0)
     _restore_features(side, features)
     _restore_configs(side, settings)
     if entries := [_without(entity, keys) for entity, keys in model.quotas.values() if keys]:
-        side.request(quotas.AlterClientQuotasRequest(entries=entries), 1)
+        side.ask("AlterClientQuotas", {"entries": entries}, 1)
     for user, mechanism in sorted(model.credentials):
-        deletion = scram.ScramCredentialDeletion(name=user, mechanism=mechanism)
-        side.request(scram.AlterUserScramCredentialsRequest(deletions=[deletion]), 0)
-    everything = DeleteAclsFilter(
-        resource_type_filter=ANY, pattern_type_filter=ANY, operation=ANY, permission_type=ANY,
-        resource_name_filter=None, principal_filter=None, host_filter=None,
-    )  # fmt: skip
+        side.ask("AlterUserScramCredentials", {"deletions": [{"name": user, "mechanism": mechanism}]}, 0)
     if model.acls:
-        side.request(DeleteAclsRequest(filters=[everything]), 3)
+        side.ask("DeleteAcls", {"filters": [EVERY_ACL]}, 3)
     side.new_records()
     left = [*model.topics, *model.acls, *map(str, model.brokers), *(user for user, _ in model.credentials)]
     return left + [
         name for name in {*model.features, *features} if model.features.get(name, 0) != features.get(name, 0)
     ]
-
-
-def _registration(node_id: int, supported: Levels) -> ControllerRegistrationRequest:
-    return ControllerRegistrationRequest(
-        controller_id=node_id,
-        listeners=[Listener(name="CONTROLLER", host="host", port=9093, security_protocol=0)],
-        features=[
-            Feature(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in supported.items()
-        ],
-    )
 
 
 def _restore_features(side: Side, features: dict[str, int]) -> None:
@@ -82,33 +63,26 @@ def _restore_features(side: Side, features: dict[str, int]) -> None:
         now, then = found.get(name, 0), features.get(name, 0)
         if now != then:
             kind = UPGRADE if then > now else UNSAFE_DOWNGRADE
-            update = FeatureUpdateKey(feature=name, max_version_level=then, upgrade_type=kind)
-            side.request(UpdateFeaturesRequest(feature_updates=[update], timeout_ms=TIMEOUT_MS), 2)
+            update = {"feature": name, "maxVersionLevel": then, "upgradeType": kind}
+            side.ask("UpdateFeatures", {"featureUpdates": [update], "timeoutMs": TIMEOUT_MS}, 2)
 
 
 def _restore_configs(side: Side, settings: Configs) -> None:
     side.new_records()
-    resources = []
+    resources: list[Tree] = []
     for (kind, name), values in side.model.configs.items():
         wanted = settings.get((kind, name), {})
-        changes = [
-            configs.AlterableConfig(name=key, config_operation=DELETE, value=None)
-            for key in values
-            if key not in wanted
-        ]
+        changes = [{"name": key, "configOperation": DELETE, "value": None} for key in values if key not in wanted]
         changes += [
-            configs.AlterableConfig(name=key, config_operation=SET, value=value)
+            {"name": key, "configOperation": SET, "value": value}
             for key, value in wanted.items()
             if values.get(key) != value
         ]
         if changes:
-            resources.append(configs.AlterConfigsResource(resource_type=kind, resource_name=name, configs=changes))
+            resources.append({"resourceType": kind, "resourceName": name, "configs": changes})
     if resources:
-        side.request(configs.IncrementalAlterConfigsRequest(resources=resources), 1)
+        side.ask("IncrementalAlterConfigs", {"resources": resources}, 1)
 
 
-def _without(entity: list[Tree], keys: set[str]) -> quotas.EntryData:
-    return quotas.EntryData(
-        entity=[quotas.EntityData(entity_type=each["entityType"], entity_name=each["entityName"]) for each in entity],
-        ops=[quotas.OpData(key=key, remove=True) for key in sorted(keys)],
-    )
+def _without(entity: list[Tree], keys: set[str]) -> Tree:
+    return {"entity": entity, "ops": [{"key": key, "value": 0.0, "remove": True} for key in sorted(keys)]}

@@ -67,8 +67,7 @@ def incremental(draw: Draw) -> Tree:
             operation = draw.one(0, 0, 0, 1, 1, 2, 3) if key in LISTS or draw.maybe(0.1) else draw.one(0, 0, 1)
             value = None if operation == 1 else _value(draw, kind, key)
             configs.append({"name": key, "configOperation": operation, "value": value})
-    tree = [{"resourceType": k, "resourceName": n, "configs": c} for (k, n), c in resources.items()]
-    return {"resources": tree, "validateOnly": draw.maybe(0.15)}
+    return _alteration(draw, resources)
 
 
 @drawn(20, "AlterConfigs")
@@ -79,6 +78,10 @@ def replace_configs(draw: Draw) -> Tree:
         kind, name = resource(draw)
         keys = draw.chance.sample(list(OTHER_VALUES[kind]), draw.one(0, 1, 2))
         resources[kind, name] = [{"name": key, "value": _value(draw, kind, key)} for key in keys]
+    return _alteration(draw, resources)
+
+
+def _alteration(draw: Draw, resources: dict[tuple[int, str], list[Tree]]) -> Tree:
     tree = [{"resourceType": k, "resourceName": n, "configs": c} for (k, n), c in resources.items()]
     return {"resources": tree, "validateOnly": draw.maybe(0.15)}
 

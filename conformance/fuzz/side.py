@@ -10,7 +10,7 @@ from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.conformance.fuzz.names import NamedRecord, Names
 from mockraft.conformance.fuzz.steps import Step, request_class
 from mockraft.conformance.log import FETCH_VERSION, fetch_request
-from mockraft.conformance.requests import Tree
+from mockraft.conformance.requests import Tree, request
 from mockraft.wire import metadata_log_frame, record_batch
 from mockraft.wire.connection import read_response
 from mockraft.wire.json_form import to_json
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mockraft.wire.message import RequestMessage
 
 R = TypeVar("R")
+TIMEOUT_S = 10
 
 
 class Outcome(NamedTuple):
@@ -34,7 +35,7 @@ class Outcome(NamedTuple):
 class Side(Names):
     """A controller at `bootstrap` (host:port). Only one `Side` may write to it at a time."""
 
-    def __init__(self, name: str, bootstrap: str, cluster_id: str, timeout_s: float = 10) -> None:
+    def __init__(self, name: str, bootstrap: str, cluster_id: str) -> None:
         host, _, port = bootstrap.rpartition(":")
         if not host or not port.isdigit():
             raise ValueError(f"{bootstrap!r} is no address: give host:port")
@@ -43,7 +44,6 @@ class Side(Names):
         self.control_batches = 0
         self._address = (host, int(port))
         self.port = int(port)
-        self._timeout_s = timeout_s
         self._leader_epoch = self._last_epoch = self._offset = 0
         self._connect()
 
@@ -54,6 +54,11 @@ class Side(Names):
     def request(self, message: RequestMessage[R], version: int) -> R:
         """Send one message and return its response. Raises ConnectionError if the connection is closed instead."""
         return self._connection.exchange(message, version)
+
+    def ask(self, api: str, tree: Tree, version: int) -> None:
+        """Send one request, as JSON, and await its response, whatever that is."""
+        self._connection.socket.sendall(self._connection.encode(request(api, tree, version), version))
+        self._connection.receive_frame()
 
     def send(self, step: Step) -> None:
         """Send a step's request, followed by a Fetch."""
@@ -96,7 +101,7 @@ class Side(Names):
                 return found
 
     def _connect(self) -> None:
-        self._connection = BlockingConnection(self._address, "fuzz", self._timeout_s)
+        self._connection = BlockingConnection(self._address, "fuzz", TIMEOUT_S)
 
     def _fetch(self) -> FetchRequest:
         return fetch_request(self.cluster_id, self._leader_epoch, self._offset, self._last_epoch)

@@ -91,10 +91,7 @@ def with_cleanup(step: Step) -> Step:
     if step.api in {"CreateTopics", "CreatePartitions"}:
         names = [each["name"] for each in step.body["topics"] if not each["assignments"]]
         if names:
-            step.is_chance, step.cleanup = True, [_deletion(names)]
+            topics = [{"name": name, "topicId": "A" * 22} for name in names]
+            deletion = Step("DeleteTopics", 6, {"topics": topics, "timeoutMs": 60_000})
+            step.is_chance, step.cleanup = True, [deletion]
     return step
-
-
-def _deletion(names: list[str]) -> Step:
-    topics = [{"name": name, "topicId": "A" * 22} for name in names]
-    return Step("DeleteTopics", 6, {"topics": topics, "timeoutMs": 60_000})

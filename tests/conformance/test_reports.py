@@ -120,7 +120,7 @@ def test_runs_part_where_outcomes_or_failures_differ(found: Run) -> None:
         verdict("only there"),
     ]
     parted = partings(found, dataclasses.replace(found, verdicts=verdicts))
-    assert [(each.name, outcome_text(each.mine), outcome_text(each.theirs)) for each in parted] == [
+    assert [(each.mine.name, outcome_text(each.mine), outcome_text(each.theirs)) for each in parted] == [
         ("good <b>", "passed", "failed"),
         ("bad", "failed", "failed"),
         ("beside", "not applicable", "not run"),

@@ -78,7 +78,7 @@ class Screen:
         for heading in ("area", "case", mine.target, theirs.target):
             table.add_column(heading)
         for each in parted:
-            table.add_row(each.area, each.name, outcome_text(each.mine), outcome_text(each.theirs))
+            table.add_row(each.mine.area, each.mine.name, outcome_text(each.mine), outcome_text(each.theirs))
         if parted:
             self.console.print(table)
         self.console.print(f"{len(parted)} of {len(mine.verdicts)} cases came out otherwise on {theirs.target}")
