@@ -5,11 +5,11 @@ The controller itself enforces controller_mutation_rate only.
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.result import error_fields
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import client_quotas
 from mockraft.server.controller.settings.client_quotas import Alteration, Altered
 from mockraft.serving import error_responses
-from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
@@ -33,13 +33,8 @@ def handle(request: AlterClientQuotasRequest, ctx: RequestContext, controller: C
 
 def _entry(altered: Altered) -> EntryData:
     entity, refusal = altered
-    return EntryData(
-        error_code=error_codes.NONE if refusal is None else refusal.error_code,
-        error_message=None if refusal is None else refusal.message,
-        entity=[
-            EntityData(entity_type=kind, entity_name=name) for kind, name in in_hash_map_order(entity, len(entity))
-        ],
-    )
+    parts = [EntityData(entity_type=kind, entity_name=name) for kind, name in in_hash_map_order(entity, len(entity))]
+    return EntryData(**error_fields(refusal), entity=parts)
 
 
 API = Api(

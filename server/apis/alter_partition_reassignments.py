@@ -5,7 +5,7 @@ A request with a timeout of zero expires before its turn in Kafka's event queue;
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.result import ApiError, error_fields
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics.reassignments import Reassigned, alter_reassignments
 from mockraft.serving import error_responses
@@ -40,11 +40,7 @@ def _responses(reassigned: Reassigned) -> list[ReassignableTopicResponse]:
         ReassignableTopicResponse(
             name=name,
             partitions=[
-                ReassignablePartitionResponse(partition_index=partition_id, error_message=None)
-                if refusal is None
-                else ReassignablePartitionResponse(
-                    partition_index=partition_id, error_code=refusal.error_code, error_message=refusal.message
-                )
+                ReassignablePartitionResponse(partition_index=partition_id, **error_fields(refusal))
                 for partition_id, refusal in partitions
             ],
         )

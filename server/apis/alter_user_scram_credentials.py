@@ -2,7 +2,7 @@
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.result import error_fields
 from mockraft.server.controller.security import scram
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.security.scram import Deletion, Upsertion
@@ -24,13 +24,8 @@ def handle(
         for each in request.upsertions
     ]
     done = controller.commit(scram.alter_credentials(controller.image, deletions, upsertions), ctx.now_ms)
-    return AlterUserScramCredentialsResponse(results=[_result(user, refusal) for user, refusal in done.items()])
-
-
-def _result(user: str, refusal: ApiError | None) -> AlterUserScramCredentialsResult:
-    if refusal is None:
-        return AlterUserScramCredentialsResult(user=user, error_message=None)
-    return AlterUserScramCredentialsResult(user=user, error_code=refusal.error_code, error_message=refusal.message)
+    results = [AlterUserScramCredentialsResult(user=user, **error_fields(refusal)) for user, refusal in done.items()]
+    return AlterUserScramCredentialsResponse(results=results)
 
 
 API = Api(

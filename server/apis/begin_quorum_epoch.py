@@ -24,8 +24,6 @@ from mockraft.wire.messages.begin_quorum_epoch_response import (
     TopicData,
 )
 
-_NODE_ENDPOINTS_VERSION = 1
-
 
 def handle(request: BeginQuorumEpochRequest, ctx: RequestContext, controller: Controller) -> BeginQuorumEpochResponse:
     """Follow the reported leader, and return the known leader."""
@@ -35,10 +33,10 @@ def handle(request: BeginQuorumEpochRequest, ctx: RequestContext, controller: Co
     if not refused and not is_recipient(raft, request.voter_id, partition.voter_directory_id):
         refused = error_codes.INVALID_VOTER_KEY
     data = leader_and_epoch(PartitionData, raft, error_code=refused)
-    response = BeginQuorumEpochResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[data])])
-    if ctx.api_version >= _NODE_ENDPOINTS_VERSION:
-        response.node_endpoints = node_endpoints(NodeEndpoint, raft)
-    return response
+    topics = [TopicData(topic_name=TOPIC_NAME, partitions=[data])]
+    return BeginQuorumEpochResponse(
+        topics=topics, node_endpoints=node_endpoints(NodeEndpoint, raft, ctx, since_version=1)
+    )
 
 
 API = Api(

@@ -8,7 +8,7 @@ from mockraft.server.apis.acl_requests import check_has_authorizer
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image.security import AccessControlEntry
-from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.result import ApiError, error_fields, invalid_request
 from mockraft.server.controller.security.acl_types import (
     CLUSTER_NAME,
     AclOperation,
@@ -68,17 +68,16 @@ def _entry(asked: AclCreation) -> AccessControlEntry:
 
 def _refusal(acl: AccessControlEntry) -> ApiError | None:
     if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
-        message = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
-        return ApiError(error_codes.INVALID_REQUEST, message)
+        return invalid_request(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not acl.resource_name:
-        return ApiError(error_codes.INVALID_REQUEST, "Invalid empty resource name")
+        return invalid_request("Invalid empty resource name")
     return None
 
 
 def _result(refusal: ApiError | None) -> AclCreationResult:
     if refusal is None:
         return AclCreationResult()
-    return AclCreationResult(error_code=refusal.error_code, error_message=refusal.message)
+    return AclCreationResult(**error_fields(refusal))
 
 
 API = Api(

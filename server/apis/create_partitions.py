@@ -12,7 +12,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics
 from mockraft.server.apis.throttling import mutation_quota
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.result import ApiError, error_fields, invalid_request
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics.partition_creation import create_partitions
 from mockraft.serving import error_responses
@@ -33,25 +33,19 @@ def handle(request: CreatePartitionsRequest, ctx: RequestContext, controller: Co
     alterable = allowed_topics(controller, ctx, AclOperation.ALTER, [topic.name for topic in single])
     asked = [topic for topic in single if topic.name in alterable]
     quota = mutation_quota(controller, ctx, _VERSION_WITH_STRICT_QUOTA)
-    results = [_result(name, error_codes.INVALID_REQUEST, "Duplicate topic name.") for name, _ in repeated]
-    unauthorized = error_codes.TOPIC_AUTHORIZATION_FAILED
-    results += [_result(topic.name, unauthorized, None) for topic in single if topic.name not in alterable]
+    duplicate = invalid_request("Duplicate topic name.")
+    unauthorized = ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED)
+    outcomes: list[tuple[str, ApiError | None]] = [(name, duplicate) for name, _ in repeated]
+    outcomes += [(topic.name, unauthorized) for topic in single if topic.name not in alterable]
     if asked:
         if request.timeout_ms <= 0:
             raise ApiError(error_codes.REQUEST_TIMED_OUT)
         result = create_partitions(controller, asked, quota)
         if request.validate_only:
             result.records.clear()
-        for name, refusal in controller.commit(result, ctx.now_ms).items():
-            if refusal is None:
-                results.append(_result(name, error_codes.NONE, None))
-            else:
-                results.append(_result(name, refusal.error_code, refusal.message))
+        outcomes += controller.commit(result, ctx.now_ms).items()
+    results = [CreatePartitionsTopicResult(name=name, **error_fields(refusal)) for name, refusal in outcomes]
     return CreatePartitionsResponse(throttle_time_ms=quota.throttle_time_ms, results=results)
-
-
-def _result(name: str, error_code: int, message: str | None) -> CreatePartitionsTopicResult:
-    return CreatePartitionsTopicResult(name=name, error_code=error_code, error_message=message)
 
 
 API = Api(

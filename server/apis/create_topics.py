@@ -13,7 +13,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics, is_allowed_on_cluster
 from mockraft.server.apis.throttling import mutation_quota
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.result import ApiError, error_fields, invalid_request
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics import topics
 from mockraft.server.controller.topics.topics import CreatedTopic
@@ -45,9 +45,10 @@ def handle(request: CreateTopicsRequest, ctx: RequestContext, controller: Contro
         result.records.clear()
     made = controller.commit(result, ctx.now_ms)
     results = [_result(topic.name, made[topic.name], topic.name in describable) for topic in asked]
-    results += [_refused(name, "Duplicate topic name.") for name, times in named.items() if times > 1]
+    results += [_result(name, invalid_request("Duplicate topic name.")) for name, times in named.items() if times > 1]
     if named[CLUSTER_METADATA] == 1:
-        results.append(_refused(CLUSTER_METADATA, f"Creation of internal topic {CLUSTER_METADATA} is prohibited."))
+        prohibited = invalid_request(f"Creation of internal topic {CLUSTER_METADATA} is prohibited.")
+        results.append(_result(CLUSTER_METADATA, prohibited))
     unauthorized = ApiError(error_codes.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     results += [_result(name, unauthorized) for name in single if name not in creatable]
     return CreateTopicsResponse(throttle_time_ms=quota.throttle_time_ms, topics=results)
@@ -61,7 +62,7 @@ def _creatable(controller: Controller, ctx: RequestContext, names: list[str]) ->
 
 def _result(name: str, made: CreatedTopic | ApiError, is_describable: bool = True) -> CreatableTopicResult:
     if isinstance(made, ApiError):
-        return CreatableTopicResult(name=name, error_code=made.error_code, error_message=made.message)
+        return CreatableTopicResult(name=name, **error_fields(made))
     if not is_describable:
         return CreatableTopicResult(
             name=name,
@@ -85,10 +86,6 @@ def _result(name: str, made: CreatedTopic | ApiError, is_describable: bool = Tru
             for config in made.configs
         ],
     )
-
-
-def _refused(name: str, message: str) -> CreatableTopicResult:
-    return CreatableTopicResult(name=name, error_code=error_codes.INVALID_REQUEST, error_message=message)
 
 
 API = Api(CreateTopicsRequest, CreateTopicsResponse, handle, error_responses.create_topics, forwardable=True)

@@ -12,7 +12,7 @@ from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import allowed_topics, is_allowed_on_cluster
 from mockraft.server.apis.throttling import mutation_quota
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.result import ApiError, error_fields
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics import topics
 from mockraft.serving import error_responses
@@ -24,7 +24,6 @@ NO_ID: Final = bytes(16)
 
 _VERSION_WITH_DELETION_DISABLED: Final = 3
 _VERSION_WITH_STRICT_QUOTA: Final = 5
-_VERSION_WITH_IDS: Final = 6
 
 
 def handle(request: DeleteTopicsRequest, ctx: RequestContext, controller: Controller) -> DeleteTopicsResponse:
@@ -40,10 +39,7 @@ def handle(request: DeleteTopicsRequest, ctx: RequestContext, controller: Contro
     quota = mutation_quota(controller, ctx, _VERSION_WITH_STRICT_QUOTA)
     deleted = controller.commit(topics.delete_topics(controller, doomed, quota), ctx.now_ms)
     for topic_id, refusal in deleted.items():
-        done = DeletableTopicResult(name=doomed[topic_id], topic_id=topic_id, error_message=None)
-        if refusal is not None:
-            done.error_code, done.error_message = refusal.error_code, refusal.message
-        results.append(done)
+        results.append(DeletableTopicResult(name=doomed[topic_id], topic_id=topic_id, **error_fields(refusal)))
     controller.rng.shuffle(results)
     return DeleteTopicsResponse(throttle_time_ms=quota.throttle_time_ms, responses=results)
 

@@ -13,7 +13,7 @@ from mockraft.kafka_configs.described_configs import DescribedConfig
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_configs
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.result import ApiError, invalid_request
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import described_configs
 from mockraft.wire import error_codes
@@ -62,25 +62,21 @@ def _described(controller: Controller, resource_type: int, name: str) -> list[De
         return described_configs.describe_node(controller)
     elif resource_type == BROKER_LOGGER:
         if not name:
-            raise _invalid("Broker id must not be empty")
+            raise invalid_request("Broker id must not be empty")
         _check_node(controller, name, "")
         return []
     elif not name:
         what = {CLIENT_METRICS: "Client metrics subscription", GROUP: "Group"}[resource_type]
-        raise _invalid(f"{what} name must not be empty")
+        raise invalid_request(f"{what} name must not be empty")
     return described_configs.describe(controller, resource_type, name)
 
 
 def _check_node(controller: Controller, name: str, or_what: str) -> None:
     if not _INTEGER.fullmatch(name):
-        raise _invalid(f"Broker id must be an integer, but it is: {name}")
+        raise invalid_request(f"Broker id must be an integer, but it is: {name}")
     if int(name) != controller.config.node_id:
         expected = f"{controller.config.node_id} {or_what}"
-        raise _invalid(f"Unexpected broker id, expected {expected}but received {name}")
-
-
-def _invalid(message: str) -> ApiError:
-    return ApiError(error_codes.INVALID_REQUEST, message)
+        raise invalid_request(f"Unexpected broker id, expected {expected}but received {name}")
 
 
 API = Api(DescribeConfigsRequest, DescribeConfigsResponse, handle, config_responses.error, active_only=False)

@@ -5,7 +5,7 @@ A request with a timeout of zero expires before its turn in Kafka's event queue;
 
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.result import ApiError, error_fields
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.topics.requested_elections import Elections, elect_leaders
 from mockraft.serving import error_responses
@@ -35,12 +35,7 @@ def _results(elections: Elections) -> list[ReplicaElectionResult]:
         ReplicaElectionResult(
             topic=name,
             partition_result=[
-                PartitionResult(partition_id=partition_id, error_message=None)
-                if refusal is None
-                else PartitionResult(
-                    partition_id=partition_id, error_code=refusal.error_code, error_message=refusal.message
-                )
-                for partition_id, refusal in elected
+                PartitionResult(partition_id=partition_id, **error_fields(refusal)) for partition_id, refusal in elected
             ],
         )
         for name, elected in elections

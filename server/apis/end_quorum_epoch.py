@@ -18,8 +18,6 @@ from mockraft.wire.messages.end_quorum_epoch_response import (
     TopicData,
 )
 
-_NODE_ENDPOINTS_VERSION = 1
-
 
 def handle(request: EndQuorumEpochRequest, ctx: RequestContext, controller: Controller) -> EndQuorumEpochResponse:
     """Handle the leader's resignation: elect soon, the sooner the earlier among the successors."""
@@ -29,10 +27,10 @@ def handle(request: EndQuorumEpochRequest, ctx: RequestContext, controller: Cont
     if not refused:
         raft.epoch_ends(partition.leader_id, _successors(partition), ctx.now_ms)
     data = leader_and_epoch(PartitionData, raft, error_code=refused)
-    response = EndQuorumEpochResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[data])])
-    if ctx.api_version >= _NODE_ENDPOINTS_VERSION:
-        response.node_endpoints = node_endpoints(NodeEndpoint, raft)
-    return response
+    topics = [TopicData(topic_name=TOPIC_NAME, partitions=[data])]
+    return EndQuorumEpochResponse(
+        topics=topics, node_endpoints=node_endpoints(NodeEndpoint, raft, ctx, since_version=1)
+    )
 
 
 def _successors(partition: end_quorum_epoch_request.PartitionData) -> list[ReplicaKey]:

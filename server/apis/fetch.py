@@ -162,10 +162,8 @@ def _built(
     if data.records is None:
         data.records = b""
     topic = FetchableTopicResponse(topic=TOPIC_NAME, topic_id=TOPIC_ID, partitions=[data])
-    response = kind(responses=[topic])
-    if ctx.api_version >= _NODE_ENDPOINTS_VERSION:
-        response.node_endpoints = node_endpoints(NodeEndpoint, raft)
-    return response
+    endpoints = node_endpoints(NodeEndpoint, raft, ctx, since_version=_NODE_ENDPOINTS_VERSION)
+    return kind(responses=[topic], node_endpoints=endpoints)
 
 
 API = Api(FetchRequest, FetchResponse, handle, active_only=False, operation=AclOperation.CLUSTER_ACTION)

@@ -76,10 +76,9 @@ def _response(
 ) -> FetchSnapshotResponse:
     if partition.unaligned_records is None:
         partition.unaligned_records = b""
-    response = FetchSnapshotResponse(topics=[TopicSnapshot(name=topic_name, partitions=[partition])])
-    if ctx.api_version >= 1:
-        response.node_endpoints = node_endpoints(NodeEndpoint, controller.raft)
-    return response
+    topics = [TopicSnapshot(name=topic_name, partitions=[partition])]
+    endpoints = node_endpoints(NodeEndpoint, controller.raft, ctx, since_version=1)
+    return FetchSnapshotResponse(topics=topics, node_endpoints=endpoints)
 
 
 API = Api(FetchSnapshotRequest, FetchSnapshotResponse, handle, active_only=False, operation=AclOperation.CLUSTER_ACTION)

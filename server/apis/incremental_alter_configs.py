@@ -8,10 +8,11 @@ from typing import Final
 
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER, RESOURCE_TYPES
 from mockraft.kafka_configs.config_values import Operation, invalid_config
+from mockraft.server.apis.alter_configs import Outcomes, Resource, changed
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.apis.authorization import check_configs, is_allowed_on_cluster
+from mockraft.server.apis.authorization import is_allowed_on_cluster
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
+from mockraft.server.controller.result import ApiError, error_fields, invalid_request
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import configs
 from mockraft.server.controller.settings.configs import Change
@@ -25,7 +26,6 @@ from mockraft.wire.messages.incremental_alter_configs_response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-from mockraft.wire.metadata_log_frame import RecordAt
 
 _INTEGER: Final = re.compile(r"[+-]?\d{1,10}")
 
@@ -34,47 +34,35 @@ def handle(
     request: IncrementalAlterConfigsRequest, ctx: RequestContext, controller: Controller
 ) -> IncrementalAlterConfigsResponse:
     """Change each resource's configs, or return its error; all changes are one batch."""
-    responses, resources, loggers = _requested(request, ctx, controller)
-    records: list[RecordAt] = []
-    for resource, changes in resources.items():
-        try:
-            check_configs(controller, ctx, AclOperation.ALTER_CONFIGS, *resource)
-            records += configs.alter_resource(controller, *resource, changes, forwarded=ctx.forwarded)
-            responses.append(_response(*resource))
-        except configs.BrokenOperationError:
-            raise
-        except ApiError as refusal:
-            responses.append(_response(*resource, refusal))
-    records += configs.clear_elr_records(controller, records)
-    check_fits_one_batch(records)
-    if not request.validate_only:
-        controller.commit(ControllerResult(records, None, "configs altered" if records else ""), ctx.now_ms)
-    return IncrementalAlterConfigsResponse(responses=responses + loggers)
-
-
-Resources = dict[tuple[int, str], dict[str, Change]]
-Responses = list[AlterConfigsResourceResponse]
+    outcomes, resources, loggers = _requested(request, ctx, controller)
+    change = configs.alter_resource
+    outcomes += changed(controller, ctx, resources, change, "configs altered", validate_only=request.validate_only)
+    responses = [
+        AlterConfigsResourceResponse(**error_fields(refusal), resource_type=resource_type, resource_name=name)
+        for (resource_type, name), refusal in outcomes + loggers
+    ]
+    return IncrementalAlterConfigsResponse(responses=responses)
 
 
 def _requested(
     request: IncrementalAlterConfigsRequest, ctx: RequestContext, controller: Controller
-) -> tuple[Responses, Resources, Responses]:
+) -> tuple[Outcomes, dict[Resource, dict[str, Change]], Outcomes]:
     """Return early errors, the changes by resource and key, and the results of broker loggers."""
-    refused: Responses = []
-    resources: Resources = {}
-    repeated: set[tuple[int, str]] = set()
-    loggers: Responses = []
+    refused: Outcomes = []
+    resources: dict[Resource, dict[str, Change]] = {}
+    repeated: set[Resource] = set()
+    loggers: Outcomes = []
     for asked in request.resources:
         resource = (asked.resource_type, asked.resource_name)
         if asked.resource_type == BROKER_LOGGER:
-            loggers.append(_response(*resource, _logger_refusal(asked, ctx, controller)))
+            loggers.append((resource, _logger_refusal(asked, ctx, controller)))
         elif asked.resource_type not in RESOURCE_TYPES:
             message = f"Unknown resource type {asked.resource_type}."
-            refused.append(_response(*resource, ApiError(error_codes.UNSUPPORTED_VERSION, message)))
+            refused.append((resource, ApiError(error_codes.UNSUPPORTED_VERSION, message)))
         elif resource in resources:
             del resources[resource]
             repeated.add(resource)
-            refused.append(_response(*resource, ApiError(error_codes.INVALID_REQUEST, "Duplicate resource.")))
+            refused.append((resource, invalid_request("Duplicate resource.")))
         elif resource not in repeated:
             resources[resource] = {each.name: Change(each.config_operation, each.value) for each in asked.configs}
     return refused, resources, loggers
@@ -87,28 +75,17 @@ def _logger_refusal(resource: AlterConfigsResource, ctx: RequestContext, control
     node_id = controller.config.node_id
     name = resource.resource_name
     if not _INTEGER.fullmatch(name):
-        return ApiError(error_codes.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        return invalid_request(f"Node id must be an integer, but it is: {name}")
     if int(name) != node_id:
-        message = f"Unexpected node id. Expected {node_id}, but received {int(name)}"
-        return ApiError(error_codes.INVALID_REQUEST, message)
+        return invalid_request(f"Unexpected node id. Expected {node_id}, but received {int(name)}")
     for change in resource.configs:
         if change.config_operation in (Operation.SET, Operation.DELETE):
             return invalid_config(f"Logger {change.name} does not exist!")
         if change.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
             return ApiError(error_codes.UNKNOWN_SERVER_ERROR, error_codes.message(error_codes.UNKNOWN_SERVER_ERROR))
         operation = Operation(change.config_operation).name
-        message = f"{operation} operation is not allowed for the BROKER_LOGGER resource"
-        return ApiError(error_codes.INVALID_REQUEST, message)
+        return invalid_request(f"{operation} operation is not allowed for the BROKER_LOGGER resource")
     return None
-
-
-def _response(resource_type: int, name: str, refusal: ApiError | None = None) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=error_codes.NONE if refusal is None else refusal.error_code,
-        error_message=None if refusal is None else refusal.message,
-        resource_type=resource_type,
-        resource_name=name,
-    )
 
 
 API = Api(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
+from mockraft.server.apis.api import RequestContext
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PARTITION, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import Endpoint
@@ -113,10 +114,14 @@ def _leader_among(listeners: Sequence[_Listener], raft: Raft, leader_id: int) ->
     return NodeEndpoint(leader_id, found.host, found.port) if found else None
 
 
-def node_endpoints(node_endpoint: Callable[..., EndpointT], raft: Raft) -> list[EndpointT]:
-    """Return the leader's endpoint in the response's class; empty while none is known."""
+def node_endpoints(
+    node_endpoint: Callable[..., EndpointT], raft: Raft, ctx: RequestContext, *, since_version: int
+) -> list[EndpointT]:
+    """Return the leader's endpoint in the response's class; empty while none is known, and in older versions."""
     leader = raft.leader_address
-    return [node_endpoint(node_id=leader.id, host=leader.host, port=leader.port)] if leader is not None else []
+    if leader is None or ctx.api_version < since_version:
+        return []
+    return [node_endpoint(node_id=leader.id, host=leader.host, port=leader.port)]
 
 
 def leader_and_epoch(leader_id_and_epoch: Callable[..., LeaderT], raft: Raft, **more: object) -> LeaderT:

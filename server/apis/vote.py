@@ -20,8 +20,6 @@ from mockraft.wire.messages import vote_request
 from mockraft.wire.messages.vote_request import VoteRequest
 from mockraft.wire.messages.vote_response import NodeEndpoint, PartitionData, TopicData, VoteResponse
 
-_NODE_ENDPOINTS_VERSION = 1
-
 
 def handle(request: VoteRequest, ctx: RequestContext, controller: Controller) -> VoteResponse:
     """Return the vote and the known leader."""
@@ -29,10 +27,8 @@ def handle(request: VoteRequest, ctx: RequestContext, controller: Controller) ->
     raft = controller.raft
     refused, granted = _vote(raft, request, partition, ctx.now_ms)
     data = leader_and_epoch(PartitionData, raft, error_code=refused, vote_granted=granted)
-    response = VoteResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[data])])
-    if ctx.api_version >= _NODE_ENDPOINTS_VERSION:
-        response.node_endpoints = node_endpoints(NodeEndpoint, raft)
-    return response
+    topics = [TopicData(topic_name=TOPIC_NAME, partitions=[data])]
+    return VoteResponse(topics=topics, node_endpoints=node_endpoints(NodeEndpoint, raft, ctx, since_version=1))
 
 
 def _vote(raft: Raft, request: VoteRequest, partition: vote_request.PartitionData, now_ms: int) -> tuple[int, bool]:

@@ -8,7 +8,13 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mockraft.server.controller.image.security import AccessControlEntry
-from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult, check_fits_one_batch
+from mockraft.server.controller.result import (
+    RECORDS_PER_BATCH_MAX,
+    ApiError,
+    ControllerResult,
+    check_fits_one_batch,
+    invalid_request,
+)
 from mockraft.server.controller.security.acl_types import (
     WILDCARD,
     AclOperation,
@@ -17,7 +23,6 @@ from mockraft.server.controller.security.acl_types import (
     ResourceType,
 )
 from mockraft.serving.directory_ids import draw_uuid
-from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 
@@ -110,15 +115,17 @@ def delete_acls(
     results: list[list[AccessControlEntry] | ApiError] = []
     for acl_filter in filters:
         if not acl_filter.resource_type or not acl_filter.pattern_type:
-            results.append(_invalid("Unknown patternFilter."))
+            results.append(invalid_request("Unknown patternFilter."))
             continue
         if not acl_filter.operation or not acl_filter.permission_type:
-            results.append(_invalid("Unknown entryFilter."))
+            results.append(invalid_request("Unknown entryFilter."))
             continue
         found = []
         for acl_id, acl in matching_acls(controller, acl_filter):
             if len(removed) >= RECORDS_PER_BATCH_MAX:
-                raise _invalid(f"Cannot remove more than {RECORDS_PER_BATCH_MAX} acls in a single delete operation.")
+                raise invalid_request(
+                    f"Cannot remove more than {RECORDS_PER_BATCH_MAX} acls in a single delete operation."
+                )
             removed[acl_id] = RecordAt(RemoveAccessControlEntryRecord(id=acl_id), 0)
             found.append(acl)
         results.append(found)
@@ -128,22 +135,18 @@ def delete_acls(
 def _refusal(acl: AccessControlEntry) -> ApiError | None:
     """Return the error in a new ACL, if any (AclControlManager.validateNewAcl)."""
     if acl.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
-        return _invalid(f"Invalid resourceType {ResourceType(acl.resource_type).name}")
+        return invalid_request(f"Invalid resourceType {ResourceType(acl.resource_type).name}")
     if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
-        return _invalid(f"Invalid patternType {PatternType(acl.pattern_type).name}")
+        return invalid_request(f"Invalid patternType {PatternType(acl.pattern_type).name}")
     if acl.operation in (AclOperation.UNKNOWN, AclOperation.ANY):
-        return _invalid(f"Invalid operation {AclOperation(acl.operation).name}")
+        return invalid_request(f"Invalid operation {AclOperation(acl.operation).name}")
     if acl.permission_type not in (PermissionType.DENY, PermissionType.ALLOW):
-        return _invalid(f"Invalid permissionType {PermissionType(acl.permission_type).name}")
+        return invalid_request(f"Invalid permissionType {PermissionType(acl.permission_type).name}")
     if not acl.resource_name:
-        return _invalid("Resource name should not be empty")
+        return invalid_request("Resource name should not be empty")
     if ":" not in acl.principal:
-        return _invalid(
+        return invalid_request(
             f"Could not parse principal from `{acl.principal}` "
             "(no colon is present separating the principal type from the principal name)"
         )
     return None
-
-
-def _invalid(message: str) -> ApiError:
-    return ApiError(error_codes.INVALID_REQUEST, message)

@@ -7,8 +7,7 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
-from mockraft.wire import error_codes
+from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch, invalid_request
 from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
@@ -63,7 +62,7 @@ def alter_client_quotas(
         try:
             # A duplicate key gets the same message: Kafka has recorded it as a result of this entity by then.
             if found in results or len(values) < len(changes):
-                raise _invalid(f"Ignoring duplicate entity {_entity_text(entity)}")
+                raise invalid_request(f"Ignoring duplicate entity {_entity_text(entity)}")
             records += _alter_entity(controller, entity, values)
             results[found] = Altered(entity, None)
         except ApiError as refusal:
@@ -92,35 +91,35 @@ def _alter_entity(
 def _keys_of(entity: Entity) -> Mapping[str, str]:
     """Return the entity's keys with the type of each; ApiError for an invalid entity."""
     if not entity:
-        raise _invalid("Invalid empty client quota entity")
+        raise invalid_request("Invalid empty client quota entity")
     for kind, name in in_hash_map_order(entity, len(entity)):
         if kind not in (USER, CLIENT_ID, IP):
-            raise _invalid(f"Unhandled client quota entity type: {kind}")
+            raise invalid_request(f"Unhandled client quota entity type: {kind}")
         if name == "":
-            raise _invalid(f"Empty {kind} not supported")
+            raise invalid_request(f"Empty {kind} not supported")
     if IP not in entity:
         return _USER_AND_CLIENT_KEYS
     if len(entity) > 1:
-        raise _invalid("Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId")
+        raise invalid_request("Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId")
     address = entity[IP]
     if address is not None and not _is_address(address):
-        raise _invalid(f"{address} is not a valid IP or resolvable host.")
+        raise invalid_request(f"{address} is not a valid IP or resolvable host.")
     return _IP_KEYS
 
 
 def _check_value(keys: Mapping[str, str], key: str, value: float) -> None:
     kind = keys.get(key)
     if kind is None:
-        raise _invalid(f"Invalid configuration key {key}")
+        raise invalid_request(f"Invalid configuration key {key}")
     if value <= 0:
-        raise _invalid(f"Quota {key} must be greater than 0")
+        raise invalid_request(f"Quota {key} must be greater than 0")
     if kind == "DOUBLE":
         return
     if value > _LARGEST[kind]:
         article = "an" if kind == "INT" else "a"
-        raise _invalid(f"Proposed value for {key} is too large for {article} {kind}.")
+        raise invalid_request(f"Proposed value for {key} is too large for {article} {kind}.")
     if value % 1.0 > _FRACTION_MAX:
-        raise _invalid(f"{key} cannot be a fractional value.")
+        raise invalid_request(f"{key} cannot be a fractional value.")
 
 
 def _is_address(text: str) -> bool:
@@ -143,7 +142,3 @@ def _entity_text(entity: Entity) -> str:
         f"{kind}={'null' if name is None else name}" for kind, name in in_hash_map_order(entity, len(entity))
     )
     return f"ClientQuotaEntity(entries={{{entries}}})"
-
-
-def _invalid(message: str) -> ApiError:
-    return ApiError(error_codes.INVALID_REQUEST, message)

@@ -10,7 +10,7 @@ from typing import Final
 from mockraft.kafka_configs import config_keys
 from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from mockraft.kafka_configs.config_values import invalid_config, parse_all
-from mockraft.server.controller.result import ApiError
+from mockraft.server.controller.result import ApiError, invalid_request
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_hash_map_order
 from mockraft.wire.topic_names import reason_invalid
@@ -61,7 +61,7 @@ def validate(resource_type: int, name: str, configs: Mapping[str, str]) -> None:
 def validate_topic(name: str, configs: Mapping[str, str]) -> None:
     """Validate as LogConfig.validate: names, values in the order of their definition, then dependencies."""
     if not name:
-        raise ApiError(error_codes.INVALID_REQUEST, "Default topic resources are not allowed.")
+        raise invalid_request("Default topic resources are not allowed.")
     invalid = reason_invalid(name)
     if invalid is not None:
         raise ApiError(error_codes.INVALID_TOPIC_EXCEPTION, invalid)
@@ -86,18 +86,18 @@ def validate_broker_name(name: str) -> None:
     if not name:
         return
     if not _BROKER_ID.fullmatch(name) or not -_INT_MAX - 1 <= int(name) <= _INT_MAX:
-        raise ApiError(error_codes.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.")
+        raise invalid_request("Unable to parse broker name as a base 10 number.")
     if int(name) < 0:
-        raise ApiError(error_codes.INVALID_REQUEST, "Invalid negative broker ID.")
+        raise invalid_request("Invalid negative broker ID.")
 
 
 def validate_client_metrics(name: str, configs: Mapping[str, str]) -> None:
     """Validate as ClientMetricsConfigs.validate: names, push interval, match patterns (KIP-714)."""
     if not name:
-        raise ApiError(error_codes.INVALID_REQUEST, "Subscription name can't be empty")
+        raise invalid_request("Subscription name can't be empty")
     keys = config_keys.keys(CLIENT_METRICS)
     for unknown in _unknown(keys, configs):
-        raise ApiError(error_codes.INVALID_REQUEST, f"Unknown client metrics configuration: {unknown}")
+        raise invalid_request(f"Unknown client metrics configuration: {unknown}")
     values = parse_all(keys, configs)
     interval_ms = values["interval.ms"]
     if interval_ms not in _INTERVAL_MS_RANGE:
@@ -113,7 +113,7 @@ def validate_client_metrics(name: str, configs: Mapping[str, str]) -> None:
 def validate_group(name: str, configs: Mapping[str, str]) -> None:
     """Validate as GroupConfig.validate: names, values, the broker's bounds, and sessions longer than heartbeats."""
     if not name:
-        raise ApiError(error_codes.INVALID_REQUEST, "Default group resources are not allowed.")
+        raise invalid_request("Default group resources are not allowed.")
     keys = config_keys.keys(GROUP)
     for unknown in _unknown(keys, configs):
         raise invalid_config(f"Unknown group config name: {unknown}")

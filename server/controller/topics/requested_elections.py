@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller.image.topics import NO_LEADER
-from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
+from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch, invalid_request
 from mockraft.server.controller.topics.elections import Election
 from mockraft.server.controller.topics.partition_rules import partition_rules
 from mockraft.server.controller.topics.partitions import PartitionChange
@@ -31,7 +31,7 @@ def elect_leaders(
     """
     election = _BY_TYPE.get(election_type)
     if election is None:
-        raise ApiError(error_codes.INVALID_REQUEST, f"Unknown election type {election_type}")
+        raise invalid_request(f"Unknown election type {election_type}")
     wants_all = places is None
     if places is None:
         topics = sorted(controller.image.topics.by_id.items())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from mockraft.kafka_configs.config_keys import TOPIC
 from mockraft.kafka_configs.config_values import Operation
 from mockraft.server.controller.image import Partition
-from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch
+from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch, invalid_request
 from mockraft.server.controller.settings import configs
 from mockraft.server.controller.settings.configs import Change, EffectiveConfig
 from mockraft.server.controller.settings.mutation_quota import NO_QUOTA, MutationQuota
@@ -166,9 +166,9 @@ def _check_policy(
 
 def _assigned(controller: ControllerContext, topic: CreatableTopic) -> list[Partition]:
     if topic.replication_factor != USE_DEFAULT:
-        raise _invalid_request("A manual partition assignment was specified, but replication factor was not set to -1.")
+        raise invalid_request("A manual partition assignment was specified, but replication factor was not set to -1.")
     if topic.num_partitions != USE_DEFAULT:
-        raise _invalid_request("A manual partition assignment was specified, but numPartitions was not set to -1.")
+        raise invalid_request("A manual partition assignment was specified, but numPartitions was not set to -1.")
     partitions: dict[int, Partition] = {}
     replication_factor = None
     for assignment in topic.assignments:
@@ -280,7 +280,3 @@ def invalid_assignment(message: str) -> ApiError:
 
 def _invalid_factor(message: str) -> ApiError:
     return ApiError(error_codes.INVALID_REPLICATION_FACTOR, message)
-
-
-def _invalid_request(message: str) -> ApiError:
-    return ApiError(error_codes.INVALID_REQUEST, message)
