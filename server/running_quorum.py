@@ -240,7 +240,7 @@ class RunningQuorum:
                 continue
             raft, log = node.controller.raft, node.controller.log
             role = "active" if node.controller.epoch != STANDBY else f"follows {raft.leader_id}"
-            told.append(f"{node_id} {role} in epoch {raft.leader_epoch}, log end {log.end_offset}")
+            told.append(f"{node_id} {role} in epoch {raft.epoch}, log end {log.end_offset}")
         cut = f"; cut off: {sorted(self._apart)}" if self._apart else ""
         return "; ".join(told) + cut
 

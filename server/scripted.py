@@ -118,13 +118,7 @@ class ScriptedRequest:
         """Return the controller's own answer, now or once it is ready."""
         if not isinstance(response, Parked):
             return self._delayed(response, now_ms)
-        parked = response
-
-        def retry(now_ms: int, expired: bool) -> Result | None:
-            response = parked.retry(now_ms, expired)
-            return None if response is None else self._follow(response, now_ms)
-
-        return Parked(parked.deadline_ms, retry)
+        return response.then(self._follow)
 
     def _delayed(self, response: Message, now_ms: int) -> Result:
         if self.plan.response_changes and response is not NOTHING:
@@ -325,13 +319,7 @@ def _for_envelope(response: Result, api: AnyApi) -> Result:
         return empty
     if not isinstance(response, Parked):
         return response
-    parked = response
-
-    def retry(now_ms: int, expired: bool) -> Result | None:
-        later = parked.retry(now_ms, expired)
-        return None if later is None else _for_envelope(later, api)
-
-    return Parked(parked.deadline_ms, retry)
+    return response.then(lambda later, _now_ms: _for_envelope(later, api))
 
 
 def _because(words: list[str], stub: Stub) -> str:

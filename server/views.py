@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeAlias
 
 from mockraft.wire.message import Message
+from mockraft.wire.names import camel
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json, Tree
@@ -182,12 +183,8 @@ class LogRecord(View):
         from mockraft.wire.json_form import to_json
 
         return {
-            "offset": self.offset,
-            "epoch": self.epoch,
-            "timestampMs": self.timestamp_ms,
-            "type": self.type,
-            "version": self.version,
-            "record": to_json(self.record, self.version),
+            key: to_json(self.record, self.version) if name == "record" else getattr(self, name)
+            for name, key in _names(type(self))
         }
 
 
@@ -207,8 +204,6 @@ _NAMES: dict[type[View], list[tuple[str, str]]] = {}
 
 def _names(view: type[View]) -> list[tuple[str, str]]:
     """Return each field and its name in JSON."""
-    names = _NAMES.get(view)
-    if names is None:
-        own = [field.name for field in fields(view)]  # type: ignore[arg-type]  # every view is a dataclass
-        names = _NAMES[view] = [(name, name[0] + name.title().replace("_", "")[1:]) for name in own]
-    return names
+    if view not in _NAMES:
+        _NAMES[view] = [(field.name, camel(field.name)) for field in fields(view)]  # type: ignore[arg-type]  # a dataclass
+    return _NAMES[view]

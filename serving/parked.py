@@ -9,6 +9,7 @@ NEVER_MS: Final = 1 << 62
 """Later than any time."""
 
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+T = TypeVar("T")
 
 
 class Parked(NamedTuple, Generic[AnswerT_co]):
@@ -21,3 +22,12 @@ class Parked(NamedTuple, Generic[AnswerT_co]):
 
     deadline_ms: int
     retry: Callable[[int, bool], AnswerT_co | None]
+
+    def then(self, follow: Callable[[AnswerT_co, int], T]) -> Parked[T]:
+        """Return the same wait with another result: `follow(response, now_ms)`."""
+
+        def retry(now_ms: int, expired: bool) -> T | None:
+            response = self.retry(now_ms, expired)
+            return None if response is None else follow(response, now_ms)
+
+        return Parked(self.deadline_ms, retry)

@@ -74,14 +74,10 @@ def handle(
         return EnvelopeResponse(response_data=head + response.write(carried.api_version))
 
     def follow(response: Result) -> EnvelopeResponse | Parked[EnvelopeResponse]:
-        if not isinstance(response, Parked):
-            return wrap(response)
-
-        def retry(now_ms: int, expired: bool) -> Any:  # under a stub, another wait may follow
-            later = response.retry(now_ms, expired)
-            return None if later is None else follow(later)
-
-        return Parked(response.deadline_ms, retry)
+        if isinstance(response, Parked):
+            waiting: Parked[Any] = response.then(lambda later, _now_ms: follow(later))  # under a stub, for a wait
+            return waiting
+        return wrap(response)
 
     return follow(response)
 

@@ -43,15 +43,9 @@ def _in_overlay_classes(api: AnyApi, overlay: Overlay) -> AnyApi:
         return changed
 
     def converted(result: Message | Parked[Message]) -> Message | Parked[Message]:
-        if not isinstance(result, Parked):
-            return recast(result, response)
-        parked = result
-
-        def retry(now_ms: int, expired: bool) -> Message | None:
-            later = parked.retry(now_ms, expired)
-            return None if later is None else recast(later, response)
-
-        return Parked(parked.deadline_ms, retry)
+        if isinstance(result, Parked):
+            return result.then(lambda later, _now_ms: recast(later, response))
+        return recast(result, response)
 
     def converting(function: Callable[..., Message | Parked[Message]]) -> Callable[..., Message | Parked[Message]]:
         return lambda *arguments: converted(function(*arguments))

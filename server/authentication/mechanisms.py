@@ -10,7 +10,7 @@ import base64
 import hashlib
 import hmac
 import re
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
 from mockraft.server.authentication.credentials import Credentials
 from mockraft.server.controller.image.security import ScramCredential
@@ -29,20 +29,20 @@ class AuthenticationError(Exception):
         self.client_message = client_message
 
 
-class Mechanism(Protocol):
-    """One login in progress.
+class Mechanism:
+    """One login in progress; the base of all mechanisms.
 
     `is_token`: it uses a delegation token, which is valid until `credential_expiration_ms` (since the epoch).
     """
 
-    user: str
-    is_complete: bool
-    is_token: bool
-    credential_expiration_ms: int | None
+    user = ""
+    is_complete = False
+    is_token = False
+    credential_expiration_ms: int | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         """Return the response to the client's next token; AuthenticationError ends the login."""
-        ...
+        raise AssertionError(f"{type(self).__name__} takes no token")
 
 
 def mechanism(name: str, credentials: Credentials, rng: random.Random) -> Mechanism:
@@ -50,14 +50,10 @@ def mechanism(name: str, credentials: Credentials, rng: random.Random) -> Mechan
     return Plain(credentials) if name == PLAIN else Scram(name, credentials, rng)
 
 
-class Plain:
+class Plain(Mechanism):
     """One token: authorization id (empty or the user), name and password, separated by zero bytes."""
 
     def __init__(self, credentials: Credentials) -> None:
-        self.user = ""
-        self.is_complete = False
-        self.is_token = False
-        self.credential_expiration_ms: int | None = None
         self._credentials = credentials
 
     def evaluate(self, token: bytes) -> bytes:
@@ -101,14 +97,10 @@ _NONCE_BITS = 130
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-class Scram:
+class Scram(Mechanism):
     """Two tokens: name and nonce, then the client's proof; `tokenauth=true` logs in with a delegation token."""
 
     def __init__(self, name: str, credentials: Credentials, rng: random.Random) -> None:
-        self.user = ""
-        self.is_complete = False
-        self.is_token = False
-        self.credential_expiration_ms: int | None = None
         self._name = name
         self._hash_name = scram.HASHES[name]
         self._credentials = credentials

@@ -82,7 +82,7 @@ class Controller:
         self._load()
         raft.listener = self
         if raft.is_leader:
-            self.became_leader(raft.leader_epoch, now_ms)
+            self.became_leader(raft.epoch, now_ms)
 
     def became_leader(self, epoch: int, now_ms: int) -> None:
         """Become active: unfenced brokers get a fresh session (QuorumController.claim)."""

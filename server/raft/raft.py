@@ -78,11 +78,6 @@ class Raft(Quorum):
             raise DataDirError(f"data dir {config.data_dir}: cannot be used: {error}") from error
 
     @property
-    def leader_epoch(self) -> int:
-        """Newest known epoch."""
-        return self.epoch
-
-    @property
     def leader_endpoint(self) -> NodeEndpoint | None:
         """Address of the leader; None while unknown, and if it is this node."""
         return self.leader_address if self.leader_id != self.config.node_id else None

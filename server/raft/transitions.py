@@ -19,7 +19,7 @@ from mockraft.server.raft.outgoing import Listener, NodeEndpoint
 from mockraft.server.raft.request_manager import RequestManager
 from mockraft.server.raft.states import Role, Votes, Voting, can_step
 from mockraft.serving.parked import NEVER_MS
-from mockraft.wire import record_batch
+from mockraft.wire import error_codes, record_batch
 from mockraft.wire.records.leader_change_message import LeaderChangeMessage, Voter
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ class Quorum:
         leading, self.leading = self.leading, None
         self.log.commits_alone = False
         if self.voter_change is not None:
-            self.voter_change.fail_not_leader(self)
+            self.voter_change.finish(self, error_codes.NOT_LEADER_OR_FOLLOWER, None)
         if leading is not None and leading.established and self.listener is not None:
             self.listener.lost_leadership(now_ms)
 

@@ -48,10 +48,6 @@ class VoterChange:
         quorum.voter_change = None
         quorum.changes += 1
 
-    def fail_not_leader(self, quorum: Quorum) -> None:
-        """Fail a change that was not committed before the leadership was lost."""
-        self.finish(quorum, error_codes.NOT_LEADER_OR_FOLLOWER, None)
-
 
 def check_leads(quorum: Quorum, epoch: int) -> int:
     """Return the error code for a request that only the leader of `epoch` answers (validateLeaderOnlyRequest)."""

@@ -288,9 +288,8 @@ class State:
     def _registration(self, controller: Controller, broker_id: int) -> BrokerRegistration:
         found = controller.image.cluster.brokers.get(broker_id)
         if found is None:
-            raise ValueError(
-                f"broker {broker_id} is not registered; {_there_are(controller.image.cluster.brokers, 'brokers')}"
-            )
+            known = sorted(controller.image.cluster.brokers) or "no brokers"
+            raise ValueError(f"broker {broker_id} is not registered; there are {known}")
         return found
 
     def _topic(self, controller: Controller, name: str) -> Topic:
@@ -298,7 +297,3 @@ class State:
         if found is None:
             raise ValueError(f"there is no topic {name!r}; {did_you_mean(name, controller.image.topics.by_name)}")
         return found
-
-
-def _there_are(known: Iterable[int], what: str) -> str:
-    return f"there are {sorted(known) or f'no {what}'}"

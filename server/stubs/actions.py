@@ -73,8 +73,8 @@ class Action:
 class PassThrough(Action):
     """Let the controller answer."""
 
-    name: ClassVar[str] = "passThrough"
-    summary: ClassVar[str] = "The controller answers, as without the stub."
+    name = "passThrough"
+    summary = "The controller answers, as without the stub."
 
     def extend(self, plan: Plan) -> None:
         """Let the controller answer."""
@@ -88,11 +88,11 @@ class InjectError(Action):
 
     error: str | int
     message: str | None = None
-    name: ClassVar[str] = "injectError"
-    summary: ClassVar[str] = "An error in the API's own error form; the controller does not see the request."
-    example: ClassVar[Json] = "NOT_CONTROLLER"
-    main: ClassVar[str | None] = "error"
-    takes_whole: ClassVar[bool] = True
+    name = "injectError"
+    summary = "An error in the API's own error form; the controller does not see the request."
+    example = "NOT_CONTROLLER"
+    main = "error"
+    takes_whole = True
 
     def __post_init__(self) -> None:
         if self.message is not None and not isinstance(self.message, str):
@@ -112,13 +112,13 @@ class Answer(Action):
     """Answer with a given response; the controller does not see the request."""
 
     body: object
-    name: ClassVar[str] = "answer"
-    summary: ClassVar[str] = (
+    name = "answer"
+    summary = (
         "This response: its fields as JSON, the others at their defaults. The controller does not see the request."
     )
     example: ClassVar[Json] = {"isFenced": True, "shouldShutDown": False}
-    main: ClassVar[str | None] = "body"
-    takes_whole: ClassVar[bool] = True
+    main = "body"
+    takes_whole = True
 
     def __post_init__(self) -> None:
         if is_kio(self.body):
@@ -156,8 +156,8 @@ class Change(Action):
 
     request: FieldChange = field(default_factory=dict)
     response: FieldChange = field(default_factory=dict)
-    name: ClassVar[str] = "change"
-    summary: ClassVar[str] = (
+    name = "change"
+    summary = (
         "New values of `request` fields before the controller sees them, of `response` fields before they are sent."
     )
     example: ClassVar[Json] = {"response": {"shouldShutDown": True}}
@@ -204,8 +204,8 @@ class UnknownTaggedField(Action):
 
     tag: int
     hex: str = ""
-    name: ClassVar[str] = "unknownTaggedField"
-    summary: ClassVar[str] = "A tagged field that no schema knows, in the response: a client must skip it."
+    name = "unknownTaggedField"
+    summary = "A tagged field that no schema knows, in the response: a client must skip it."
     example: ClassVar[Json] = {"tag": 9000, "hex": "cafe"}
 
     def __post_init__(self) -> None:
@@ -232,13 +232,13 @@ class DelayOn(Action):
     jitter_ms: int = 0
     before: bool = False
     seed: int = 0
-    name: ClassVar[str] = "delayOn"
-    summary: ClassVar[str] = (
+    name = "delayOn"
+    summary = (
         "The answer comes `ms` later, give or take `jitterMs`; with `before` true (in Python `before=True`) the "
         "controller sees the request only then. The connection's next requests wait."
     )
     example: ClassVar[Json] = {"ms": 500, "jitterMs": 100}
-    main: ClassVar[str | None] = "ms"
+    main = "ms"
 
     def __post_init__(self) -> None:
         for name in ("ms", "jitter_ms"):

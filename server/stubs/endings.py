@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Drop(Action):
     """Send no answer; the connection stays open."""
 
-    name: ClassVar[str] = "drop"
-    summary: ClassVar[str] = (
+    name = "drop"
+    summary = (
         "No answer; the connection goes on. Alone, the controller does not see the request; after `passThrough` it "
         "does, and its answer is lost."
     )
@@ -34,8 +34,8 @@ class Drop(Action):
 class DisconnectOn(Action):
     """Close the connection after the answer of an earlier action."""
 
-    name: ClassVar[str] = "disconnectOn"
-    summary: ClassVar[str] = "The connection is closed, after the answer of an earlier action is sent."
+    name = "disconnectOn"
+    summary = "The connection is closed, after the answer of an earlier action is sent."
 
     def extend(self, plan: Plan) -> None:
         """Close the connection."""
@@ -47,8 +47,8 @@ class DisconnectOn(Action):
 class Reset(Action):
     """Break the connection with a TCP reset after the answer of an earlier action."""
 
-    name: ClassVar[str] = "reset"
-    summary: ClassVar[str] = "The connection is reset (TCP RST), after the answer of an earlier action is sent."
+    name = "reset"
+    summary = "The connection is reset (TCP RST), after the answer of an earlier action is sent."
 
     def extend(self, plan: Plan) -> None:
         """Reset the connection."""
@@ -61,13 +61,13 @@ class Blackhole(Action):
     """Stop answering the client, or only the connection, until it is released."""
 
     by: str = "clientId"
-    name: ClassVar[str] = "blackhole"
-    summary: ClassVar[str] = (
+    name = "blackhole"
+    summary = (
         "This client (`by`: clientId), or only this connection (`by`: connection), gets no more answers, whatever "
         "it requests, until it is released or the stub is removed; then the controller answers what waits."
     )
     example: ClassVar[Json] = {"by": "connection"}
-    main: ClassVar[str | None] = "by"
+    main = "by"
 
     def __post_init__(self) -> None:
         if self.by not in ("clientId", "connection"):

@@ -43,10 +43,10 @@ class WrongCorrelationId(FrameEdit):
     """Change the correlation id, as if the answer were to another request."""
 
     by: int = 1
-    name: ClassVar[str] = "wrongCorrelationId"
-    summary: ClassVar[str] = "The correlation id is off by `by` (default 1)."
+    name = "wrongCorrelationId"
+    summary = "The correlation id is off by `by` (default 1)."
     example: ClassVar[Json] = {"by": 1000}
-    main: ClassVar[str | None] = "by"
+    main = "by"
 
     def edited(self, frame: Frame, rng: SeededRandom) -> Frame:
         """Return the frame with another correlation id."""
@@ -58,10 +58,10 @@ class WrongLength(FrameEdit):
     """Send a length that is not the frame's."""
 
     by: int = 1
-    name: ClassVar[str] = "wrongLength"
-    summary: ClassVar[str] = "The frame's length field is off by `by` bytes (default 1; below 0: too small)."
+    name = "wrongLength"
+    summary = "The frame's length field is off by `by` bytes (default 1; below 0: too small)."
     example: ClassVar[Json] = {"by": -4}
-    main: ClassVar[str | None] = "by"
+    main = "by"
 
     def edited(self, frame: Frame, rng: SeededRandom) -> Frame:
         """Return the frame with another length."""
@@ -73,10 +73,10 @@ class Truncate(FrameEdit):
     """Send only the beginning."""
 
     bytes: int
-    name: ClassVar[str] = "truncate"
-    summary: ClassVar[str] = "Only the first `bytes` of the frame, its length included, are sent."
+    name = "truncate"
+    summary = "Only the first `bytes` of the frame, its length included, are sent."
     example: ClassVar[Json] = {"bytes": 6}
-    main: ClassVar[str | None] = "bytes"
+    main = "bytes"
 
     def __post_init__(self) -> None:
         if type(self.bytes) is not int or self.bytes < 0:
@@ -93,10 +93,10 @@ class Corrupt(FrameEdit):
 
     bytes: int = 1
     seed: int = 0
-    name: ClassVar[str] = "corrupt"
-    summary: ClassVar[str] = "This number of `bytes` of the body is changed; the same `seed` changes the same ones."
+    name = "corrupt"
+    summary = "This number of `bytes` of the body is changed; the same `seed` changes the same ones."
     example: ClassVar[Json] = {"bytes": 3, "seed": 7}
-    main: ClassVar[str | None] = "bytes"
+    main = "bytes"
 
     def __post_init__(self) -> None:
         if type(self.bytes) is not int or self.bytes < 1:
@@ -116,10 +116,10 @@ class Duplicate(FrameEdit):
     """Send the answer several times."""
 
     times: int = 2
-    name: ClassVar[str] = "duplicate"
-    summary: ClassVar[str] = "The answer is sent this many `times` (default 2)."
+    name = "duplicate"
+    summary = "The answer is sent this many `times` (default 2)."
     example: ClassVar[Json] = {"times": 3}
-    main: ClassVar[str | None] = "times"
+    main = "times"
 
     def __post_init__(self) -> None:
         if type(self.times) is not int or not 1 <= self.times <= 1000:
@@ -135,12 +135,10 @@ class Raw(Action):
     """Send bytes that are no answer."""
 
     hex: str
-    name: ClassVar[str] = "raw"
-    summary: ClassVar[str] = (
-        "These bytes are sent, as they are, in place of an answer; the controller does not see the request."
-    )
+    name = "raw"
+    summary = "These bytes are sent, as they are, in place of an answer; the controller does not see the request."
     example: ClassVar[Json] = {"hex": "00000004 deadbeef"}
-    main: ClassVar[str | None] = "hex"
+    main = "hex"
 
     def __post_init__(self) -> None:
         assert bytes_of(self.hex) is not None

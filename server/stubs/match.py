@@ -81,7 +81,7 @@ class Match:
 
     def __call__(self, exchange: Exchange | StubRequest) -> bool:
         """Return True if an exchange of the journal, or a StubRequest, matches."""
-        received = exchange if isinstance(exchange, StubRequest) else request_of(exchange)
+        received = exchange if isinstance(exchange, StubRequest) else ExchangeRequest(exchange)
         return all(condition.test(received) for condition in self.conditions)
 
     @cached_property
@@ -189,8 +189,8 @@ def keywords(given: Mapping[str, object], match: Match | None = None) -> tuple[d
     return parts, where
 
 
-class _InJournal(StubRequest):
-    """The request of an exchange, decoded on first access."""
+class ExchangeRequest(StubRequest):
+    """The request of an exchange of the journal, decoded on first access."""
 
     __slots__ = ("_exchange",)
 
@@ -219,11 +219,6 @@ class _InJournal(StubRequest):
                 self.broker_id = sender_by_client_id(self.client_id)
             return self.broker_id
         raise AttributeError(name)
-
-
-def request_of(exchange: Exchange) -> StubRequest:
-    """Return the request of an exchange of the journal."""
-    return _InJournal(exchange)
 
 
 def _has_function(expected: object) -> bool:

@@ -8,7 +8,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.stubs.fields import shown
-from mockraft.server.stubs.match import Match, StubRequest, request_of
+from mockraft.server.stubs.match import ExchangeRequest, Match, StubRequest
 
 if TYPE_CHECKING:
     from mockraft.server.journal import Exchange
@@ -74,7 +74,7 @@ def near_stubs(
     exchange: Exchange | StubRequest, stubs: Iterable[Stub], scenarios: Mapping[str, str], limit: int = NEAR_MISSES
 ) -> list[NearMiss]:
     """Return the stubs that came nearest to serving an exchange."""
-    received = exchange if isinstance(exchange, StubRequest) else request_of(exchange)
+    received = exchange if isinstance(exchange, StubRequest) else ExchangeRequest(exchange)
     found = [_miss(each, exchange, (*judge(each.match, received), *_state(each, scenarios))) for each in stubs]
     return nsmallest(limit, found, key=lambda miss: miss.distance)
 
@@ -86,7 +86,7 @@ def nearest_exchanges(subject: Stub | Match, exchanges: Iterable[Exchange], limi
     of_this_api = [exchange for exchange in newest_first if exchange.api_key in match.api_keys] if match.api else []
     # Others are judged only where there are too few of the API that is meant.
     candidates = of_this_api if len(of_this_api) >= limit else newest_first
-    found = (_miss(of, each, judge(match, request_of(each))) for each in candidates[:EXCHANGES_JUDGED_MAX])
+    found = (_miss(of, each, judge(match, ExchangeRequest(each))) for each in candidates[:EXCHANGES_JUDGED_MAX])
     return nsmallest(limit, found, key=lambda miss: miss.distance)
 
 

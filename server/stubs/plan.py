@@ -32,26 +32,6 @@ class Plan:
     `varies` has to be `resolved` for each request first.
     """
 
-    __slots__ = (
-        "_resolvers",
-        "actions",
-        "delays",
-        "delays_before",
-        "end",
-        "frame_edits",
-        "held_by",
-        "is_sent",
-        "is_untouched",
-        "passes",
-        "raw",
-        "reason",
-        "refused_with",
-        "request_changes",
-        "respond",
-        "response_changes",
-        "varies",
-    )
-
     def __init__(self, actions: Sequence[Action]) -> None:
         self.actions = tuple(actions)
         self._resolvers: list[Resolver] | None = None

@@ -46,14 +46,14 @@ class Answers(Action):
 
     values: Values
     exhausted: str = "stick"
-    name: ClassVar[str] = "answers"
-    summary: ClassVar[str] = (
+    name = "answers"
+    summary = (
         "One for each call, in order: actions, in Python also responses, functions and any iterable. The "
         "last one is repeated, unless `exhausted` is `passThrough`."
     )
     example: ClassVar[Json] = [{"injectError": "NOT_CONTROLLER"}, "passThrough"]
-    main: ClassVar[str | None] = "values"
-    takes_whole: ClassVar[bool] = True
+    main = "values"
+    takes_whole = True
 
     def __post_init__(self) -> None:
         exhausted = "passThrough" if self.exhausted == "pass_through" else self.exhausted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from mockraft.server.stubs.errors import StubError, unknown
@@ -40,8 +40,8 @@ class Times(Trigger):
     """The first `n` matching requests."""
 
     times: int
-    name: ClassVar[str] = "times"
-    summary: ClassVar[str] = "the first matching requests, up to this number"
+    name = "times"
+    summary = "the first matching requests, up to this number"
     parameter: ClassVar[str | None] = "times"
 
     def __post_init__(self) -> None:
@@ -57,19 +57,13 @@ class Times(Trigger):
 
 
 @dataclass(frozen=True, slots=True)
-class Once(Trigger):
+class Once(Times):
     """The first matching request."""
 
-    name: ClassVar[str] = "once"
-    summary: ClassVar[str] = "the first matching request"
-
-    def fires(self, number: int) -> bool:
-        """Return True if it is the first."""
-        return number == 1
-
-    def is_spent(self, number: int) -> bool:
-        """Return True after one."""
-        return number >= 1
+    times: int = field(default=1, init=False)
+    name = "once"
+    summary = "the first matching request"
+    parameter = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +71,9 @@ class OnCall(Trigger):
     """The matching request of one number."""
 
     on_call: int
-    name: ClassVar[str] = "onCall"
-    summary: ClassVar[str] = "only the matching request of this number, from 1"
-    parameter: ClassVar[str | None] = "onCall"
+    name = "onCall"
+    summary = "only the matching request of this number, from 1"
+    parameter = "onCall"
 
     def __post_init__(self) -> None:
         _check_count(self.on_call, self.name)
@@ -99,9 +93,9 @@ class WithProbability(Trigger):
 
     with_probability: float
     seed: int = 0
-    name: ClassVar[str] = "withProbability"
-    summary: ClassVar[str] = "each matching request with this probability; the same `seed` picks the same ones"
-    parameter: ClassVar[str | None] = "withProbability"
+    name = "withProbability"
+    summary = "each matching request with this probability; the same `seed` picks the same ones"
+    parameter = "withProbability"
 
     def __post_init__(self) -> None:
         given = self.with_probability

@@ -164,7 +164,7 @@ class ProducerIdsAreGivenOnce(Invariant):
         self.next_id = -1
 
     def verify(self, world: Any) -> None:
-        next_id = world.image.producer_ids.next_producer_id
+        next_id = world.image.settings.next_producer_id
         assert next_id >= self.next_id
         self.next_id = next_id
 

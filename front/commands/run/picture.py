@@ -108,7 +108,7 @@ class Watch:
             cluster_id=self.running.config.cluster_id,
             bootstrap=self.running.bootstrap,
             metadata_version=f"{metadata_version(level).name} ({level})" if level else "none",
-            leader_epoch=controller.raft.leader_epoch,
+            leader_epoch=controller.raft.epoch,
             high_watermark=controller.log.high_watermark,
             up_ms=now_ms - self.started_ms,
             brokers=list(self._rows(now_ms)),

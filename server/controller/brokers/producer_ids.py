@@ -22,7 +22,7 @@ def allocate_block(controller: "ControllerContext", broker_id: int, broker_epoch
     is left.
     """
     controller.check_broker_epoch(broker_id, broker_epoch)
-    first = max(0, controller.image.producer_ids.next_producer_id)
+    first = max(0, controller.image.settings.next_producer_id)
     if first > _INT64_MAX - BLOCK_SIZE:
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
     record = ProducerIdsRecord(broker_id=broker_id, broker_epoch=broker_epoch, next_producer_id=first + BLOCK_SIZE)

@@ -6,8 +6,8 @@ way to change it, and `to_records(version)` returns the records of a snapshot, i
 `cluster`, `topics`, `settings` and `security` are its parts. Two indexes keep hot paths independent of cluster size:
 `partition_index` (partitions by broker and directory, as BrokersToIsrs) and `acl_index` (by resource, AclCache).
 
-`partition_index` (partitions by broker and directory: BrokersToIsrs) and `acl_index` (ACLs by resource: AclCache).
-so that a reader may keep one; records of an open transaction are not visible before its end (KIP-868).
+Partitions, registrations, ACLs and tokens are values, so that a reader may keep one; records of an open transaction
+are not visible before its end (KIP-868).
 
 Nothing here decides or validates: a record that is in the log is applied as it is.
 """

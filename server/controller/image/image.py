@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from mockraft.server.controller.image.cluster import ClusterImage
 from mockraft.server.controller.image.security import SecurityImage
-from mockraft.server.controller.image.settings import ProducerIdsImage, SettingsImage
+from mockraft.server.controller.image.settings import SettingsImage
 from mockraft.server.controller.image.topics import TopicsImage
 from mockraft.server.controller.settings.features import ELR_VERSION, METADATA_VERSION, MetadataVersion
 from mockraft.server.controller.settings.features import metadata_version as metadata_version_of
@@ -100,11 +100,6 @@ class Image:
         return self.settings.client_quotas
 
     @property
-    def producer_ids(self) -> ProducerIdsImage:
-        """Next block of producer ids."""
-        return self.settings.producer_ids
-
-    @property
     def metadata_version(self) -> int:
         """Finalized metadata.version level; the lowest one until the log contains one."""
         return self.settings.features.get(METADATA_VERSION, METADATA_VERSION_LEVEL_MIN)
@@ -144,36 +139,26 @@ def _apply_remove_topic(image: Image, record: RemoveTopicRecord, offset: int) ->
 _Apply = Callable[[Image, Any, int], None]
 
 APPLIES: Final[dict[int, _Apply]] = {
-    RegisterBrokerRecord.api_key: lambda image, record, offset: image.cluster.apply_register_broker(record, offset),
-    UnregisterBrokerRecord.api_key: lambda image, record, offset: image.cluster.apply_unregister_broker(record, offset),
-    BrokerRegistrationChangeRecord.api_key: lambda image, record, offset: image.cluster.apply_registration_change(
-        record, offset
-    ),
-    FenceBrokerRecord.api_key: lambda image, record, offset: image.cluster.apply_fence(record, offset),
-    UnfenceBrokerRecord.api_key: lambda image, record, offset: image.cluster.apply_unfence(record, offset),
-    RegisterControllerRecord.api_key: lambda image, record, offset: image.cluster.apply_register_controller(
-        record, offset
-    ),
-    TopicRecord.api_key: lambda image, record, offset: image.topics.apply_topic(record, offset),
-    PartitionRecord.api_key: lambda image, record, offset: image.topics.apply_partition(record, offset),
-    PartitionChangeRecord.api_key: lambda image, record, offset: image.topics.apply_partition_change(record, offset),
+    RegisterBrokerRecord.api_key: lambda image, *at: image.cluster.apply_register_broker(*at),
+    UnregisterBrokerRecord.api_key: lambda image, *at: image.cluster.apply_unregister_broker(*at),
+    BrokerRegistrationChangeRecord.api_key: lambda image, *at: image.cluster.apply_registration_change(*at),
+    FenceBrokerRecord.api_key: lambda image, *at: image.cluster.apply_fence(*at),
+    UnfenceBrokerRecord.api_key: lambda image, *at: image.cluster.apply_unfence(*at),
+    RegisterControllerRecord.api_key: lambda image, *at: image.cluster.apply_register_controller(*at),
+    TopicRecord.api_key: lambda image, *at: image.topics.apply_topic(*at),
+    PartitionRecord.api_key: lambda image, *at: image.topics.apply_partition(*at),
+    PartitionChangeRecord.api_key: lambda image, *at: image.topics.apply_partition_change(*at),
     RemoveTopicRecord.api_key: _apply_remove_topic,
-    ClearElrRecord.api_key: lambda image, record, offset: image.topics.apply_clear_elr(record, offset),
-    ConfigRecord.api_key: lambda image, record, offset: image.settings.apply_config(record, offset),
-    FeatureLevelRecord.api_key: lambda image, record, offset: image.settings.apply_feature_level(record, offset),
-    ProducerIdsRecord.api_key: lambda image, record, offset: image.settings.apply_producer_ids(record, offset),
-    ClientQuotaRecord.api_key: lambda image, record, offset: image.settings.apply_client_quota(record, offset),
-    UserScramCredentialRecord.api_key: lambda image, record, offset: image.security.apply_scram(record, offset),
-    RemoveUserScramCredentialRecord.api_key: lambda image, record, offset: image.security.apply_remove_scram(
-        record, offset
-    ),
-    AccessControlEntryRecord.api_key: lambda image, record, offset: image.security.apply_acl(record, offset),
-    RemoveAccessControlEntryRecord.api_key: lambda image, record, offset: image.security.apply_remove_acl(
-        record, offset
-    ),
-    DelegationTokenRecord.api_key: lambda image, record, offset: image.security.apply_delegation_token(record, offset),
-    RemoveDelegationTokenRecord.api_key: lambda image, record, offset: image.security.apply_remove_delegation_token(
-        record, offset
-    ),
+    ClearElrRecord.api_key: lambda image, *at: image.topics.apply_clear_elr(*at),
+    ConfigRecord.api_key: lambda image, *at: image.settings.apply_config(*at),
+    FeatureLevelRecord.api_key: lambda image, *at: image.settings.apply_feature_level(*at),
+    ProducerIdsRecord.api_key: lambda image, *at: image.settings.apply_producer_ids(*at),
+    ClientQuotaRecord.api_key: lambda image, *at: image.settings.apply_client_quota(*at),
+    UserScramCredentialRecord.api_key: lambda image, *at: image.security.apply_scram(*at),
+    RemoveUserScramCredentialRecord.api_key: lambda image, *at: image.security.apply_remove_scram(*at),
+    AccessControlEntryRecord.api_key: lambda image, *at: image.security.apply_acl(*at),
+    RemoveAccessControlEntryRecord.api_key: lambda image, *at: image.security.apply_remove_acl(*at),
+    DelegationTokenRecord.api_key: lambda image, *at: image.security.apply_delegation_token(*at),
+    RemoveDelegationTokenRecord.api_key: lambda image, *at: image.security.apply_remove_delegation_token(*at),
 }
 """Function that applies each record type; those of NOT_MODELLED and of transactions are not included."""

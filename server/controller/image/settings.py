@@ -16,20 +16,16 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
 @dataclass(slots=True)
-class ProducerIdsImage:
-    """First producer id of the next block; -1 before the first block."""
-
-    next_producer_id: int = -1
-
-
-@dataclass(slots=True)
 class SettingsImage:
-    """Config values by (resource type, resource name), levels by feature, quota values by entity."""
+    """Config values by (resource type, resource name), levels by feature, quota values by entity.
+
+    `next_producer_id` is the first of the next block; -1 before the first block.
+    """
 
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
-    producer_ids: ProducerIdsImage = field(default_factory=ProducerIdsImage)
+    next_producer_id: int = -1
 
     def apply_config(self, record: ConfigRecord, offset: int) -> None:
         """Set a config value, or delete it if None; keys that no resource of the type has are skipped."""
@@ -57,7 +53,7 @@ class SettingsImage:
 
     def apply_producer_ids(self, record: ProducerIdsRecord, offset: int) -> None:
         """Record an allocated block of producer ids."""
-        self.producer_ids.next_producer_id = record.next_producer_id
+        self.next_producer_id = record.next_producer_id
 
     def apply_client_quota(self, record: ClientQuotaRecord, offset: int) -> None:
         """Set or remove a quota."""
@@ -94,8 +90,6 @@ class SettingsImage:
 
     def producer_ids_to_records(self) -> Iterator[RecordAt]:
         """Return the next block as a record without a broker, if one was allocated (ProducerIdsImage.write)."""
-        if self.producer_ids.next_producer_id >= 0:
-            record = ProducerIdsRecord(
-                broker_id=-1, broker_epoch=-1, next_producer_id=self.producer_ids.next_producer_id
-            )
+        if self.next_producer_id >= 0:
+            record = ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
             yield RecordAt(record, 0)

@@ -11,7 +11,6 @@ from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.data_dir import DataDir, DataDirError, replace_file
 from mockraft.server.controller.log.segments import LogStorage
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
-from mockraft.server.controller.quorum.election_state import Election
 from mockraft.server.controller.settings import features
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -23,29 +22,29 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class LogFiles:
-    """The open data directory of a controller; `path` is the partition's. `election` is read from quorum-state."""
+    """The open `data_dir` of a controller; `path` is the partition's. `election` is read from quorum-state."""
 
     def __init__(self, config: ControllerConfig, rng: random.Random) -> None:
         """Open and lock `config.data_dir`. DataDirError when it cannot be used."""
         assert config.data_dir is not None
         self._config = config
-        self._data_dir = DataDir(
+        self.data_dir = DataDir(
             config.data_dir, config.cluster_id, config.node_id, rng, directory_id=config.initial_directory_id
         )
-        self.path = self._data_dir.partition_path
-        self.directory_id = self._data_dir.directory_id
+        self.path = self.data_dir.partition_path
+        self.directory_id = self.data_dir.directory_id
         try:
-            self.election = self._data_dir.read_election()
+            self.election = self.data_dir.read_election()
             self.storage = LogStorage(
                 self.path,
                 segment_bytes_max=config.metadata_log_segment_bytes,
                 fsync=config.metadata_log_fsync,
             )
         except BaseException:
-            self._data_dir.close()
+            self.data_dir.close()
             raise
         if self.election.epoch and not self.storage.segments and config.is_alone:
-            self._data_dir.close()
+            self.data_dir.close()
             raise DataDirError(
                 f"{self.path}: quorum-state is at leader epoch {self.election.epoch}, but the log is gone. Brokers that"
                 " followed it would have to truncate below their high watermark and exit; restore the log, or begin"
@@ -54,7 +53,7 @@ class LogFiles:
 
     def check_not_shorter(self, start_offset: int, end_offset: int) -> None:
         """Raise DataDirError if the log is known to have been longer than `end_offset`."""
-        for epoch, epoch_start in self._data_dir.read_leader_epochs():
+        for epoch, epoch_start in self.data_dir.read_leader_epochs():
             if epoch_start > end_offset or (start_offset == end_offset == 0):
                 raise DataDirError(
                     f"{self.path}: the log ends at offset {end_offset}, but leader-epoch-checkpoint says that epoch"
@@ -95,20 +94,12 @@ class LogFiles:
             raise
         return Snapshot(snapshot_id, path)
 
-    def save_election(self, election: Election, kraft_version: int, voter_ids: Sequence[int]) -> None:
-        """Persist the epoch, its leader and the vote in it. OSError when it cannot be written."""
-        self._data_dir.write_election(election, kraft_version, voter_ids)
-
-    def write_leader_epochs(self, epochs: Sequence[tuple[int, int]]) -> None:
-        """Persist the first offset of each epoch. OSError when it cannot be written."""
-        self._data_dir.write_leader_epochs(epochs)
-
     def bootstrap_records(self, more: Sequence[RecordAt] = ()) -> list[RecordAt] | None:
         """Return the first records chosen with `kafka-storage format` (bootstrap.checkpoint), else None.
 
         `more` is added as if it had been chosen there.
         """
-        path = self._data_dir.path / "bootstrap.checkpoint"
+        path = self.data_dir.path / "bootstrap.checkpoint"
         if not path.exists():
             return None
         try:
@@ -133,7 +124,7 @@ class LogFiles:
             self.storage.close()
         except OSError as error:
             _LOGGER.error("%s: cannot be flushed: %s", self.path, error)
-        self._data_dir.close()
+        self.data_dir.close()
 
 
 def _is_feature(at: RecordAt) -> bool:

@@ -183,7 +183,7 @@ class MetadataLog:
             self._batches.truncate(end)
             self._voters.truncate(end)
             if self._files is not None:
-                self._files.write_leader_epochs(self._batches.epochs)
+                self._files.data_dir.write_leader_epochs(self._batches.epochs)
         return end
 
     def install_snapshot(self, snapshot_id: SnapshotId, data: bytes, now_ms: int) -> None:
@@ -202,14 +202,14 @@ class MetadataLog:
         for batch in control:
             self._voters.apply(batch, snapshot_id.end_offset - 1)
         if self._files is not None:
-            self._files.write_leader_epochs(self._batches.epochs)
+            self._files.data_dir.write_leader_epochs(self._batches.epochs)
         self._snapshot_bytes_mark = self._batches.appended_bytes
         self._snapshot_time_ms = now_ms
 
     def save_election(self, election: Election) -> None:
         """Persist an election state, on disk if there is one, before anybody is sent it. OSError on failure."""
         if self._files is not None:
-            self._files.save_election(election, self.kraft_version, list(self.voters.nodes))
+            self._files.data_dir.write_election(election, self.kraft_version, list(self.voters.nodes))
         self.election = election
 
     def read(self, offset: int, bytes_max: int) -> bytes:
@@ -327,7 +327,7 @@ class MetadataLog:
             self._files.storage.append(data, base_offset)
         begins_epoch = self._batches.add(data, base_offset, count, self.leader_epoch)
         if begins_epoch and self._files is not None:
-            self._files.write_leader_epochs(self._batches.epochs)
+            self._files.data_dir.write_leader_epochs(self._batches.epochs)
         self._last_timestamp_ms = now_ms
         if self.commits_alone:
             self.high_watermark = base_offset + count
@@ -345,7 +345,7 @@ class MetadataLog:
             try:
                 if self._files is not None:
                     self._files.storage.delete_before(self.start_offset)
-                    self._files.write_leader_epochs(self._batches.epochs)
+                    self._files.data_dir.write_leader_epochs(self._batches.epochs)
                 oldest.delete()
             except OSError as error:
                 _LOGGER.error("log below %d cannot be deleted: %s", self.start_offset, error)

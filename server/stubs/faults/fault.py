@@ -68,14 +68,8 @@ class ConnectionMatch:
 
     def meets(self, speaker: Speaker) -> bool:
         """Return True if the connection matches."""
-        return (
-            (not self.client_id or speaker.client_id in self.client_id)
-            and (not self.broker_id or speaker.broker_id in self.broker_id)
-            and (not self.connection or speaker.connection in self.connection)
-            and (not self.listener or speaker.listener in self.listener)
-            and (not self.node or speaker.node in self.node)
-            and (not self.address or speaker.address in self.address)
-        )
+        wanted = ((getattr(self, scope), getattr(speaker, scope)) for scope in Speaker._fields)
+        return all(not values or actual in values for values, actual in wanted)
 
     def to_json(self) -> Tree:
         """Return the scopes as JSON, a single value without its list."""

@@ -34,8 +34,6 @@ Item = tuple[float, bytes | End]
 class Toxic:
     """A fault at work on one direction of one connection since `began_ms`; the base class lets everything pass."""
 
-    __slots__ = ("_last_ms", "_rng", "fault", "lost")
-
     def __init__(self, fault: Fault, rng: ToxicRandom, began_ms: int) -> None:
         self.fault = fault
         self.lost = False
@@ -64,8 +62,6 @@ class Toxic:
 class Latency(Toxic):
     """Delay everything by `latency_ms` ± `jitter_ms`, in order."""
 
-    __slots__ = ()
-
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
         """Delay the bytes."""
         self.fault.met += 1
@@ -85,8 +81,6 @@ class Latency(Toxic):
 class Bandwidth(Toxic):
     """Pass `bytes_per_second`, as a slow line does."""
 
-    __slots__ = ()
-
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
         """Pass piece by piece, each when its last byte is through."""
         self.fault.met += 1
@@ -100,8 +94,6 @@ class Bandwidth(Toxic):
 
 class Slicer(Toxic):
     """Send pieces of `average_size` ± `size_variation` bytes, `delay_ms` apart."""
-
-    __slots__ = ()
 
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
         """Slice the bytes."""
@@ -120,8 +112,6 @@ class Slicer(Toxic):
 class HalfOpen(Toxic):
     """Swallow everything; with `timeout_ms` the connection is closed after that."""
 
-    __slots__ = ()
-
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
         """Swallow the bytes."""
         self.fault.met += 1
@@ -137,8 +127,6 @@ class HalfOpen(Toxic):
 class ResetPeer(Toxic):
     """Break the connection with a RST after `timeout_ms`; until then everything passes."""
 
-    __slots__ = ()
-
     def end(self) -> tuple[float, End] | None:
         """End after the timeout."""
         return self._last_ms + self.params.number("timeout_ms"), End.RESET
@@ -147,8 +135,6 @@ class ResetPeer(Toxic):
 class Down(Toxic):
     """Break the connection at once."""
 
-    __slots__ = ()
-
     def end(self) -> tuple[float, End] | None:
         """End now."""
         return self._last_ms, End.RESET
@@ -156,8 +142,6 @@ class Down(Toxic):
 
 class Counted(Toxic):
     """Base of toxics that let `bytes` bytes pass."""
-
-    __slots__ = ("_passed",)
 
     def __init__(self, fault: Fault, rng: ToxicRandom, began_ms: int) -> None:
         super().__init__(fault, rng, began_ms)
@@ -173,8 +157,6 @@ class Counted(Toxic):
 class LimitData(Counted):
     """Close the connection after `bytes`, in the middle of a frame if they end there."""
 
-    __slots__ = ()
-
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
         """Pass what fits, and end when it is full."""
         room = self._room_for(data)
@@ -188,8 +170,6 @@ class LimitData(Counted):
 class Truncate(Counted):
     """Lose everything after `bytes` while the connection stays open: half a frame that never goes on."""
 
-    __slots__ = ()
-
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
         """Pass what fits."""
         room = self._room_for(data)
@@ -202,8 +182,6 @@ class Truncate(Counted):
 
 class Corrupt(Toxic):
     """Change bytes to others: every `every_nth` one, or each with a `probability`."""
-
-    __slots__ = ("_until_next",)
 
     def __init__(self, fault: Fault, rng: ToxicRandom, began_ms: int) -> None:
         super().__init__(fault, rng, began_ms)
@@ -236,8 +214,6 @@ class Corrupt(Toxic):
 class Duplicate(Toxic):
     """Send what arrives at once twice, with a `probability`."""
 
-    __slots__ = ()
-
     def data(self, at_ms: float, data: bytes) -> Iterator[Item]:
         """Send once or twice."""
         yield at_ms, data
@@ -248,8 +224,6 @@ class Duplicate(Toxic):
 
 class SlowClose(Toxic):
     """Delay the end of the stream by `delay_ms`."""
-
-    __slots__ = ()
 
     def close(self, at_ms: float) -> float:
         """Delay the end."""
