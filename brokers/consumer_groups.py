@@ -39,9 +39,7 @@ class Offset(NamedTuple):
 
 
 class Joining(NamedTuple):
-    """A member's own description; `protocols` are its assignors in its order of preference, with their
-    metadata.
-    """
+    """A member's description; `protocols` are its assignors in order of preference, with their metadata."""
 
     member_id: str
     instance_id: str | None

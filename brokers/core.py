@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from typing import Protocol
 
 from mockraft.brokers import lifecycle
 from mockraft.brokers.config import BrokerConfig
@@ -21,8 +20,11 @@ from mockraft.wire.errors import WireError
 _log = logging.getLogger(__name__)
 
 
-class Component(Protocol):
-    """A component of a broker, notified in the order of `Core.components`. An exception ends the broker."""
+class Component:
+    """A component of a broker, notified in the order of `Core.components`. An exception ends the broker.
+
+    Each overrides what concerns it.
+    """
 
     def start(self) -> None:
         """The broker starts; nothing was sent to a controller yet."""
@@ -61,8 +63,7 @@ class Core:
         self.send: Callable[[Send], None]
 
     def controller(self) -> Endpoint | None:
-        """The endpoint for heartbeats: the leader's, looked up in the voter set as Kafka's RaftControllerNodeProvider
-        does.
+        """The leader's endpoint for heartbeats, from the voter set as in Kafka's RaftControllerNodeProvider.
 
         Without voters in the log (kraft.version 0) it is the endpoint that the leader reports, as if
         controller.quorum.voters were configured.

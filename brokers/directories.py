@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from mockraft.brokers import lifecycle, time_slice
 from mockraft.brokers.assignments import Assignments, ReplicaKey
-from mockraft.brokers.core import Core
+from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directory_reports import DirectoryReports
 from mockraft.brokers.disks.io_errors import Scope, classify
 from mockraft.brokers.lifecycle import BrokerState, End
@@ -58,7 +58,7 @@ class Hosting(Protocol):
         """Apply changes of replicas that have been placed since."""
 
 
-class Directories:
+class Directories(Component):
     """The component that places replicas and reports their directories, failed directories and cordoned ones.
 
     `placed` is the directory uuid of each replica by (topic id, partition), offline ones included; `lost` are the
@@ -170,9 +170,7 @@ class Directories:
         return key not in self.lost and self.is_live(self.placed.get(key, UNASSIGNED))
 
     def find(self, path_or_id: str | bytes | os.PathLike[str]) -> DirectoryAt:
-        """Return a directory given by its path, its uuid (16 bytes) or the uuid's text. LookupError lists the known
-        ones.
-        """
+        """Return a directory by its path, its uuid (16 bytes) or the uuid's text. LookupError lists those known."""
         path_or_id = os.fspath(path_or_id)
         for log_dir in self._core.config.log_dirs:
             if path_or_id in (log_dir.path, log_dir.directory_id, text_of(log_dir.directory_id)):
@@ -341,9 +339,7 @@ class Directories:
             self.assign(key, self.placed[key], "Applying metadata delta")
 
     def _create(self, key: ReplicaKey, replica: Replica) -> None:
-        """Choose a directory as Kafka's `Partition.createLogInAssignedDirectoryId` and
-        `LogManager.getOrCreateLog` do.
-        """
+        """Choose a directory as Kafka's `createLogInAssignedDirectoryId` and `LogManager.getOrCreateLog` do."""
         core = self._core
         if replica.directory != UNASSIGNED and not self.is_live(replica.directory) and self.has_offline:
             # It may be in an offline directory, so that a second one elsewhere would be wrong.

@@ -58,9 +58,7 @@ class DiskFaults:
         _failing(log_dir).corrupt(name, position, count)
 
     def fail_file(self, path: str | os.PathLike[str], error: int = errno.EIO) -> None:
-        """Let all I/O on one file, or in the directory of one replica, fail with this errno. LookupError as for
-        `corrupt`.
-        """
+        """Let all I/O on one file, or in one replica's directory, fail with this errno. LookupError as `corrupt`."""
         log_dir, name = self._file(path)
         _failing(log_dir).fail_file(name, error)
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from mockraft.brokers.apis.api import AnyApi, ApiError, ConnectionClosedError, Parked, RequestContext, ResponseT
 from mockraft.brokers.channel import ControllerChannel, NotSentError
-from mockraft.brokers.core import Core
-from mockraft.brokers.lifecycle import BrokerState
+from mockraft.brokers.core import Component, Core
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes, messages
 from mockraft.wire.connection import write_request
@@ -37,7 +36,7 @@ _CORRELATION = Struct(">i")
 _log = logging.getLogger(__name__)
 
 
-class Forwarding:
+class Forwarding(Component):
     """The component with the channel that Kafka calls "forwarding".
 
     `changed` is called after each answer, so that parked requests are retried.
@@ -55,15 +54,9 @@ class Forwarding:
         """The API versions of the controller, (min, max) by API key; None while the channel is not open."""
         return self.channel.api_versions
 
-    def start(self) -> None:
-        """Nothing to do: the channel is opened with the first forwarded request."""
-
     def metadata_advanced(self) -> None:
         """Wake the channel: a controller may be known now."""
         self.channel.controller_moved()
-
-    def state_changed(self, state: BrokerState) -> None:
-        """Nothing to do: forwarding does not depend on the broker's state."""
 
     def close(self) -> None:
         """Close the channel."""

@@ -6,9 +6,9 @@ import functools
 from dataclasses import replace
 
 from mockraft.brokers.config import BrokerConfig
-from mockraft.brokers.core import Core
+from mockraft.brokers.core import Component, Core
 from mockraft.brokers.disks.failing_disk import FailingDisk
-from mockraft.brokers.lifecycle import BrokerState, End
+from mockraft.brokers.lifecycle import End
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.logs import Found, Logs
 from mockraft.brokers.partitions.settings import whole_number
@@ -27,7 +27,7 @@ def logs_of(config: BrokerConfig) -> Logs:
     return Logs(LogDir(FailingDisk(config.open_disk(path)), directory_id) for path, directory_id in config.log_dirs)
 
 
-class Storage:
+class Storage(Component):
     """Locks and loads `Core.logs`; `found` is the result, None before the start.
 
     A directory that another broker has locked makes the start raise BlockingIOError; one that cannot be read goes
@@ -58,9 +58,6 @@ class Storage:
             self._armed = True
             for name in _INTERVALS_MS:
                 self._arm(name)
-
-    def state_changed(self, state: BrokerState) -> None:
-        """Nothing to do."""
 
     def close(self) -> None:
         """Close the logs cleanly after an orderly end; a killed broker leaves them as they are."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from mockraft.serving import api as serving_api
 from mockraft.serving.api import ANONYMOUS as ANONYMOUS
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from mockraft.brokers.assignments import ReplicaKey
     from mockraft.brokers.config import BrokerConfig
     from mockraft.brokers.consumer_groups import Groups
+    from mockraft.brokers.directories import Directories
+    from mockraft.brokers.forwarding import Forwarding
     from mockraft.brokers.image import ClusterImage
     from mockraft.brokers.log_dirs.logs import Logs
     from mockraft.brokers.metadata.observer import Observer
-    from mockraft.brokers.partitions.hosted import HostedPartition
     from mockraft.brokers.partitions.producer_ids import ProducerIds
-    from mockraft.brokers.partitions.settings import ReplicaSettings
+    from mockraft.brokers.partitions.replicas import Replicas
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -53,42 +54,6 @@ class Api(serving_api.Api[RequestT, ResponseT]):
 
 AnyApi: TypeAlias = Api[Any, Any]
 """An API of unknown message classes, as in the registry."""
-
-
-class Replicas(Protocol):
-    """The replicas of a broker (Kafka's ReplicaManager) as handlers see them."""
-
-    settings: ReplicaSettings
-
-    def hosted(self, key: ReplicaKey) -> HostedPartition | None:
-        """Return the replica of this key; None when there is none here."""
-
-    def find(self, key: ReplicaKey) -> HostedPartition:
-        """Return the replica of this key. Raises LogError as Kafka's `getPartitionOrError`."""
-
-    def disk_delay_ms(self, keys: Iterable[ReplicaKey]) -> float:
-        """Return the time until the disks of these replicas take the next operation."""
-
-
-class Directories(Protocol):
-    """The states of a broker's log directories."""
-
-    def is_live(self, directory_id: bytes) -> bool:
-        """Return True for a directory that is online."""
-
-    def is_cordoned(self, directory_id: bytes) -> bool:
-        """Return True for a directory that gets no new replicas."""
-
-
-class Forwarding(Protocol):
-    """The forwarding of requests to the controller."""
-
-    @property
-    def api_versions(self) -> Mapping[int, tuple[int, int]] | None:
-        """The API versions of the controller, (min, max) by API key; None while the channel is not open."""
-
-    def forward(self, api: AnyApi, ctx: RequestContext, frame: bytes | None = None) -> Parked[bytes]:
-        """Send a client's request to the controller, and park it until the response comes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

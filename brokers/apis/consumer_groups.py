@@ -7,7 +7,7 @@ The classic group protocol with the wire changes of KIP-62, KIP-345 (an instance
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from mockraft.brokers.apis.api import AnyApi, Api, ApiError, Parked, RequestContext
 from mockraft.brokers.apis.find_coordinator import coordinator_of
@@ -164,19 +164,22 @@ def fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchRespon
         topics=[
             OffsetFetchResponseTopic(
                 name=name,
-                partitions=[
-                    OffsetFetchResponsePartition(
-                        partition_index=index,
-                        committed_offset=found.offset,
-                        committed_leader_epoch=found.leader_epoch,
-                        metadata=found.metadata,
-                    )
-                    for index, found in partitions
-                ],
+                partitions=_partitions(OffsetFetchResponsePartition, partitions),
             )
             for name, partitions in _wanted(offsets, _by_name(request.topics))
         ]
     )
+
+
+PartitionT = TypeVar("PartitionT", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
+
+
+def _partitions(kind: type[PartitionT], found: Sequence[tuple[int, Offset]]) -> list[PartitionT]:
+    """Return these offsets by partition, in the class for one group or for several."""
+    return [
+        kind(partition_index=index, committed_offset=offset, committed_leader_epoch=epoch, metadata=metadata)
+        for index, (offset, epoch, metadata) in found
+    ]
 
 
 def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
@@ -199,15 +202,7 @@ def _fetched(ctx: RequestContext, requested: OffsetFetchRequestGroup) -> OffsetF
             OffsetFetchResponseTopics(
                 name=name,
                 topic_id=topic.topic_id if (topic := ctx.image.topics_by_name.get(name)) else bytes(16),
-                partitions=[
-                    OffsetFetchResponsePartitions(
-                        partition_index=index,
-                        committed_offset=found.offset,
-                        committed_leader_epoch=found.leader_epoch,
-                        metadata=found.metadata,
-                    )
-                    for index, found in partitions
-                ],
+                partitions=_partitions(OffsetFetchResponsePartitions, partitions),
             )
             for name, partitions in _wanted(offsets, named)
         ],

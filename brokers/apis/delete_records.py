@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from mockraft.brokers.apis.api import Api, Parked, Replicas, RequestContext
-from mockraft.brokers.apis.leaders import keys_by_name, topic_by_name
+from mockraft.brokers.apis.api import Api, Parked, RequestContext
+from mockraft.brokers.apis.leaders import replicas_of, topic_by_name
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
@@ -31,14 +30,13 @@ class _Wait(NamedTuple):
 
 def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse | Parked[DeleteRecordsResponse]:
     """Delete all records before the given offset of each partition; -1 is its high watermark."""
-    replicas = ctx.broker.replicas
     response = error(request, error_codes.NONE, None)
     waits: list[_Wait] = []
     for topic, answers in zip(request.topics, response.topics, strict=True):
         for partition, answer in zip(topic.partitions, answers.partitions, strict=True):
             try:
                 key = (topic_by_name(ctx, topic.name).topic_id, partition.partition_index)
-                hosted = replicas.find(key)
+                hosted = ctx.broker.replicas.find(key)
                 offset = hosted.log.high_watermark if partition.offset == HIGH_WATERMARK else partition.offset
                 hosted.delete_before(offset)
                 waits.append(_Wait(key, offset, answer))
@@ -46,7 +44,7 @@ def handle(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsR
                 answer.error_code = refused.error_code
 
     def retry(_now_ms: int, expired: bool) -> DeleteRecordsResponse | None:
-        waits[:] = [wait for wait in waits if not _is_done(replicas, wait, expired)]
+        waits[:] = [wait for wait in waits if not _is_done(ctx, wait, expired)]
         return None if waits else response
 
     return retry(ctx.now_ms, False) or Parked(ctx.now_ms + request.timeout_ms, retry)
@@ -72,14 +70,10 @@ def error(request: DeleteRecordsRequest, error_code: int, _message: str | None) 
     )
 
 
-def _replicas(request: DeleteRecordsRequest, ctx: RequestContext) -> Iterator[ReplicaKey]:
-    return keys_by_name(ctx, ((t.name, p.partition_index) for t in request.topics for p in t.partitions))
-
-
-def _is_done(replicas: Replicas, wait: _Wait, expired: bool) -> bool:
+def _is_done(ctx: RequestContext, wait: _Wait, expired: bool) -> bool:
     """Put the low watermark into the answer once the log of every live replica starts at the offset, or an error."""
     try:
-        hosted = replicas.find(wait.key)
+        hosted = ctx.broker.replicas.find(wait.key)
         hosted.check_epoch(-1, only_leader=True)
         low_watermark = hosted.low_watermark
     except LogError as refused:
@@ -93,4 +87,4 @@ def _is_done(replicas: Replicas, wait: _Wait, expired: bool) -> bool:
     return expired
 
 
-API = Api(DeleteRecordsRequest, DeleteRecordsResponse, handle, error, replicas=_replicas)
+API = Api(DeleteRecordsRequest, DeleteRecordsResponse, handle, error, replicas=replicas_of)

@@ -35,8 +35,7 @@ def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogD
 
 
 def offset_lag(logs: Logs, held: HeldLog, is_future: bool) -> int:
-    """Return the lag of a log: of the current one behind the high watermark, of the future one behind the current one's
-    end.
+    """Return a log's lag: the current one's behind the high watermark, the future one's behind the current end.
 
     -1 for a future log without a current one.
     """

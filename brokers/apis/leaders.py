@@ -10,6 +10,8 @@ from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.image import Topic
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
+from mockraft.wire.messages.delete_records_request import DeleteRecordsRequest
+from mockraft.wire.messages.list_offsets_request import ListOffsetsRequest
 
 NEWS_OF_LEADER: Final = (error_codes.NOT_LEADER_OR_FOLLOWER, error_codes.FENCED_LEADER_EPOCH)
 """Errors whose response includes the current leader, so that the client needs no Metadata request."""
@@ -32,10 +34,15 @@ def topic_by_name(ctx: RequestContext, name: str) -> Topic:
     return topic
 
 
-def keys_by_name(ctx: RequestContext, named: Iterable[tuple[str, int]]) -> Iterator[ReplicaKey]:
-    """Return the replica keys of (topic, partition) for the topics that exist."""
+def replicas_of(request: DeleteRecordsRequest | ListOffsetsRequest, ctx: RequestContext) -> Iterator[ReplicaKey]:
+    """Return the keys of the request's partitions, without topics that do not exist."""
     topics = ctx.image.topics_by_name
-    return ((topics[name].topic_id, partition) for name, partition in named if name in topics)
+    return (
+        (topics[topic.name].topic_id, partition.partition_index)
+        for topic in request.topics
+        if topic.name in topics
+        for partition in topic.partitions
+    )
 
 
 def current_leader(ctx: RequestContext, topic_id: bytes, name: str, partition: int) -> tuple[int, int] | None:

@@ -6,11 +6,8 @@ the largest timestamp; -5 and -6 request tiered offsets, of which there are none
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mockraft.brokers.apis.api import Api, RequestContext
-from mockraft.brokers.apis.leaders import keys_by_name, topic_by_name
-from mockraft.brokers.assignments import ReplicaKey
+from mockraft.brokers.apis.leaders import replicas_of, topic_by_name
 from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.wire import error_codes
@@ -61,10 +58,6 @@ def error(request: ListOffsetsRequest, error_code: int, _message: str | None) ->
     )
 
 
-def _replicas(request: ListOffsetsRequest, ctx: RequestContext) -> Iterator[ReplicaKey]:
-    return keys_by_name(ctx, ((t.name, p.partition_index) for t in request.topics for p in t.partitions))
-
-
 def _find(
     hosted: HostedPartition, requested: ListOffsetsPartition, replica_id: int, answer: ListOffsetsPartitionResponse
 ) -> None:
@@ -101,4 +94,4 @@ def _find(
         answer.offset, answer.timestamp = found
 
 
-API = Api(ListOffsetsRequest, ListOffsetsResponse, handle, error, replicas=_replicas)
+API = Api(ListOffsetsRequest, ListOffsetsResponse, handle, error, replicas=replicas_of)

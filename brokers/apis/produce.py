@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mockraft.brokers.apis.api import NO_RESPONSE, Api, ConnectionClosedError, Parked, Replicas, RequestContext
+from mockraft.brokers.apis.api import NO_RESPONSE, Api, ConnectionClosedError, Parked, RequestContext
 from mockraft.brokers.apis.leaders import NEWS_OF_LEADER, current_leader, leader_endpoints
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.image import Topic
@@ -67,7 +67,7 @@ def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | by
                 waits.append(wait)
 
     def retry(_now_ms: int, expired: bool) -> ProduceResponse | bytes | None:
-        waits[:] = [wait for wait in waits if not _is_done(ctx.broker.replicas, wait, expired)]
+        waits[:] = [wait for wait in waits if not _is_done(ctx, wait, expired)]
         return None if waits else _finish(request, ctx, response)
 
     result = retry(ctx.now_ms, False)
@@ -158,10 +158,10 @@ def _check(records: bytes, version: int) -> None:
         raise LogError(error_codes.INVALID_TXN_STATE, "simulated brokers do not support transactions")
 
 
-def _is_done(replicas: Replicas, wait: _Wait, expired: bool) -> bool:
+def _is_done(ctx: RequestContext, wait: _Wait, expired: bool) -> bool:
     """Return True once the in-sync replicas have the records, or put the error into the answer."""
     try:
-        hosted = replicas.find(wait.key)
+        hosted = ctx.broker.replicas.find(wait.key)
         done, code = hosted.state.reached(wait.end_offset)
         if not done:
             _ = hosted.log

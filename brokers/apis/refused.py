@@ -10,23 +10,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from mockraft.brokers.apis.api import AnyApi, Api, RequestContext, RequestT, ResponseT
+from mockraft.brokers.apis.api import AnyApi, Api, RequestContext
 from mockraft.serving.api import error_code_only, error_with_message
-from mockraft.wire import error_codes
+from mockraft.wire import error_codes, messages
+from mockraft.wire.message import Message
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from mockraft.wire.messages.create_delegation_token_response import CreateDelegationTokenResponse
-from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
-from mockraft.wire.messages.describe_acls_response import DescribeAclsResponse
-from mockraft.wire.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
-from mockraft.wire.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
-from mockraft.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
-from mockraft.wire.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
-from mockraft.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
-from mockraft.wire.messages.renew_delegation_token_response import RenewDelegationTokenResponse
-from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from mockraft.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
-from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
-from mockraft.wire.messages.sasl_handshake_response import SaslHandshakeResponse
 
 _LOG_IN_TOO_LATE = "SaslAuthenticate request received after successful authentication"
 _NO_AUTHORIZER = "No Authorizer is configured on the broker"
@@ -34,15 +23,24 @@ _NO_TOKENS = error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
 def _refused(
-    request: type[RequestT],
-    response: type[ResponseT],
+    name: str,
     code: int,
-    error: Callable[[RequestT, int, str | None], ResponseT],
+    form: Callable[..., Callable[[Message, int, str | None], Message]] = error_code_only,
     message: str | None = None,
     *,
     forwarded: bool = False,
-) -> Api[RequestT, ResponseT]:
-    return Api(request, response, lambda body, _ctx: error(body, code, message), error, forwarded=forwarded)
+    **fields: int,
+) -> AnyApi:
+    """Return the API of this name; `fields` are those of its response besides the error."""
+    error = form(partial(messages.by_name(f"{name}Response"), **fields))
+    api: AnyApi = Api(
+        messages.by_name(f"{name}Request"),
+        messages.by_name(f"{name}Response"),
+        lambda body, _ctx: error(body, code, message),
+        error,
+        forwarded=forwarded,
+    )
+    return api
 
 
 _no_token = error_code_only(
@@ -63,45 +61,11 @@ def _create_token(request: CreateDelegationTokenRequest, ctx: RequestContext) ->
 
 
 APIS: Final[tuple[AnyApi, ...]] = (
-    _refused(
-        SaslHandshakeRequest,
-        SaslHandshakeResponse,
-        error_codes.ILLEGAL_SASL_STATE,
-        error_code_only(SaslHandshakeResponse),
-    ),
-    _refused(
-        SaslAuthenticateRequest,
-        SaslAuthenticateResponse,
-        error_codes.ILLEGAL_SASL_STATE,
-        error_with_message(SaslAuthenticateResponse),
-        _LOG_IN_TOO_LATE,
-    ),
-    _refused(
-        DescribeAclsRequest,
-        DescribeAclsResponse,
-        error_codes.SECURITY_DISABLED,
-        error_with_message(DescribeAclsResponse),
-        _NO_AUTHORIZER,
-    ),
+    _refused("SaslHandshake", error_codes.ILLEGAL_SASL_STATE),
+    _refused("SaslAuthenticate", error_codes.ILLEGAL_SASL_STATE, error_with_message, _LOG_IN_TOO_LATE),
+    _refused("DescribeAcls", error_codes.SECURITY_DISABLED, error_with_message, _NO_AUTHORIZER),
     Api(CreateDelegationTokenRequest, CreateDelegationTokenResponse, _create_token, _no_token, forwarded=True),
-    _refused(
-        RenewDelegationTokenRequest,
-        RenewDelegationTokenResponse,
-        _NO_TOKENS,
-        error_code_only(partial(RenewDelegationTokenResponse, expiry_timestamp_ms=-1)),
-        forwarded=True,
-    ),
-    _refused(
-        ExpireDelegationTokenRequest,
-        ExpireDelegationTokenResponse,
-        _NO_TOKENS,
-        error_code_only(partial(ExpireDelegationTokenResponse, expiry_timestamp_ms=-1)),
-        forwarded=True,
-    ),
-    _refused(
-        DescribeDelegationTokenRequest,
-        DescribeDelegationTokenResponse,
-        _NO_TOKENS,
-        error_code_only(DescribeDelegationTokenResponse),
-    ),
+    _refused("RenewDelegationToken", _NO_TOKENS, forwarded=True, expiry_timestamp_ms=-1),
+    _refused("ExpireDelegationToken", _NO_TOKENS, forwarded=True, expiry_timestamp_ms=-1),
+    _refused("DescribeDelegationToken", _NO_TOKENS),
 )

@@ -9,9 +9,7 @@ from pathlib import Path
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Replace the content of a file: write `<name>.tmp`, force it to the disk, rename, force the name. Raises
-    OSError.
-    """
+    """Replace a file: write `<name>.tmp`, force it to the disk, rename, force the name. Raises OSError."""
     beside = path.with_name(path.name + ".tmp")
     try:
         with beside.open("wb") as file:
@@ -36,9 +34,7 @@ def sync_directory(path: Path) -> None:
 
 
 def read(path: Path, size_max: int) -> bytes:
-    """Return the content of a regular file. OSError for one larger than `size_max` or of another type (a pipe would
-    hang).
-    """
+    """Return the content of a regular file of at most `size_max` bytes, else OSError: a pipe would hang."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

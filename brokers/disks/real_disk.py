@@ -153,9 +153,7 @@ class RealDisk:
             self._lock = -1
 
     def _path(self, name: str, *, may_be_root: bool = False) -> str:
-        """Return the path of a name. ValueError for one that leaves the root, OSError (ELOOP) behind a symbolic
-        link.
-        """
+        """Return the path of a name. ValueError outside the root, OSError (ELOOP) behind a symbolic link."""
         path = self.root
         for part in filter(None, checked_name(name, may_be_root=may_be_root).split("/")):
             path = f"{path}/{part}"

@@ -26,9 +26,7 @@ class Fleet:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address list for clients, host:port with commas between. Raises RuntimeError when no broker serves
-        clients.
-        """
+        """The address list for clients, host:port,host:port. Raises RuntimeError when no broker serves any."""
         return ",".join(broker.bootstrap_servers for broker in self.brokers)
 
     async def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:

@@ -144,15 +144,12 @@ def _without(spare: Collection[int], steps: Steps) -> Use | Generate:
 
 
 def spare_ids(used: Collection[int], alive: Collection[int]) -> frozenset[int]:
-    """Return the missing ids of the text: those with replicas in the metadata, less those whose broker is
-    registered.
-    """
+    """Return the missing ids of the text: those with replicas, less those whose broker is registered."""
     return frozenset(used) - frozenset(alive)
 
 
 def generate_id(taken: Collection[int], reserved_max: int = RESERVED_ID_MAX, controllers: Collection[int] = ()) -> int:
-    """Return a new id: one more than the largest used id above the reserved ones. Raises IdentityError when none is
-    left.
+    """Return the largest used id above the reserved ones plus 1. Raises IdentityError when none is left.
 
     Controllers' ids are skipped, and do not count as the largest.
     """

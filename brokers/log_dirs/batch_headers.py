@@ -77,8 +77,7 @@ class BatchHeader(NamedTuple):
 def read_header(
     data: bytes | memoryview, position: int, *, check_crc: bool = True, file_position: int = 0
 ) -> BatchHeader:
-    """Return the header of the batch at `position` of `data`. Raises CorruptBatchError when it is incomplete or
-    invalid.
+    """Return the header of the batch at `position`. Raises CorruptBatchError when incomplete or invalid.
 
     With `check_crc` off only the header has to be within `data`. Positions in the result and in errors are those in the
     file, in which `data` starts at `file_position`.
@@ -86,21 +85,7 @@ def read_header(
     at = file_position + position
     if len(data) - position < HEADER_BYTES:
         raise CorruptBatchError(f"batch at {at}: {len(data) - position} bytes, its header alone needs 61", at)
-    (
-        base_offset,
-        length,
-        epoch,
-        magic,
-        crc,
-        attributes,
-        delta,
-        first_ms,
-        max_ms,
-        producer,
-        producer_epoch,
-        sequence,
-        count,
-    ) = _HEADER.unpack_from(data, position)
+    base_offset, length, epoch, magic, crc, attributes, delta, *rest = _HEADER.unpack_from(data, position)
     if magic != MAGIC:
         raise CorruptBatchError(f"batch at {at}: magic {magic}, expected 2", at)
     if length < HEADER_BYTES - _LENGTH_COUNTED_FROM:
@@ -113,20 +98,7 @@ def read_header(
             computed = crc32c(covered)
         if computed != crc:
             raise CorruptBatchError(f"batch at {at}: CRC {crc:#010x}, computed {computed:#010x}", at)
-    return BatchHeader(
-        at,
-        file_position + end,
-        base_offset,
-        base_offset + delta,
-        epoch,
-        attributes,
-        first_ms,
-        max_ms,
-        producer,
-        producer_epoch,
-        sequence,
-        count,
-    )
+    return BatchHeader(at, file_position + end, base_offset, base_offset + delta, epoch, attributes, *rest)
 
 
 def read_headers(data: bytes, *, check_crc: bool = True) -> list[BatchHeader]:
@@ -152,8 +124,7 @@ def check_offsets(header: BatchHeader) -> None:
 def scan(
     disk: Disk, name: str, start: int = 0, *, check_crc: bool, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[BatchHeader]:
-    """Yield the headers of all batches of a file from byte `start` on. Raises CorruptBatchError when the last is
-    incomplete.
+    """Yield the headers of a file's batches from byte `start` on; CorruptBatchError for an incomplete last one.
 
     Without `check_crc` the records are not read. OSErrors of the disk pass through.
     """

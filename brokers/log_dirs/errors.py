@@ -30,6 +30,4 @@ class LogClosedError(OSError):
 
 
 class LoadError(Exception):
-    """The log directories cannot be used together; the message names the reason and the remedy. Only raised at
-    start.
-    """
+    """The log directories cannot be used together; the message has the remedy. Only raised at start."""

@@ -14,9 +14,7 @@ FILE_NAME = "leader-epoch-checkpoint"
 
 
 class LeaderEpochs:
-    """(epoch, start offset) pairs, both ascending; every change is written before it takes effect. May raise
-    OSError.
-    """
+    """(epoch, start offset) pairs, both ascending; changes are written before they take effect (OSError)."""
 
     __slots__ = ("_disk", "entries")
 

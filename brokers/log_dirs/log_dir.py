@@ -44,9 +44,7 @@ class LogDir:
                 self.disk.close()
 
     def take_clean_shutdown(self) -> tuple[bool, int]:
-        """Return True if the directory was closed cleanly, and its broker epoch at that time, else -1. Removes the
-        mark.
-        """
+        """Return whether the directory was closed cleanly, and its broker epoch then, else -1. Removes the mark."""
         if not self.disk.exists(CLEAN_SHUTDOWN):
             return False, -1
         try:

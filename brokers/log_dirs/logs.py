@@ -25,9 +25,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Found(NamedTuple):
-    """The result of `Logs.load`: current logs, future ones, additional current ones of the same replica, other
-    names.
-    """
+    """The result of `Logs.load`: current logs, future ones, further current ones of a replica, other names."""
 
     live: list[HeldLog]
     future: list[HeldLog]
@@ -191,9 +189,7 @@ class Logs:
         return held.log
 
     def mark_stray(self, key: ReplicaKey, *, future: bool = False) -> None:
-        """Rename a log that the metadata does not place here to `<topic>-<partition>.<hex>-stray`. Raises
-        StorageError.
-        """
+        """Rename a log that is not to be here to `<topic>-<partition>.<hex>-stray`. Raises StorageError."""
         held = (self._future if future else self._live).pop(key, None)
         if held is not None:
             held.log.rename(log_names.marked_name(*held.topic_partition, "stray", self._random()))
@@ -201,9 +197,7 @@ class Logs:
             held.log.close()
 
     def mark_strays(self, known: Container[ReplicaKey]) -> None:
-        """Rename every log of a replica that is not in `known` to -stray: the metadata changed while the broker was
-        down.
-        """
+        """Rename every log of a replica not in `known` to -stray: the metadata changed during the downtime."""
         for future in (False, True):
             for held in self.held(future=future):
                 if held.key not in known:
@@ -211,9 +205,7 @@ class Logs:
                         self.mark_stray(held.key, future=future)
 
     def keep(self, duplicates: HeldLog) -> None:
-        """Of two logs of a replica that `load` found, use the `duplicates` one and delete the other. Raises
-        StorageError.
-        """
+        """Of two logs of a replica keep the `duplicates` one and delete the other. Raises StorageError."""
         old = self._live.get(duplicates.key)
         self._live[duplicates.key] = duplicates
         if old is not None:
@@ -295,9 +287,7 @@ class Logs:
     # Internals.
 
     def _load_dir(self, log_dir: LogDir, found: Found) -> int:
-        """Take over the contents of a directory; return the broker epoch of its clean shutdown, -1 when there
-        was none.
-        """
+        """Take over a directory's contents; return the broker epoch of its clean shutdown, -1 without one."""
         try:
             with self._io(log_dir):
                 loaded = load_dir(log_dir)

@@ -32,8 +32,7 @@ _NO_TIMESTAMP = -1
 
 
 def read_produced(records: bytes) -> list[BatchHeader]:
-    """Return the headers of the complete batches at the start of `records`; an incomplete last one is ignored as in
-    Kafka.
+    """Return the headers of the complete batches of `records`; like Kafka it ignores an incomplete last one.
 
     LogError: CORRUPT_MESSAGE for an invalid length or magic, INVALID_RECORD for an old magic.
     """

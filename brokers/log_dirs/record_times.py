@@ -16,8 +16,7 @@ _RECORD_BYTES_MIN = 6
 
 
 def times(data: bytes, header: BatchHeader, start_offset: int) -> Iterator[tuple[int, int]]:
-    """Return (offset, timestamp in ms) of each record from `start_offset` on in `data`, the bytes of the batch, in
-    order.
+    """Return (offset, timestamp in ms) of each record from `start_offset` on in the bytes of a batch.
 
     Only gzip is decompressed. For other codecs, and for a batch that cannot be read, the batch's largest timestamp is
     returned for its first record.

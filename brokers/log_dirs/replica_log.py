@@ -157,8 +157,7 @@ class ReplicaLog:
 
     @_on_disk
     def append_as_leader(self, records: bytes, leader_epoch: int, now_ms: int) -> tuple[int, int]:
-        """Assign offsets and the epoch to a producer's batches and append them; return the first offset and the end
-        offset.
+        """Append a producer's batches with offsets and the epoch; return the first offset and the end offset.
 
         LogError: CORRUPT_MESSAGE for invalid batches, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
         INVALID_TIMESTAMP.
@@ -239,9 +238,7 @@ class ReplicaLog:
 
     @_on_disk
     def batches(self, offset: int) -> list[BatchHeader]:
-        """Return the headers of the batch that contains `offset` and of all after it; each at its position in its
-        segment.
-        """
+        """Return the headers from the batch that contains `offset` on, each at its position in its segment."""
         return [header for _, header in self._files.batches(offset)]
 
     @_on_disk
@@ -264,9 +261,7 @@ class ReplicaLog:
 
     @_on_disk
     def max_timestamp(self) -> tuple[int, int] | None:
-        """Return the first record with the largest timestamp of the log, as (offset, timestamp); None without
-        timestamps.
-        """
+        """Return (offset, timestamp) of the first record with the largest timestamp; None without timestamps."""
         latest = max((header.max_timestamp_ms for header in self.batches(self.start_offset)), default=-1)
         return None if latest < 0 else self.offset_for_timestamp(latest)
 

@@ -111,17 +111,13 @@ class SegmentFiles:
             segment.add(header._replace(position=header.position + shift, end=header.end + shift))
 
     def batches(self, offset: int) -> Iterator[tuple[Segment, BatchHeader]]:
-        """Yield the batch that contains `offset`, else the first after it, and all that follow, each with its
-        segment.
-        """
+        """Yield the batch that contains `offset`, else the next, and all that follow, each with its segment."""
         for segment in self.segments[self._index(offset) :]:
             for header in segment.batches_from(self._disk, self.dir_name, offset):
                 yield segment, header
 
     def read(self, segment: Segment, first: BatchHeader, bytes_max: int, limit: int) -> bytes:
-        """Return whole batches of one segment from `first` on, below `limit`; more than `bytes_max` only for a single
-        one.
-        """
+        """Return a segment's whole batches from `first` on, below `limit`: one, or at most `bytes_max` bytes."""
         size = max(first.end - first.position, min(bytes_max, segment.size_bytes - first.position))
         data = self._disk.read(self._path(segment), first.position, size)
         end = 0

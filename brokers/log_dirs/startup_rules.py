@@ -144,9 +144,7 @@ def _check_formatted(found: Sequence[DirFound]) -> dict[str, MetaProperties]:
 
 
 def _sort_out(found: Sequence[DirFound], paths: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the live and the offline directories, as LogManager does. A path given twice counts once, two names do
-    not.
-    """
+    """Return the live and the offline directories, as LogManager does; a path given twice counts once."""
     by_path = {each.path: each for each in found}
     paths = list(dict.fromkeys(paths))
     live: dict[str, str] = {}

@@ -95,9 +95,7 @@ class MetadataView:
 
     @property
     def cordoned_log_dirs(self) -> str | None:
-        """Return the dynamic value of cordoned.log.dirs for this broker: its own, else the cluster's default, else
-        None.
-        """
+        """The dynamic cordoned.log.dirs for this broker: its own, else the cluster's default, else None."""
         own = self.configs.get((str(self.broker_id), CORDONED_LOG_DIRS))
         return own if own is not None else self.configs.get(("", CORDONED_LOG_DIRS))
 

@@ -22,9 +22,7 @@ class _Sample:
 
 
 class CopyQuota:
-    """The rate of recently copied bytes against a quota of `bytes_per_second`, None for no limit. Times are given, in
-    ms.
-    """
+    """The recent copying rate against a quota of `bytes_per_second`, None for no limit. Times are in ms."""
 
     def __init__(self, bytes_per_second: float | None = None) -> None:
         self.bytes_per_second = bytes_per_second
@@ -58,9 +56,7 @@ class CopyQuota:
         return self.bytes_per_second is not None and self.rate(now_ms) > self.bytes_per_second
 
     def wait_ms(self, now_ms: float) -> float:
-        """Return the time to wait before the next check: 0 when copying is allowed now, never more than
-        `BACKOFF_MS`.
-        """
+        """Return the wait until the next check: 0 when copying is allowed, never more than `BACKOFF_MS`."""
         if not self.is_exceeded(now_ms):
             return 0.0
         if not self.bytes_per_second:

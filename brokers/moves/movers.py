@@ -11,9 +11,8 @@ import logging
 from dataclasses import dataclass
 
 from mockraft.brokers.assignments import ReplicaKey
-from mockraft.brokers.core import Core
+from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import Directories
-from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.log_dirs.errors import LogError, StorageError
 from mockraft.brokers.moves.copy_quota import CopyQuota
 from mockraft.brokers.moves.copying import copy_piece, has_caught_up
@@ -49,7 +48,7 @@ class Move:
         return self.topic, self.key[1]
 
 
-class Movers:
+class Movers(Component):
     """The moves of one broker and the movers that copy them.
 
     `quota` is the throttle, which follows the broker's config in the metadata log. Nothing runs while there are no
@@ -69,18 +68,12 @@ class Movers:
 
     # Component of the broker.
 
-    def start(self) -> None:
-        """Nothing to do: moves start on request, or when :meth:`resume` finds one."""
-
     def metadata_advanced(self) -> None:
         """Read the throttle, and end the moves of removed replicas."""
         self._throttle()
         for move in list(self._moves.values()):
             if move.key not in self.core.view.replicas:
                 self._happen(move, Happened.REPLICA_GONE, "the replica is on this broker no longer")
-
-    def state_changed(self, state: BrokerState) -> None:
-        """Nothing to do: moves continue until the broker ends."""
 
     def close(self) -> None:
         """End every move; the files stay for the next start."""
@@ -231,9 +224,7 @@ class Movers:
             self._wake()
 
     def _swap(self, move: Move) -> None:
-        """Swap the logs. No await between the last check of both logs and the renames: nothing is appended
-        meanwhile.
-        """
+        """Swap the logs. No await between their last check and the renames: nothing is appended meanwhile."""
         try:
             self.core.logs.promote(move.key)
         except StorageError as error:

@@ -10,9 +10,7 @@ TopicPartition = tuple[str, int]
 
 
 def mover_of(topic: str, partition: int, movers: int) -> int:
-    """Return the mover (0 ≤ n < movers) of this partition: Kafka distributes them by Java's hash of the topic's
-    name.
-    """
+    """Return a partition's mover (0 ≤ n < movers), by Java's hash of the topic's name as in Kafka."""
     hashed = 0
     for character in topic:
         hashed = _java_int(31 * hashed + ord(character))

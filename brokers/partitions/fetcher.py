@@ -12,7 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.effects import Link, Versions
@@ -31,6 +31,7 @@ from mockraft.wire.messages.list_offsets_request import (
 from mockraft.wire.messages.list_offsets_response import ListOffsetsResponse
 
 if TYPE_CHECKING:
+    from mockraft.brokers.partitions.replicas import Replicas
     from mockraft.wire.message import RequestMessage
 
 EARLIEST_LOCAL = -4
@@ -51,26 +52,6 @@ class FetchSettings(NamedTuple):
     max_bytes: int = 1_048_576
     response_max_bytes: int = 10_485_760
     backoff_ms: int = 1_000
-
-
-class Host(Protocol):
-    """The parts of the broker that a fetcher needs. `is_stuck` is True while followers are paused on purpose."""
-
-    broker_id: int
-    fetch_settings: FetchSettings
-    is_stuck: bool
-
-    def broker_epoch(self) -> int:
-        """This broker's epoch."""
-
-    def fetch_version(self) -> int:
-        """The version of Fetch that the cluster uses."""
-
-    def endpoint_of(self, broker_id: int) -> tuple[str, int] | None:
-        """Return another broker's endpoint for brokers."""
-
-    def hosted(self, key: ReplicaKey) -> HostedPartition | None:
-        """Return the replica of this key."""
 
 
 @dataclass(slots=True)
@@ -94,7 +75,7 @@ class LeaderFetcher:
     One request is in flight. `note` is the reason why the last attempt failed, empty when it did not.
     """
 
-    def __init__(self, kernel: Kernel, host: Host, leader_id: int, over: Callable[[LeaderFetcher], None]) -> None:
+    def __init__(self, kernel: Kernel, host: Replicas, leader_id: int, over: Callable[[LeaderFetcher], None]) -> None:
         self.leader_id = leader_id
         self.fetches = 0
         self.note = ""
@@ -257,9 +238,7 @@ class LeaderFetcher:
         self._continue()
 
     def _take(self, fetched: _Fetched) -> bool:
-        """Process the leader's response for one partition (processFetchRequest); return True if our end is outside
-        the leader's log.
-        """
+        """Process one partition's response (processFetchRequest); True if our end is outside the leader's log."""
         key, offset, followed, data = fetched
         hosted = self._host.hosted(key)
         if hosted is None or hosted.state.is_leader:
@@ -298,9 +277,7 @@ class LeaderFetcher:
             followed.not_before_ms = self._kernel.now_ms + self._host.fetch_settings.backoff_ms
 
     def _start_elsewhere(self, hosted: HostedPartition, followed: _Followed, then: Callable[[], None]) -> None:
-        """Handle our end outside the leader's log (fetchOffsetAndTruncate): truncate to its end, or restart at its
-        start.
-        """
+        """Truncate to the leader's end, or restart at its start (fetchOffsetAndTruncate)."""
 
         def take_end(leader_end: int) -> bool:
             if leader_end < hosted.log.end_offset:

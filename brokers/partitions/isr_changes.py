@@ -56,9 +56,7 @@ class IsrChanges:
             self._waiting[key] = _Waiting(change, on_answer)
 
     def take(self, broker_id: int, broker_epoch: int, version: int) -> AlterPartitionRequest | None:
-        """Return all waiting changes as one request of this version, the same while it is in flight; None without
-        changes.
-        """
+        """Return the waiting changes as one request, the same while it is in flight; None without changes."""
         if self._in_flight is None:
             self._in_flight = dict(self._waiting)
         if not self._in_flight:

@@ -145,9 +145,7 @@ class Partition:
         return True
 
     def follow(self, assignment: Assignment) -> bool:
-        """Become or stay follower (makeFollower); return True when the leader epoch is new, so that fetching
-        restarts.
-        """
+        """Become or stay follower (makeFollower); True when the epoch is new, so that fetching restarts."""
         if assignment.partition_epoch < self.partition_epoch:
             return False
         new_epoch = assignment.leader_epoch > self.leader_epoch
@@ -201,8 +199,7 @@ class Partition:
         return error_codes.NONE
 
     def fetched(self, replica: int, offset: int, log_start_offset: int, broker_epoch: int, now_ms: int) -> bool:
-        """Update for a follower's fetch from `offset`, so it has all before; return True when the high watermark
-        advanced.
+        """Note that a follower has all before `offset`; return True when the high watermark advanced.
 
         It may become ready to join the ISR: `pending` is the change to send, if there was none before.
         """

@@ -13,7 +13,7 @@ from itertools import islice
 from mockraft.brokers import time_slice
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.channel import ControllerChannel, NotSentError
-from mockraft.brokers.core import Core
+from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import Directories
 from mockraft.brokers.effects import Versions
 from mockraft.brokers.image import ClusterImage
@@ -43,7 +43,7 @@ PLAINTEXT = 0
 _log = logging.getLogger(__name__)
 
 
-class Replicas:
+class Replicas(Component):
     """The component that hosts replicas. `partitions` are those it has, `fetchers` are by leader.
 
     `is_stuck` is True while followers are paused on purpose (:meth:`stick`). `changed` is called with each change

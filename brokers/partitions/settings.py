@@ -54,9 +54,7 @@ class TopicSettings(NamedTuple):
 
 
 def topic_settings(image: ClusterImage, broker_id: int, topic: str, properties: Mapping[str, str]) -> TopicSettings:
-    """Return a topic's settings: its own, else the broker's dynamic ones, else the cluster's, else
-    server.properties.
-    """
+    """Return a topic's settings: its own, the broker's dynamic ones, the cluster's, server.properties."""
 
     def find(name: str, default: str) -> str:
         own = image.config(TOPIC_RESOURCE, topic).get(name)
