@@ -260,12 +260,6 @@ def test_a_bad_length_closes_after_earlier_requests_are_answered(rig: Any, lengt
     assert rig.node.journal.counters()["closed"] == {"frame": 1}
 
 
-def test_trailing_bytes_after_a_body_are_ignored_as_kafka_does(rig: Any) -> None:
-    frame = rig.frame(BrokerHeartbeatRequest(), 1)[4:] + b"more"
-    rig.send(rig.connect(), struct.pack(">i", len(frame)) + frame)
-    assert len(rig.sends()) == 1
-
-
 def test_refuses_connections_beyond_the_limit(make_rig: Any) -> None:
     rig = make_rig(connections_max=2)
     first = rig.connect()

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from mockraft.serving import directory_ids
 from mockraft.wire import error_codes
 from mockraft.wire.messages.assign_replicas_to_dirs_request import (
     AssignReplicasToDirsRequest,
@@ -56,19 +55,6 @@ def test_below_its_level_it_is_unsupported(new_cluster: type[Cluster]) -> None:
     assert (response.error_code, response.directories) == (error_codes.UNSUPPORTED_VERSION, [])
 
 
-def test_an_assignment_is_noted_once_for_this_brokers_replica_only(placed: Cluster) -> None:
-    before = placed.partition(placed.topic_id)
-    assert before.directories == (directory_ids.UNASSIGNED, placed.broker(2).log_dirs[0])
-    assert codes(assign(placed, (A, 0))) == [0]
-    [(record, version)] = placed.written()
-    assert (version, record.leader, record.isr) == (2, -2, None)
-    partition = placed.partition(placed.topic_id)
-    assert partition.directories == (A, before.directories[1])
-    assert (partition.leader_epoch, partition.partition_epoch) == (0, 1)
-    assert codes(assign(placed, (A, 0))) == [0]
-    assert placed.written() == []
-
-
 def test_reports_invalid_assignments_per_partition(placed: Cluster) -> None:
     assert codes(assign(placed, (A, 0), topic_id=bytes([1] * 16))) == [error_codes.UNKNOWN_TOPIC_ID]
     assert placed.written() == []
@@ -77,15 +63,6 @@ def test_reports_invalid_assignments_per_partition(placed: Cluster) -> None:
     assert [directory.topics[0].topic_id for directory in response.directories] == [placed.topic_id] * 3
     assert codes(response) == [error_codes.UNKNOWN_TOPIC_OR_PARTITION, 0, error_codes.NOT_LEADER_OR_FOLLOWER]
     assert len(placed.written()) == 1
-
-
-@pytest.mark.parametrize("directory", [NOWHERE, directory_ids.LOST])
-def test_a_replica_in_an_offline_directory_leaves_isr_and_leadership(placed: Cluster, directory: bytes) -> None:
-    assert codes(assign(placed, (directory, 0))) == [0]
-    assert [record.directories is None for record, _ in placed.written()] == [False, True]
-    partition = placed.partition(placed.topic_id)
-    assert partition.directories[0] == directory
-    assert (partition.leader, partition.isr, partition.leader_epoch) == (2, (2,), 1)
 
 
 def test_all_assignments_are_written_before_the_leaders_that_follow(placed: Cluster) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.brokers.sessions import Session, Sessions
-from mockraft.wire import records
 
 from ....conftest import Cluster
 
@@ -162,10 +161,3 @@ def test_a_broker_in_controlled_shutdown_is_not_elected(cluster: Cluster) -> Non
     cluster.heartbeat(2, want_shut_down=True)
     cluster.fence(1)
     assert cluster.partition(topic_id).leader == 3
-
-
-def test_registration_changes_are_written_in_the_version_of_their_content(cluster: Cluster) -> None:
-    cluster.start(1, 2)
-    cluster.create_topic("t", [1, 2])
-    cluster.heartbeat(1, want_shut_down=True)
-    assert [v for r, v in cluster.written() if records.TYPES[r.api_key] == "BrokerRegistrationChangeRecord"] == [1]
