@@ -87,22 +87,7 @@ class Cluster:
 
     def registration_request(self, broker_id: int, **fields: Any) -> BrokerRegistrationRequest:
         """A registration as a 4.3.1 broker with one directory sends it."""
-        ranges = {name: (f.min_level, f.max_level) for name, f in supported_features().items()}
-        ranges |= fields.pop("features", {})
-        return BrokerRegistrationRequest(
-            **{
-                "broker_id": broker_id,
-                "cluster_id": self.config.cluster_id,
-                "incarnation_id": uuid(900 + broker_id),
-                "listeners": [Listener(name="PLAINTEXT", host=f"b{broker_id}", port=9092, security_protocol=0)],
-                "features": [
-                    Feature(name=name, min_supported_version=low, max_supported_version=high)
-                    for name, (low, high) in ranges.items()
-                ],
-                "log_dirs": [directory(broker_id)],
-                **fields,
-            }
-        )
+        return registration_request(broker_id=broker_id, **{"cluster_id": self.config.cluster_id, **fields})
 
     def register(self, broker_id: int, version: int = 4, **fields: Any) -> int:
         """Register a broker; gives its epoch."""
@@ -193,6 +178,26 @@ class Cluster:
         partition = self.controller.image.topics.partition(topic_id, partition_id)
         assert partition is not None
         return partition
+
+
+def registration_request(cluster_id: str, broker_id: int, **fields: Any) -> BrokerRegistrationRequest:
+    """A registration as a 4.3.1 broker with one directory sends it; `features` are ranges of levels that differ."""
+    ranges = {name: (f.min_level, f.max_level) for name, f in supported_features().items()}
+    ranges |= fields.pop("features", {})
+    return BrokerRegistrationRequest(
+        **{
+            "broker_id": broker_id,
+            "cluster_id": cluster_id,
+            "incarnation_id": uuid(900 + broker_id),
+            "listeners": [Listener(name="PLAINTEXT", host=f"b{broker_id}", port=9092, security_protocol=0)],
+            "features": [
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in ranges.items()
+            ],
+            "log_dirs": [directory(broker_id)],
+            **fields,
+        }
+    )
 
 
 def type_name(record: Any) -> str:

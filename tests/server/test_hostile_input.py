@@ -25,15 +25,14 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplica
 from mockraft.wire.messages.assign_replicas_to_dirs_request import PartitionData as AssignedPartition
 from mockraft.wire.messages.assign_replicas_to_dirs_request import TopicData as AssignedTopic
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 from ..budgets import budget
+from ..fetches import fetch_request
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 CAPTURED_CLUSTER_ID = "p66Y0sRpQNGVKjK4oTgauw"
 MUTATED_FRAMES = budget(10_000, 100_000)
 START_MS = 1_700_000_000_000
-METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 
 def framed(frame: bytes) -> bytes:
@@ -84,12 +83,7 @@ def mutated(frame: bytes, rng: random.Random) -> bytes:
 def live_requests(controller: Controller, rng: random.Random) -> list[tuple[Any, int]]:
     """Requests that fit the controller's state, so that mutations of them reach far."""
     image, log = controller.image, controller.log
-    partition = FetchPartition(
-        current_leader_epoch=log.leader_epoch, fetch_offset=log.end_offset, last_fetched_epoch=log.leader_epoch
-    )
-    topic = FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
-    fetch = FetchRequest(max_wait_ms=500, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
-    requests: list[tuple[Any, int]] = [(fetch, 17)]
+    requests: list[tuple[Any, int]] = [(fetch_request(log.end_offset, log.leader_epoch), 17)]
     for broker in image.cluster.brokers.values():
         dirs = rng.sample([*broker.log_dirs], rng.randrange(len(broker.log_dirs) + 1))
         heartbeat = BrokerHeartbeatRequest(

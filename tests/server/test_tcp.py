@@ -19,8 +19,8 @@ from mockraft.wire.connection import FrameReader, write_request
 from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from mockraft.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
-from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
+from ..fetches import fetch_request
 from ..waiting import until
 from .conftest import allocation_api
 
@@ -97,15 +97,7 @@ async def test_a_parked_fetch_is_answered_by_the_clock() -> None:
     async with Controller(clock=clock, metadata_max_idle_interval_ms=3_600_000) as controller:
         node = controller.running.node
         client_socket = await connected(controller.port)
-        end_offset = node.controller.log.end_offset
-        partition = FetchPartition(
-            partition=0,
-            current_leader_epoch=node.controller.log.leader_epoch,
-            fetch_offset=end_offset,
-            last_fetched_epoch=node.controller.log.leader_epoch,
-        )
-        topic = FetchTopic(topic_id=bytes(15) + b"\x01", partitions=[partition])
-        request = FetchRequest(max_wait_ms=500, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
+        request = fetch_request(node.controller.log.end_offset, node.controller.log.leader_epoch)
         await asyncio.get_running_loop().sock_sendall(client_socket, write_request(request, 17, 3, "raft"))
         await until(lambda: node.parked == 1)
         clock.advance(499)

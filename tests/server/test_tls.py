@@ -19,8 +19,8 @@ from mockraft.server.tls import TlsError, TlsSession, server_context
 from mockraft.wire import api_keys
 from mockraft.wire.connection import FrameReader, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
-from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
+from ..fetches import fetch_request
 from ..waiting import until
 
 DEADLINE_S = 60.0
@@ -97,7 +97,7 @@ def test_peer_certificate_is_available_on_request(party: Party) -> None:
     client = Client(party.client_context(party.client))
     session = connected(server_context(ControllerConfig(**party.options("required"))), client)
     # The certificate comes with the client's last flight, after the client thinks that it is done.
-    assert session.peer_certificate == ssl.PEM_cert_to_DER_cert(party.client.certificate.read_text())
+    assert session.peer_certificate == der_of(party.client.certificate)
 
 
 def test_end_of_stream_is_reported(party: Party) -> None:
@@ -237,14 +237,7 @@ async def test_response_due_after_the_peers_end_is_dropped(party: Party) -> None
                 controller.host, controller.port, ssl=context, server_hostname="localhost"
             )
             log = controller.running.controller.log
-            partition = FetchPartition(
-                partition=0,
-                current_leader_epoch=log.leader_epoch,
-                fetch_offset=log.end_offset,
-                last_fetched_epoch=log.leader_epoch,
-            )
-            topic = FetchTopic(topic_id=bytes(15) + b"\x01", partitions=[partition])
-            fetch = FetchRequest(max_wait_ms=20_000, min_bytes=0, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
+            fetch = fetch_request(log.end_offset, log.leader_epoch, max_wait_ms=20_000)
             writer.write(write_request(fetch, 17, 3, "raft"))
             await until(lambda: controller.running.node.parked == 1)
             # The end comes, and the answer becomes due, before the loop has told that the connection is gone.
@@ -267,18 +260,13 @@ JAVA = {
 }
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
-    return CertificateAuthority(tmp_path_factory.mktemp("authority"))
-
-
 def der_of(path: Path) -> bytes:
     return ssl.PEM_cert_to_DER_cert(path.read_text())
 
 
 @pytest.mark.parametrize("subject", JAVA)
-def test_a_subject_is_written_as_java_writes_it(authority: CertificateAuthority, subject: str) -> None:
-    assert subject_of(der_of(authority.issue(subject, file_name="holder").certificate)) == JAVA[subject]
+def test_a_subject_is_written_as_java_writes_it(party: Party, subject: str) -> None:
+    assert subject_of(der_of(party.authority.issue(subject, file_name="holder").certificate)) == JAVA[subject]
 
 
 @given(st.binary(max_size=80))

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 from mockraft.wire import error_codes
-from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+from mockraft.wire.messages.alter_partition_request import BrokerState, PartitionData
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
 from ...conftest import Cluster
+from .conftest import alter_partition, propose
 
 
 @pytest.fixture
@@ -17,35 +18,6 @@ def led(cluster: Cluster) -> Cluster:
     cluster.start(1, 2, 3)
     cluster.topic_id = cluster.create_topic("t", [1, 2, 3])
     return cluster
-
-
-def ask(cluster: Cluster, *partitions: PartitionData, broker: int = 1, version: int = 3, **fields: Any) -> Any:
-    """The response to a broker that proposes these partitions of the topic, everything else right unless told."""
-    given = {
-        "broker_id": broker,
-        "broker_epoch": cluster.broker(broker).broker_epoch,
-        "topics": [TopicData(topic_id=fields.pop("topic_id", cluster.topic_id), partitions=list(partitions))],
-        **fields,
-    }
-    return cluster.ask(AlterPartitionRequest(**given), version)
-
-
-def propose(cluster: Cluster, isr: list[int], version: int = 3, leader: int = 1, **fields: Any) -> Any:
-    """The answer to broker `leader` that proposes this ISR for partition 0, everything else right unless told."""
-    partition = cluster.partition(cluster.topic_id)
-    epochs = fields.pop("epochs", {})
-    members = [BrokerState(broker_id=member, broker_epoch=epochs.get(member, -1)) for member in isr]
-    data: dict[str, Any] = {
-        "partition_index": 0,
-        "leader_epoch": partition.leader_epoch,
-        "partition_epoch": partition.partition_epoch,
-        "leader_recovery_state": partition.leader_recovery_state,
-        "new_isr_with_epochs" if version >= 3 else "new_isr": members if version >= 3 else isr,
-        **fields,
-    }
-    response = ask(cluster, PartitionData(**data), broker=leader, version=version)
-    assert response.error_code == 0
-    return response.topics[0].partitions[0]
 
 
 def code(cluster: Cluster, isr: list[int], **fields: Any) -> str:
@@ -57,7 +29,8 @@ def code(cluster: Cluster, isr: list[int], **fields: Any) -> str:
 
 @pytest.mark.parametrize("topic_id", [bytes(16), bytes([5]) * 16])
 def test_each_partition_of_an_unknown_topic_has_an_error(led: Cluster, topic_id: bytes) -> None:
-    [topic] = ask(led, *(PartitionData(partition_index=index) for index in (4, 2)), topic_id=topic_id).topics
+    partitions = [PartitionData(partition_index=index) for index in (4, 2)]
+    [topic] = alter_partition(led, *partitions, topic_id=topic_id).topics
     assert topic.topic_id == topic_id
     assert [(p.partition_index, p.error_code) for p in topic.partitions] == [(4, 100), (2, 100)]
 
@@ -66,8 +39,8 @@ def test_each_partition_of_an_unknown_topic_has_an_error(led: Cluster, topic_id:
     ("isr", "fields", "name"),
     [
         pytest.param([1], {"partition_epoch": 1, "leader_epoch": -1}, "NOT_CONTROLLER", id="newer partition epoch"),
-        pytest.param([1], {"leader_epoch": -1, "leader": 2}, "FENCED_LEADER_EPOCH", id="epoch before the sender"),
-        pytest.param([1, 2], {"leader": 2, "partition_epoch": -1}, "INVALID_REQUEST", id="only the leader"),
+        pytest.param([1], {"leader_epoch": -1, "broker": 2}, "FENCED_LEADER_EPOCH", id="epoch before the sender"),
+        pytest.param([1, 2], {"broker": 2, "partition_epoch": -1}, "INVALID_REQUEST", id="only the leader"),
         pytest.param([9], {"partition_epoch": -1}, "INVALID_UPDATE_VERSION", id="old partition epoch"),
     ],
 )
@@ -86,6 +59,7 @@ def test_a_recovering_leader_is_the_only_member_until_it_reports_its_recovery(le
 
 def test_one_bad_partition_does_not_spoil_the_others(led: Cluster) -> None:
     state = [BrokerState(broker_id=1), BrokerState(broker_id=2)]
-    [topic] = ask(led, *(PartitionData(partition_index=index, new_isr_with_epochs=state) for index in (5, 0))).topics
+    partitions = [PartitionData(partition_index=index, new_isr_with_epochs=state) for index in (5, 0)]
+    [topic] = alter_partition(led, *partitions).topics
     assert [p.error_code for p in topic.partitions] == [3, 0]
     assert len(led.written()) == 1

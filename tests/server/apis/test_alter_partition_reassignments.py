@@ -13,7 +13,6 @@ from mockraft.wire.messages.alter_partition_reassignments_request import (
     ReassignableTopic,
 )
 from mockraft.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
-from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from mockraft.wire.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
@@ -22,6 +21,7 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 
 from ...conftest import Cluster
+from .conftest import propose
 
 Move = Callable[..., PartitionChangeRecord]
 
@@ -69,21 +69,6 @@ def move(five: Cluster) -> Move:
     return run
 
 
-def in_sync(cluster: Cluster, topic_id: bytes, *isr: int) -> Any:
-    partition = cluster.partition(topic_id)
-    data = PartitionData(
-        leader_epoch=partition.leader_epoch,
-        partition_epoch=partition.partition_epoch,
-        new_isr_with_epochs=[BrokerState(broker_id=member) for member in isr],
-    )
-    proposal = AlterPartitionRequest(
-        broker_id=partition.leader,
-        broker_epoch=cluster.broker(partition.leader).broker_epoch,
-        topics=[TopicData(topic_id=topic_id, partitions=[data])],
-    )
-    return cluster.ask(proposal).topics[0].partitions[0]
-
-
 def assignment(partition: Partition) -> tuple[tuple[int, ...], ...]:
     return partition.replicas, partition.adding_replicas, partition.removing_replicas
 
@@ -93,7 +78,7 @@ def dirs(cluster: Cluster, *broker_ids: int) -> list[bytes]:
 
 
 def test_new_replicas_come_before_the_old_ones_leave(five: Cluster, move: Move) -> None:
-    topic_id = five.create_topic("t", [2, 1])
+    five.topic_id = topic_id = five.create_topic("t", [2, 1])
     assert move([4, 3]) == PartitionChangeRecord(
         partition_id=0,
         topic_id=topic_id,
@@ -102,9 +87,9 @@ def test_new_replicas_come_before_the_old_ones_leave(five: Cluster, move: Move) 
         removing_replicas=[1, 2],
         directories=dirs(five, 4, 3, 1, 2),
     )
-    assert in_sync(five, topic_id, 2, 1, 3).error_code == 0
+    assert propose(five, [2, 1, 3]).error_code == 0
     assert assignment(five.partition(topic_id)) == ((4, 3, 1, 2), (3, 4), (1, 2))
-    assert in_sync(five, topic_id, 2, 1, 3, 4).error_code == error_codes.NEW_LEADER_ELECTED
+    assert propose(five, [2, 1, 3, 4]).error_code == error_codes.NEW_LEADER_ELECTED
     assert [record for record, _ in five.written()] == [
         PartitionChangeRecord(
             partition_id=0,
@@ -129,9 +114,9 @@ def test_pure_removal_of_replicas_completes_at_once_and_bumps_the_leader_epoch(f
 
 
 def test_replicas_are_not_removed_while_the_rest_is_out_of_sync(five: Cluster, move: Move) -> None:
-    topic_id = five.create_topic("t", [1, 2, 3], isr=[1, 2])
+    five.topic_id = topic_id = five.create_topic("t", [1, 2, 3], isr=[1, 2])
     assert assignment_of(move([1, 3])) == ([1, 3, 2], None, [2])
-    assert in_sync(five, topic_id, 1, 3, 2).error_code == 0
+    assert propose(five, [1, 3, 2]).error_code == 0
     assert assignment(five.partition(topic_id)) == ((1, 3), (), ())
 
 

@@ -45,12 +45,6 @@ def told() -> Told:
     return tell
 
 
-@pytest.fixture
-def topic(cluster: Cluster) -> Cluster:
-    cluster.create_topic("t", [1])
-    return cluster
-
-
 def synonyms(config: DescribeConfigsResourceResult) -> list[tuple[str, str | None, int]]:
     return [(each.name, each.value, each.source) for each in config.synonyms]
 

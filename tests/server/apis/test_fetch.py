@@ -1,18 +1,20 @@
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from mockraft.server.apis import fetch
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
-from mockraft.server.controller.quorum.election_state import ReplicaKey
+from mockraft.server.controller.quorum.election_state import TOPIC_ID, ReplicaKey
 from mockraft.server.controller.result import ControllerResult
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.no_op_record import NoOpRecord
 
-TOPIC_ID = bytes(15) + b"\x01"
+from ...fetches import fetch_request
+
 DIRECTORY_ID = bytes(15) + b"\x09"
 NOOP = RecordAt(NoOpRecord(), 0)
 
@@ -22,22 +24,10 @@ def rig(make_rig: Callable[..., Any], controller: Controller) -> Any:
     return make_rig(fetch.API, controller=controller)
 
 
-def request(offset: int = 0, epoch: int = 1, last_epoch: int | None = None, **fields: Any) -> FetchRequest:
-    """A broker's fetch as a 4.3.1 broker sends it; `fields` are of the partition or, where it has none, the request."""
-    partition = FetchPartition(
-        partition=0,
-        current_leader_epoch=epoch,
-        fetch_offset=offset,
-        last_fetched_epoch=(epoch if offset else 0) if last_epoch is None else last_epoch,
-        replica_directory_id=DIRECTORY_ID,
-    )
-    topic = FetchTopic(topic_id=TOPIC_ID, partitions=[partition])
-    asked = FetchRequest(
-        replica_state=ReplicaState(replica_id=1, replica_epoch=-1), max_wait_ms=500, max_bytes=1 << 20, topics=[topic]
-    )
-    for name, value in fields.items():
-        setattr(partition if hasattr(partition, name) else asked, name, value)
-    return asked
+request = partial(
+    fetch_request, replica_state=ReplicaState(replica_id=1, replica_epoch=-1), replica_directory_id=DIRECTORY_ID
+)
+"""A broker's fetch as a 4.3.1 broker sends it."""
 
 
 def partition_of(response: Any) -> Any:
@@ -135,8 +125,8 @@ def test_before_version_18_the_high_watermark_is_not_waited_for(rig: Any, contro
     [
         ({"max_wait_ms": -1}, error_codes.INVALID_REQUEST),
         ({"offset": -1}, error_codes.INVALID_REQUEST),
-        ({"last_epoch": -1}, error_codes.INVALID_REQUEST),
-        ({"last_epoch": 2}, error_codes.INVALID_REQUEST),
+        ({"last_fetched_epoch": -1}, error_codes.INVALID_REQUEST),
+        ({"last_fetched_epoch": 2}, error_codes.INVALID_REQUEST),
         ({"epoch": 0}, error_codes.FENCED_LEADER_EPOCH),
         ({"epoch": 2}, error_codes.UNKNOWN_LEADER_EPOCH),
         ({"replica_state": ReplicaState(replica_id=3000)}, error_codes.UNKNOWN_SERVER_ERROR),
@@ -233,7 +223,7 @@ def test_a_broker_is_recorded_as_an_observer_and_a_plain_reader_is_not(rig: Any,
 
 
 def test_a_fetch_of_another_leaders_batch_after_a_restart_still_diverges(rig: Any, controller: Controller) -> None:
-    partition = partition_of(rig.ask(rig.connect(), request(5, last_epoch=0), 18))
+    partition = partition_of(rig.ask(rig.connect(), request(5, last_fetched_epoch=0), 18))
     assert (partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset) == (0, 0)
 
 

@@ -7,12 +7,16 @@ import pytest
 from mockraft.server.apis import describe_quorum, fetch, fetch_snapshot
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.raft.outgoing import NodeEndpoint
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import error_codes, uuids
-from mockraft.wire.messages import describe_quorum_request, fetch_request, fetch_snapshot_request
+from mockraft.wire.messages import describe_quorum_request
+from mockraft.wire.messages.fetch_request import FetchRequest, ReplicaState
 
-TOPIC, TOPIC_ID = "__cluster_metadata", bytes(15) + b"\x01"
+from ...fetches import fetch_request, snapshot_request
+
+TOPIC = "__cluster_metadata"
 NOT_LEADER = error_codes.NOT_LEADER_OR_FOLLOWER
 DIRECTORIES = {node_id: bytes([node_id]) * 16 for node_id in (1, 2)}
 VOTERS = ",".join(f"{n}@node{n}:{9000 + n}:{uuids.text_of(d)}" for n, d in DIRECTORIES.items())
@@ -38,22 +42,10 @@ def leader(quorum: Any) -> Any:
     return quorum
 
 
-def fetched(rig: Any, *, replica_id: int = -1, offset: int = 0, epoch: int | None = None, **fields: Any) -> Any:
-    epoch = rig.controller.raft.epoch if epoch is None else epoch
-    partition = fetch_request.FetchPartition(
-        partition=0,
-        current_leader_epoch=epoch,
-        fetch_offset=offset,
-        last_fetched_epoch=epoch if offset else 0,
-        replica_directory_id=DIRECTORIES.get(replica_id, bytes(16)),
-        **fields,
-    )
-    return fetch_request.FetchRequest(
-        replica_state=fetch_request.ReplicaState(replica_id=replica_id),
-        max_wait_ms=500,
-        max_bytes=1 << 20,
-        topics=[fetch_request.FetchTopic(topic_id=TOPIC_ID, partitions=[partition])],
-    )
+def fetched(rig: Any, *, replica_id: int = -1, offset: int = 0, **fields: Any) -> FetchRequest:
+    state, directory_id = ReplicaState(replica_id=replica_id), DIRECTORIES.get(replica_id, bytes(16))
+    epoch = rig.controller.raft.epoch
+    return fetch_request(offset, epoch, replica_state=state, replica_directory_id=directory_id, **fields)
 
 
 def partition_of(response: Any) -> Any:
@@ -66,9 +58,7 @@ def test_a_node_that_is_not_leader_returns_the_leader(quorum: Any) -> None:
     found = partition_of(response)
     assert (found.error_code, found.current_leader.leader_id, found.current_leader.leader_epoch) == (NOT_LEADER, 2, 5)
     assert [(e.node_id, e.host, e.port) for e in response.node_endpoints] == [(2, "node2", 9002)]
-    partition = fetch_snapshot_request.PartitionSnapshot(current_leader_epoch=5)
-    topics = [fetch_snapshot_request.TopicSnapshot(name=TOPIC, partitions=[partition])]
-    request = fetch_snapshot_request.FetchSnapshotRequest(topics=topics)
+    request = snapshot_request(SnapshotId(0, 0), current_leader_epoch=5)
     found = quorum.ask(quorum.connect(), request, 1).topics[0].partitions[0]
     assert (found.error_code, found.current_leader.leader_id) == (NOT_LEADER, 2)
 

@@ -7,9 +7,9 @@ from mockraft.server.apis import update_features
 from mockraft.wire import error_codes
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from mockraft.wire.metadata_log_frame import RecordAt
-from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.feature_level_record import FeatureLevelRecord
 
+from ...configs import BROKER, config_record
 from ...conftest import Cluster
 
 METADATA, KRAFT, ELR = "metadata.version", "kraft.version", "eligible.leader.replicas.version"
@@ -35,10 +35,6 @@ def request(*updates: Update, validate_only: bool = False) -> UpdateFeaturesRequ
 
 def level(name: str, number: int) -> RecordAt:
     return RecordAt(FeatureLevelRecord(name=name, feature_level=number), 0)
-
-
-def minimum(broker: str, value: str | None) -> RecordAt:
-    return RecordAt(ConfigRecord(resource_type=4, resource_name=broker, name=MINIMUM, value=value), 0)
 
 
 def type_names(records: Iterable[RecordAt]) -> list[str]:
@@ -169,12 +165,12 @@ def test_every_feature_needs_a_metadata_version_that_there_is(new_cluster: type[
 
 def test_elr_begins_with_one_minimum_for_all(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=25, min_insync_replicas=2)
-    cluster.write(minimum("1", "3"), minimum("2", "4"))
+    cluster.write(config_record(BROKER, "1", MINIMUM, "3"), config_record(BROKER, "2", MINIMUM, "4"))
     cluster.ask(request((ELR, 1, UP), validate_only=True))
     assert cluster.written() == []
     cluster.ask(request((ELR, 1, UP)))
     first, *own, last = cluster.written()
-    assert (first, last) == (minimum("", "2"), level(ELR, 1))
+    assert (first, last) == (config_record(BROKER, "", MINIMUM, "2"), level(ELR, 1))
     assert sorted(record.resource_name for record, _ in own if record.value is None) == ["1", "2"]
     cluster.ask(request((ELR, 1, UP)))
     assert cluster.written() == [level(ELR, 1)]

@@ -8,12 +8,12 @@ import pytest
 from mockraft.double.proposals import overlay_of, rules_of
 from mockraft.server.apis.overlaid import apis_over
 from mockraft.server.controller.image import Image
-from mockraft.server.controller.settings.features import supported_features
 from mockraft.wire import metadata_log_frame, record_batch
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.recast import recast
 
-from ...conftest import Cluster
+from ...conftest import Cluster, registration_request
 
 
 class Proposed(Cluster):
@@ -72,19 +72,10 @@ def registration() -> Callable[..., Any]:
     """`registration(controller, broker_id, **fields)`: a BrokerRegistrationRequest of the controller's own messages."""
 
     def make(controller: Any, broker_id: int, **fields: Any) -> Any:
-        module = controller.messages.module("BrokerRegistrationRequest")
-        features = [
-            module.Feature(name=name, min_supported_version=f.min_level, max_supported_version=f.max_level)
-            for name, f in supported_features().items()
-        ]
-        listener = module.Listener(name="PLAINTEXT", host=f"b{broker_id}", port=9092)
-        return module.BrokerRegistrationRequest(
-            broker_id=broker_id,
-            cluster_id=controller.cluster_id,
-            incarnation_id=bytes([9] * 15 + [broker_id]),
-            listeners=[listener],
-            features=features,
-            **fields,
-        )
+        worded = controller.messages.request(BrokerRegistrationRequest.api_key)
+        request = recast(registration_request(controller.cluster_id, broker_id), worded)
+        for name, value in fields.items():
+            setattr(request, name, value)
+        return request
 
     return make

@@ -6,38 +6,23 @@ from typing import Any
 
 import pytest
 from mockraft.server.controller.controller import STANDBY
-from mockraft.server.controller.settings.features import supported_features
 from mockraft.wire import error_codes
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 
 from ...budgets import budget
 from ...configs import BROKER, SET, change_configs
+from ...conftest import registration_request
 from ...topics import topic
 
 ALL = (3000, 3001, 3002)
 
 
-def registration(broker_id: int = 1) -> BrokerRegistrationRequest:
-    return BrokerRegistrationRequest(
-        broker_id=broker_id,
-        cluster_id="a-cluster",
-        incarnation_id=(1 << 100 | broker_id).to_bytes(16, "big"),
-        listeners=[Listener(name="PLAINTEXT", host=f"b{broker_id}", port=9092, security_protocol=0)],
-        features=[
-            Feature(name=name, min_supported_version=f.min_level, max_supported_version=f.max_level)
-            for name, f in supported_features().items()
-        ],
-        log_dirs=[(1 << 101 | broker_id).to_bytes(16, "big")],
-    )
-
-
 def start_broker(world: Any, broker_id: int = 1) -> int:
     """Register and unfence a broker; gives its epoch."""
-    response = world.answer(world.active, registration(broker_id))
+    response = world.answer(world.active, registration_request("a-cluster", broker_id))
     assert response.error_code == error_codes.NONE
     beat = heartbeat(response.broker_epoch, broker_id, offset=response.broker_epoch)
     assert world.answer(world.active, beat).is_fenced is False

@@ -9,14 +9,10 @@ from mockraft.wire.messages.fetch_request import FetchRequest
 from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from mockraft.wire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from mockraft.wire.messages.update_raft_voter_response import CurrentLeader, UpdateRaftVoterResponse
-from mockraft.wire.metadata_log_frame import RecordAt
-from mockraft.wire.records.topic_record import TopicRecord
+
+from ..controller.log.conftest import topic
 
 TOPIC = "__cluster_metadata"
-
-
-def topic(number: int) -> RecordAt:
-    return RecordAt(TopicRecord(name=f"topic-{number}", topic_id=number.to_bytes(16, "big")), 0)
 
 
 @pytest.fixture

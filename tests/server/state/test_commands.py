@@ -9,11 +9,12 @@ from mockraft.server.clock import VirtualClock
 from mockraft.wire import uuids
 from mockraft.wire.client import connect
 from mockraft.wire.json_form import Json
-from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from mockraft.wire.messages.fetch_request import ReplicaState
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
+from ...fetches import fetch_request
 from .conftest import directory
 
 
@@ -138,17 +139,7 @@ async def test_a_snapshot_covers_all_there_is_and_a_second_one_is_the_same(contr
 async def test_command_completes_a_parked_fetch(controller: Controller) -> None:
     client = await connect(controller.host, controller.port)
     try:
-        partition = FetchPartition(
-            partition=0,
-            current_leader_epoch=1,
-            fetch_offset=end(controller),
-            last_fetched_epoch=1,
-            log_start_offset=-1,
-            partition_max_bytes=0,
-            high_watermark=end(controller),
-        )
-        topic = FetchTopic(topic_id=bytes(15) + b"\x01", partitions=[partition])
-        request = FetchRequest(replica_state=ReplicaState(replica_id=9), max_wait_ms=60_000, topics=[topic])
+        request = fetch_request(end(controller), replica_state=ReplicaState(replica_id=9), max_wait_ms=60_000)
         waiting = asyncio.create_task(client.send(request, version=17))
         while not controller.running.node.parked:
             await asyncio.sleep(0)

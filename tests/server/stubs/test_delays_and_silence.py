@@ -12,7 +12,8 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
-from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+
+from ...fetches import fetch_request
 
 
 @pytest.fixture
@@ -110,12 +111,7 @@ def test_a_connection_ends_with_or_without_an_answer(rig: Any, stubs: Any, end: 
 def test_a_fetch_that_waits_is_changed_when_it_is_answered(rig: Any, stubs: Any) -> None:
     stubs.add(stub("Fetch").change(response={"throttleTimeMs": 7}))
     log = rig.controller.log
-    topic_id = b"\0" * 15 + b"\1"
-    partition = FetchPartition(partition=0, fetch_offset=log.end_offset, last_fetched_epoch=1, current_leader_epoch=1)
-    partition.high_watermark = log.high_watermark
-    request = FetchRequest(
-        max_wait_ms=200, max_bytes=1 << 20, topics=[FetchTopic(topic_id=topic_id, partitions=[partition])]
-    )
+    request = fetch_request(log.end_offset, high_watermark=log.high_watermark, max_wait_ms=200)
     connection = rig.connect()
     rig.send(connection, rig.frame(request, 17))
     assert rig.sends() == []

@@ -17,10 +17,7 @@ from mockraft.wire.records.topic_record import TopicRecord
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
-
-def uuid(number: int, top: int = 0x10) -> bytes:
-    return bytes([top]) + bytes(14) + bytes([number])
-
+from ....conftest import uuid
 
 A, B, C = uuid(1), uuid(2), uuid(3)
 
@@ -45,7 +42,7 @@ def test_the_registration_offset_is_the_registration_records_own() -> None:
 
 
 def test_directories_are_sorted_as_java_does_with_the_top_bit_first() -> None:
-    high, low = uuid(1, 0x80), uuid(2, 0x7F)
+    high, low = b"\x80" + bytes(15), b"\x7f" + bytes(15)
     assert image_with_broker(log_dirs=[low, high]).cluster.brokers[1].log_dirs == (high, low)
 
 

@@ -12,15 +12,13 @@ from mockraft.wire.records.client_quota_record import EntityData
 from mockraft.wire.records.register_broker_record import BrokerEndpoint, BrokerFeature
 from mockraft.wire.records.register_controller_record import ControllerEndpoint, ControllerFeature
 
+from ....conftest import uuid
+
 METADATA_RECORD_TYPES = 26
 
 
 def record(kind: str, /, **fields: Any) -> Any:
     return records.by_name(kind)(**fields)
-
-
-def uuid(number: int) -> bytes:
-    return (1 << 100 | number).to_bytes(16, "big")
 
 
 def image_of(*applied: Any) -> Image:

@@ -14,12 +14,10 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
+from .conftest import topic
+
 NOOP = RecordAt(NoOpRecord(), 0)
 HEAD_END = 12  # 3 control records and 9 of the bootstrap
-
-
-def topic(number: int) -> RecordAt:
-    return RecordAt(TopicRecord(name=f"topic-{number}", topic_id=number.to_bytes(16, "big")), 0)
 
 
 def opened(now_ms: int = 1000, seed: int = 1, **options: Any) -> MetadataLog:

@@ -1,6 +1,5 @@
 """A log that follows another, and one whose process is killed."""
 
-import os
 import random
 import signal
 import subprocess
@@ -16,23 +15,10 @@ from mockraft.server.controller.log.positions import EpochEndOffset
 from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import record_batch, uuids
-from mockraft.wire.metadata_log_frame import RecordAt
-from mockraft.wire.records.topic_record import TopicRecord
+
+from .conftest import topic, topics
 
 VOTERS = f"1@a:1:{uuids.text_of(bytes([1]) * 16)},2@b:2:{uuids.text_of(bytes([2]) * 16)}"
-
-
-def topic(number: int) -> RecordAt:
-    return RecordAt(TopicRecord(name=f"topic-{number}", topic_id=number.to_bytes(16, "big")), 0)
-
-
-def topics(log: MetadataLog) -> list[str]:
-    return [at.record.name for _, at in log.records()]
-
-
-@pytest.fixture(autouse=True)
-def _without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture
@@ -181,7 +167,7 @@ def test_acknowledged_records_survive_a_kill(tmp_path: Path, lines: int) -> None
             for line in appender.stdout:
                 acknowledged = int(line) if line.endswith("\n") else acknowledged
         log = Raft.open(ControllerConfig(data_dir=tmp_path), 2000, random.Random(1)).log
-        names = [at.record.name for _, at in log.records() if isinstance(at.record, TopicRecord)]
+        names = topics(log)
         log.close()
         assert len(names) >= acknowledged
         assert names == [f"topic-{number}" for number in range(len(names))]

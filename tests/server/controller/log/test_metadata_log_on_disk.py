@@ -18,23 +18,14 @@ from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.result import ControllerResult
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import record_batch
-from mockraft.wire.metadata_log_frame import RecordAt
-from mockraft.wire.records.topic_record import TopicRecord
 
 from ....conftest import Cluster
+from .conftest import topic, topics
 
 HEAD_END = 12
 FIRST_SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
 
 Open = Callable[..., MetadataLog]
-
-
-def topic(number: int) -> RecordAt:
-    return RecordAt(TopicRecord(name=f"topic-{number}", topic_id=number.to_bytes(16, "big")), 0)
-
-
-def topics(log: MetadataLog) -> list[str]:
-    return [at.record.name for _, at in log.records() if isinstance(at.record, TopicRecord)]
 
 
 def led(config: ControllerConfig, now_ms: int, seed: int) -> MetadataLog:
@@ -46,12 +37,6 @@ def led(config: ControllerConfig, now_ms: int, seed: int) -> MetadataLog:
 
 def full_disk(*_: object) -> int:
     raise OSError(errno.ENOSPC, "No space left on device")
-
-
-@pytest.fixture(autouse=True)
-def _without_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A killed process loses nothing that is in the page cache."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture

@@ -8,11 +8,8 @@ from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
 
+from ....configs import config_record
 from ....conftest import Cluster
-
-
-def put(cluster: Cluster, kind: int, name: str, key: str, value: str | None) -> None:
-    cluster.write(RecordAt(ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value), 0))
 
 
 def alter(cluster: Cluster, kind: int, name: str, **changes: tuple[int, str | None]) -> dict[str, str | None]:
@@ -43,24 +40,24 @@ def topic(cluster: Cluster) -> Cluster:
 
 
 def test_a_topics_own_value_is_stronger_than_the_nodes_the_clusters_and_the_default(cluster: Cluster) -> None:
-    put(cluster, BROKER, "1", "log.retention.ms", "4")
+    cluster.write(config_record(BROKER, "1", "log.retention.ms", "4"))
     assert effective(cluster, "retention.ms") == ("604800000", ConfigSource.DEFAULT), "another broker's does not count"
-    put(cluster, BROKER, "", "log.retention.ms", "3")
+    cluster.write(config_record(BROKER, "", "log.retention.ms", "3"))
     assert effective(cluster, "retention.ms") == ("3", ConfigSource.DYNAMIC_DEFAULT_BROKER)
-    put(cluster, BROKER, "3000", "log.retention.ms", "2")
+    cluster.write(config_record(BROKER, "3000", "log.retention.ms", "2"))
     assert effective(cluster, "retention.ms") == ("2", ConfigSource.DYNAMIC_BROKER)
     assert effective(cluster, "retention.ms", retention_ms="1") == ("1", ConfigSource.TOPIC)
     assert configs.topic_config(cluster.controller, "t", "retention.ms") == "2"
-    put(cluster, TOPIC, "t", "retention.ms", "1")
+    cluster.write(config_record(TOPIC, "t", "retention.ms", "1"))
     assert configs.topic_config(cluster.controller, "t", "retention.ms") == "1"
 
 
 def test_brokers_units_become_the_topics(cluster: Cluster) -> None:
-    put(cluster, BROKER, "", "log.retention.hours", "2")
+    cluster.write(config_record(BROKER, "", "log.retention.hours", "2"))
     assert effective(cluster, "retention.ms") == ("7200000", ConfigSource.DYNAMIC_DEFAULT_BROKER)
-    put(cluster, BROKER, "", "log.retention.minutes", " 3 ")
+    cluster.write(config_record(BROKER, "", "log.retention.minutes", " 3 "))
     assert effective(cluster, "retention.ms")[0] == "180000"
-    put(cluster, BROKER, "", "log.roll.hours", "a day")
+    cluster.write(config_record(BROKER, "", "log.roll.hours", "a day"))
     assert effective(cluster, "segment.ms")[0] == "0"
 
 
@@ -80,8 +77,8 @@ def test_the_controllers_min_insync_replicas_is_the_clusters_where_elr_is_on(new
 
 
 def test_a_topic_is_written_only_where_it_changes_a_broker_always(topic: Cluster) -> None:
-    put(topic, TOPIC, "t", "retention.ms", "5")
-    put(topic, BROKER, "1", "num.io.threads", "5")
+    topic.write(config_record(TOPIC, "t", "retention.ms", "5"))
+    topic.write(config_record(BROKER, "1", "num.io.threads", "5"))
     assert alter(topic, TOPIC, "t", retention_ms=(Operation.SET, "5"), flush_ms=(Operation.DELETE, None)) == {}
     assert alter(topic, TOPIC, "t", retention_ms=(Operation.DELETE, "5")) == {"retention.ms": None}
     unchanged = alter(topic, BROKER, "1", num_io_threads=(Operation.SET, "5"), nothing=(Operation.DELETE, None))
@@ -92,7 +89,7 @@ def test_lists_grow_and_shrink_from_their_value_or_their_default(topic: Cluster)
     assert alter(topic, TOPIC, "t", cleanup_policy=(Operation.APPEND, "compact,delete")) == {
         "cleanup.policy": "delete,compact"
     }
-    put(topic, TOPIC, "t", "cleanup.policy", "compact")
+    topic.write(config_record(TOPIC, "t", "cleanup.policy", "compact"))
     assert alter(topic, TOPIC, "t", cleanup_policy=(Operation.APPEND, "compact")) == {}
     assert alter(topic, TOPIC, "t", cleanup_policy=(Operation.SUBTRACT, "delete,compact")) == {"cleanup.policy": ""}
 
@@ -157,7 +154,7 @@ def test_a_value_may_have_32767_characters(topic: Cluster) -> None:
 
 
 def test_values_that_were_there_before_are_checked_too(topic: Cluster) -> None:
-    put(topic, TOPIC, "t", "min.compaction.lag.ms", "9")
+    topic.write(config_record(TOPIC, "t", "min.compaction.lag.ms", "9"))
     assert refusal(topic, TOPIC, "t", max_compaction_lag_ms=(Operation.SET, "8")) == (
         error_codes.INVALID_CONFIG,
         "conflict topic config setting min.compaction.lag.ms (9) > max.compaction.lag.ms (8)",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mockraft import Controller, Quorum
 from mockraft.server.clock import VirtualClock
-from mockraft.server.controller.quorum.election_state import TOPIC_ID
+from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.stubs.faults.presets import PRESET_KINDS
 from mockraft.server.views import LogDirView
 from mockraft.wire import error_codes, uuids
@@ -18,9 +18,9 @@ from mockraft.wire.json_form import Json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
-from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
-from mockraft.wire.messages.fetch_snapshot_request import FetchSnapshotRequest, PartitionSnapshot, SnapshotId
-from mockraft.wire.messages.fetch_snapshot_request import TopicSnapshot as SnapshotTopic
+from mockraft.wire.messages.fetch_request import ReplicaState
+
+from ....fetches import fetch_request, snapshot_request
 
 ROOT = Path(__file__).parents[4]
 LOG_DIRS = [bytes(15) + b"\x71", bytes(15) + b"\x72"]
@@ -47,18 +47,7 @@ class Broker:
 
     async def fetch(self, offset: int = 4, timeout_ms: int = 5_000) -> Any:
         epoch = self.controller.running.controller.log.last_epoch
-        partition = FetchPartition(
-            partition=0,
-            current_leader_epoch=epoch,
-            fetch_offset=offset,
-            last_fetched_epoch=epoch if offset else 0,
-        )
-        request = FetchRequest(
-            replica_state=ReplicaState(replica_id=1),
-            max_wait_ms=0,
-            max_bytes=1 << 20,
-            topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[partition])],
-        )
+        request = fetch_request(offset, epoch, replica_state=ReplicaState(replica_id=1), max_wait_ms=0)
         response = await self.connection.send(request, version=17, timeout_ms=timeout_ms)
         return response if response.error_code else response.responses[0].partitions[0]
 
@@ -284,13 +273,7 @@ async def test_a_snapshot_is_not_found(broker: Broker) -> None:
     with Switch(broker, "snapshot_not_found"):
         snapshot = (await broker.fetch(0)).snapshot_id
         assert snapshot.end_offset == broker.end_offset
-        wanted = PartitionSnapshot(
-            partition=0,
-            current_leader_epoch=1,
-            snapshot_id=SnapshotId(end_offset=snapshot.end_offset, epoch=snapshot.epoch),
-        )
-        topic = SnapshotTopic(name="__cluster_metadata", partitions=[wanted])
-        request = FetchSnapshotRequest(replica_id=1, max_bytes=1 << 20, topics=[topic])
+        request = snapshot_request(SnapshotId(snapshot.end_offset, snapshot.epoch))
         answer = (await broker.connection.send(request)).topics[0].partitions[0]
         assert (answer.error_code, answer.unaligned_records) == (error_codes.SNAPSHOT_NOT_FOUND, b"")
     answer = (await broker.connection.send(request)).topics[0].partitions[0]
