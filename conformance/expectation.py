@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+_PATIENCE_S = 20.0
+_PAUSE_S = 0.05
 
 
 class Difference(NamedTuple):
@@ -140,6 +144,15 @@ def expect(what: str, expected: object, got: object) -> None:
     """Raise NotAsExpectedError unless `got` is as expected."""
     if first := difference(expected, got):
         raise NotAsExpectedError(what, expected, got, first)
+
+
+async def eventually(what: str, expected: object, ask: Callable[[], Awaitable[object]]) -> None:
+    """Ask until the response is as expected: some are made from the last published image. NotAsExpectedError if not."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _PATIENCE_S
+    while difference(expected, got := await ask()) is not None and loop.time() < deadline:
+        await asyncio.sleep(_PAUSE_S)
+    expect(what, expected, got)
 
 
 def shown(value: object) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mockraft.conformance.case import Rank, case, cases
+from mockraft.conformance.cases.topics import create
 from mockraft.conformance.expectation import GOOD, MISSING, Fields, InAnyOrder, expect, like, refused
 from mockraft.conformance.records import Expected, record
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
-TEST = "ConfigurationControlManagerTest"
+MANAGER = "ConfigurationControlManager"
+TEST = f"{MANAGER}Test"
 RESOURCES_TEST = "ControllerApisTest.testInvalidIncrementalAlterConfigsResources"
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -147,7 +149,7 @@ async def invalid_topic_config_is_refused(world: World, key: str, value: str | N
     await world.wrote()
 
 
-@case("a broker's config is written even if it is what it was", "ConfigurationControlManager", Rank.QUIRK)
+@case("a broker's config is written even if it is what it was", MANAGER, Rank.QUIRK)
 async def unchanged_broker_config_is_written(world: World) -> None:
     name = str((await world.broker()).id)
     for _ in range(2):
@@ -155,34 +157,27 @@ async def unchanged_broker_config_is_written(world: World) -> None:
         await world.wrote(written(BROKER, name, "num.io.threads", "9"))
 
 
-@case("a broker's config may have any key", "ConfigurationControlManager", Rank.QUIRK)
+@case("a broker's config may have any key", MANAGER, Rank.QUIRK)
 async def brokers_config_may_have_any_key(world: World) -> None:
     name = str((await world.broker()).id)
     await alter(world, resource(BROKER, name, (SET, "anything.goes", "x")), answer=[GOOD])
     await world.wrote(written(BROKER, name, "anything.goes", "x"))
 
 
-@case("the configs of all brokers have an empty name", "ConfigurationControlManager", alone=True)
+@case("the configs of all brokers have an empty name", MANAGER, alone=True)
 async def configs_of_all_brokers_have_empty_name(world: World) -> None:
-    world.afterwards(
-        "IncrementalAlterConfigs", {"resources": [resource(BROKER, "", (DELETE, "log.retention.ms", None))]}
-    )
+    deletion = resource(BROKER, "", (DELETE, "log.retention.ms", None))
+    world.afterwards("IncrementalAlterConfigs", {"resources": [deletion]})
     await alter(world, resource(BROKER, "", (SET, "log.retention.ms", "77000")), answer=[GOOD])
     await world.wrote(written(BROKER, "", "log.retention.ms", "77000"))
 
 
-@case(
-    "a topic takes over what all brokers have",
-    "ConfigurationControlManager.computeEffectiveTopicConfigs",
-    Rank.SHOULD,
-    alone=True,
-)
+@case("a topic takes over what all brokers have", f"{MANAGER}.computeEffectiveTopicConfigs", Rank.SHOULD, alone=True)
 async def topic_inherits_cluster_wide_configs(world: World) -> None:
     world.afterwards("IncrementalAlterConfigs", {"resources": [resource(BROKER, "", (DELETE, "log.roll.ms", None))]})
     await alter(world, resource(BROKER, "", (SET, "log.roll.ms", "78000")), answer=[GOOD])
-    request = {"topics": [world.creatable("t", [await world.broker()])], "timeoutMs": 10_000}
-    kind_name = await world.send("CreateTopics", request, answer={"topics": [{"errorCode": 0}]})
-    (segment,) = [each for each in kind_name["topics"][0]["configs"] if each["name"] == "segment.ms"]
+    created = await create(world, world.creatable("t", [await world.broker()]), answer=[{"errorCode": 0}])
+    (segment,) = [each for each in created["topics"][0]["configs"] if each["name"] == "segment.ms"]
     expect("segment.ms", {"value": "78000", "configSource": 3}, segment)
 
 

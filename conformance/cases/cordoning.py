@@ -5,10 +5,12 @@ from __future__ import annotations
 from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.cases.configs import BROKER, DELETE, SET, resource
 from mockraft.conformance.cases.configs import alter as alter_configs
+from mockraft.conformance.cases.reassignments import move
+from mockraft.conformance.cases.topics import create
 from mockraft.conformance.expectation import GOOD, Fields, InAnyOrder, refused
 from mockraft.conformance.records import broker_change, record
 from mockraft.conformance.requests import Tree
-from mockraft.conformance.world import TIMEOUT_MS, Broker, World
+from mockraft.conformance.world import Broker, World
 from mockraft.wire import error_codes as codes
 
 HEARTBEAT = "KIP-1066, BrokerHeartbeatRequest v2"
@@ -102,10 +104,7 @@ async def cordoned_directories_are_not_looked_at_before_metadata_version_30(worl
 @case("a topic may be assigned to a broker with all directories cordoned", IN_SPITE_OF_KIP, Rank.QUIRK, since=30)
 async def topic_may_be_assigned_to_broker_with_all_directories_cordoned(world: World) -> None:
     a = await world.broker(cordoned=[0])
-    request = world.creatable("t", [a])
-    await world.send(
-        "CreateTopics", {"topics": [request], "timeoutMs": TIMEOUT_MS}, answer={"topics": [{"errorCode": 0}]}
-    )
+    await create(world, world.creatable("t", [a]), answer=[{"errorCode": 0}])
     await world.wrote(record("Topic"), record("Partition", leader=a.id, directories=a.dirs))
 
 
@@ -113,10 +112,7 @@ async def topic_may_be_assigned_to_broker_with_all_directories_cordoned(world: W
 async def partition_may_be_moved_to_broker_with_all_directories_cordoned(world: World) -> None:
     a, b = await world.broker(), await world.broker(cordoned=[0])
     topic = await world.topic([a])
-    partition = {"partitionIndex": 0, "replicas": [b.id]}
-    request = {"topics": [{"name": topic.name, "partitions": [partition]}], "timeoutMs": TIMEOUT_MS}
-    answer = {"responses": [{"partitions": [{"errorCode": 0}]}]}
-    await world.send("AlterPartitionReassignments", request, answer=answer)
+    await move(world, topic.name, [b])
 
 
 @case("a broker with all directories cordoned goes on leading", HEARTBEAT, since=30)

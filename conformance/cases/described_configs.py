@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from mockraft.conformance.case import Rank, case, cases
 from mockraft.conformance.cases.configs import BROKER, CLIENT_METRICS, GROUP, SET, TOPIC, alter, resource
-from mockraft.conformance.expectation import ANYTHING, difference, expect
+from mockraft.conformance.expectation import ANYTHING, eventually
 from mockraft.conformance.requests import Tree
 from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
 SOURCE = "ConfigHelper.handleDescribeConfigsRequest"
 OWN, DEFAULT = 1, 5
-PATIENCE_S = 20.0
-PAUSE_S = 0.05
 
 
 async def describe(world: World, kind: int, name: str, *keys: str, answer: Tree, **fields: object) -> None:
-    """Repeat the request until the response is as expected: a controller describes its last published image."""
     request: Tree = {
         "resources": [{"resourceType": kind, "resourceName": name, "configurationKeys": list(keys) or None}],
         **fields,
     }
-    described: Tree = {}
     expected = {"results": [{"resourceType": kind, "resourceName": name, **answer}]}
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + PATIENCE_S
-    while loop.time() < deadline:
-        described = await world.send("DescribeConfigs", request)
-        if difference(expected, described) is None:
-            return
-        await asyncio.sleep(PAUSE_S)
-    expect("the answer to DescribeConfigs", expected, described)
+    await eventually("the answer to DescribeConfigs", expected, lambda: world.send("DescribeConfigs", request))
 
 
 PLAIN: Tree = {"readOnly": False, "isSensitive": False, "synonyms": []}

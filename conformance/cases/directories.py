@@ -27,11 +27,8 @@ async def assign(
         **fields,
     }
     response = [{"partitionIndex": i, "errorCode": code} for i, code in zip(partitions, codes_, strict=True)]
-    answer = {
-        "errorCode": 0,
-        "directories": [{"id": directory, "topics": [{"topicId": topic_id, "partitions": response}]}],
-    }
-    await world.send("AssignReplicasToDirs", request, answer=answer)
+    expected = [{"id": directory, "topics": [{"topicId": topic_id, "partitions": response}]}]
+    await world.send("AssignReplicasToDirs", request, answer={"errorCode": 0, "directories": expected})
 
 
 @case("a replica is assigned to a directory", ASSIGN_TEST, since=17)

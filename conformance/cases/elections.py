@@ -53,9 +53,8 @@ async def preferred_replica_is_elected_when_it_is_in_sync(world: World) -> None:
 async def preferred_replica_that_leads_needs_no_election(world: World) -> None:
     topic = await world.topic([await world.broker()])
     message = "Leader election not needed for topic partition."
-    await elect(
-        world, PREFERRED, topic.name, 0, answer=expected_results(codes.ELECTION_NOT_NEEDED, errorMessage=message)
-    )
+    answer = expected_results(codes.ELECTION_NOT_NEEDED, errorMessage=message)
+    await elect(world, PREFERRED, topic.name, 0, answer=answer)
     await world.wrote()
 
 
@@ -125,11 +124,8 @@ async def unknown_election_type_is_refused_for_each_partition(world: World) -> N
 
 @case("an election of no partitions is answered with none", PREFERRED_TEST)
 async def election_of_no_partitions_is_answered_with_none(world: World) -> None:
-    await world.send(
-        "ElectLeaders",
-        {"topicPartitions": [], "timeoutMs": TIMEOUT_MS},
-        answer={"errorCode": 0, "replicaElectionResults": []},
-    )
+    request: Tree = {"topicPartitions": [], "timeoutMs": TIMEOUT_MS}
+    await world.send("ElectLeaders", request, answer={"errorCode": 0, "replicaElectionResults": []})
 
 
 @case("an election of all partitions tells only of those that needed one", PREFERRED_TEST, alone=True)
@@ -161,13 +157,6 @@ async def election_in_version_0_is_preferred_one(world: World) -> None:
 @case("elections that were to be held in no time are refused", "QuorumController.electLeaders", Rank.SHOULD)
 async def elections_that_were_to_be_held_in_no_time_are_refused(world: World) -> None:
     topic, _a, _b = await led_by_the_second(world)
-    await elect(
-        world,
-        PREFERRED,
-        topic.name,
-        0,
-        timeoutMs=0,
-        answer=expected_results(codes.REQUEST_TIMED_OUT),
-        code=codes.REQUEST_TIMED_OUT,
-    )
+    code = codes.REQUEST_TIMED_OUT
+    await elect(world, PREFERRED, topic.name, 0, timeoutMs=0, answer=expected_results(code), code=code)
     await world.wrote()

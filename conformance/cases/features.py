@@ -53,15 +53,8 @@ async def feature_that_is_at_its_level_already_is_written_again(world: World) ->
 async def feature_goes_up_and_down_with_one_record_each(world: World) -> None:
     before = world.target.finalized_features.get(GROUP, 0)
     levels = (1 - before, before)
-    world.afterwards(
-        "UpdateFeatures",
-        {
-            "timeoutMs": 10_000,
-            "featureUpdates": [
-                {"feature": GROUP, "maxVersionLevel": before, "upgradeType": UPGRADE if before else SAFE}
-            ],
-        },
-    )
+    back = {"feature": GROUP, "maxVersionLevel": before, "upgradeType": UPGRADE if before else SAFE}
+    world.afterwards("UpdateFeatures", {"timeoutMs": 10_000, "featureUpdates": [back]})
     for level in levels:
         await update(world, (GROUP, level, UPGRADE if level else SAFE))
         await world.wrote(record("FeatureLevel", name=GROUP, featureLevel=level))
@@ -113,12 +106,8 @@ async def higher_level_by_downgrade_is_refused(world: World) -> None:
 )
 async def safe_downgrade_that_would_lose_metadata_is_refused(world: World) -> None:
     message = "Refusing to perform the requested downgrade because it might delete metadata information."
-    await update(
-        world,
-        (METADATA, 7, SAFE),
-        answer=refused(like(f".*Unsupported metadata.version downgrade from {world.level} to 7. {message}")),
-        validateOnly=True,
-    )
+    answer = refused(like(f".*Unsupported metadata.version downgrade from {world.level} to 7. {message}"))
+    await update(world, (METADATA, 7, SAFE), answer=answer, validateOnly=True)
 
 
 @case(
@@ -134,12 +123,8 @@ async def unsafe_downgrade_that_would_lose_metadata_is_refused(world: World) -> 
 @case("a broker that does not know a level holds it up", f"{TEST}.testUpdateFeatures", until=29, alone=True)
 async def broker_that_does_not_know_level_holds_it_up(world: World) -> None:
     a = await world.register(features=world.features(metadata_version=(world.level, world.level)))
-    await update(
-        world,
-        (METADATA, world.level + 1, UPGRADE),
-        answer=refused(like(f".*Broker {a.id} only supports versions {world.level}")),
-        validateOnly=True,
-    )
+    answer = refused(like(f".*Broker {a.id} only supports versions {world.level}"))
+    await update(world, (METADATA, world.level + 1, UPGRADE), answer=answer, validateOnly=True)
 
 
 @case("eligible leaders need a metadata.version of 23", "KIP-966, EligibleLeaderReplicasVersion", Rank.SHOULD, until=22)
@@ -153,9 +138,8 @@ async def kraft_version_does_not_go_down(world: World) -> None:
     response = await world.send("ApiVersions", {"clientSoftwareName": "c", "clientSoftwareVersion": "1"})
     levels = {each["name"]: each["maxVersionLevel"] for each in response["finalizedFeatures"]}
     if levels.get("kraft.version", 0) == 1:
-        await update(
-            world, ("kraft.version", 0, SAFE), answer={"errorCode": codes.INVALID_UPDATE_VERSION}, validateOnly=True
-        )
+        answer = {"errorCode": codes.INVALID_UPDATE_VERSION}
+        await update(world, ("kraft.version", 0, SAFE), answer=answer, validateOnly=True)
     else:
         expect("kraft.version", 0, levels.get("kraft.version", 0))
 

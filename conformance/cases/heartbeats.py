@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from mockraft.conformance.case import Rank, case, cases
+from mockraft.conformance.cases.topics import create
 from mockraft.conformance.records import Expected, broker_change, partition_change
 from mockraft.conformance.requests import Tree
-from mockraft.conformance.world import TIMEOUT_MS, Broker, World
+from mockraft.conformance.world import Broker, World
 from mockraft.wire import error_codes as codes
 
 EPOCH_BUMP = "PartitionChangeBuilder.triggerLeaderEpochBumpForIsrShrinkIfNeeded"
@@ -19,10 +20,6 @@ def fenced(broker: Broker) -> Expected:
 
 def unfenced(broker: Broker) -> Expected:
     return broker_change(broker.id, broker.epoch, fenced=UNFENCE)
-
-
-def shutting_down(broker: Broker) -> Expected:
-    return broker_change(broker.id, broker.epoch, inControlledShutdown=1)
 
 
 RUNNING = {"errorCode": 0, "isCaughtUp": True, "isFenced": False, "shouldShutDown": False}
@@ -199,7 +196,8 @@ async def running_broker_that_wants_to_be_fenced_and_to_shut_down_does_both(worl
 async def leader_that_wants_to_shut_down_gives_its_partitions_away_first(world: World) -> None:
     topic, a, b = await world.replicated(2)
     await world.heartbeat(a, wantShutDown=True, answer=RUNNING)
-    await world.wrote(shutting_down(a), partition_change(topic.id, isr=[b.id], leader=b.id))
+    shutting_down = broker_change(a.id, a.epoch, inControlledShutdown=1)
+    await world.wrote(shutting_down, partition_change(topic.id, isr=[b.id], leader=b.id))
 
 
 @case("a follower in no leadership leaves the ISRs when it shuts down", STATES)
@@ -248,5 +246,4 @@ async def broker_that_shut_down_is_fenced_and_stays_marked_until_it_registers_an
     await world.records()
     await world.heartbeat(a, answer=RUNNING)
     await world.wrote(unfenced(a))
-    request = {"topics": [world.creatable("u", [a])], "timeoutMs": TIMEOUT_MS}
-    await world.send("CreateTopics", request, answer={"topics": [{"errorCode": codes.INVALID_REPLICA_ASSIGNMENT}]})
+    await create(world, world.creatable("u", [a]), answer=[{"errorCode": codes.INVALID_REPLICA_ASSIGNMENT}])

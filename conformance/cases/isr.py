@@ -29,15 +29,8 @@ async def with_one_out(world: World) -> tuple[Topic, Broker, Broker]:
 async def leader_takes_follower_into_isr(world: World) -> None:
     topic, a, b = await with_one_out(world)
     before = await world.partition(topic)
-    leader_epoch, partition_epoch = before.leader_epoch, before.partition_epoch
-    answer = result(
-        0,
-        leaderId=a.id,
-        leaderEpoch=leader_epoch,
-        isr=[a.id, b.id],
-        partitionEpoch=partition_epoch + 1,
-        leaderRecoveryState=0,
-    )
+    epochs = {"leaderEpoch": before.leader_epoch, "partitionEpoch": before.partition_epoch + 1}
+    answer = result(0, leaderId=a.id, isr=[a.id, b.id], leaderRecoveryState=0, **epochs)
     await world.propose_isr(topic, [a, b], answer=answer)
     await world.wrote(partition_change(topic.id, isr=[a.id, b.id]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from mockraft.conformance.case import Rank, case, cases
+from mockraft.conformance.cases.quorum import describe
 from mockraft.conformance.expectation import ANYTHING, NOT_EMPTY, above, either, expect
 from mockraft.conformance.log import METADATA_TOPIC_ID
 from mockraft.conformance.requests import Tree
@@ -13,13 +14,13 @@ from mockraft.conformance.world import World
 from mockraft.wire import error_codes as codes
 
 TEST = "KafkaRaftClientTest"
+DIVERGING_TEST = f"{TEST}.testLeaderImmediatelySendsDivergingEpoch"
 SNAPSHOT_TEST = "KafkaRaftClientSnapshotTest"
 FAR = 1 << 40
 
 
 async def epoch_and_end(world: World) -> tuple[int, int]:
-    request = {"topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0}]}]}
-    response = await world.send("DescribeQuorum", request, answer={"errorCode": 0})
+    response = await describe(world, answer={"errorCode": 0})
     partition = response["topics"][0]["partitions"][0]
     return partition["leaderEpoch"], partition["highWatermark"]
 
@@ -79,7 +80,7 @@ async def leaders_address_comes_with_refusal_from_version_17_on(world: World) ->
     await fetch(world, {"currentLeaderEpoch": 0, "fetchOffset": 0}, answer=answer)
 
 
-@case("an offset past the end diverges at the end", f"{TEST}.testLeaderImmediatelySendsDivergingEpoch")
+@case("an offset past the end diverges at the end", DIVERGING_TEST)
 async def offset_past_end_diverges_at_end(world: World) -> None:
     epoch, end = await epoch_and_end(world)
     request = {"currentLeaderEpoch": epoch, "fetchOffset": FAR, "lastFetchedEpoch": epoch}
@@ -87,9 +88,7 @@ async def offset_past_end_diverges_at_end(world: World) -> None:
     await fetch(world, request, answer=answer)
 
 
-@case(
-    "a last epoch that the leader never had diverges", f"{TEST}.testLeaderImmediatelySendsDivergingEpoch", Rank.SHOULD
-)
+@case("a last epoch that the leader never had diverges", DIVERGING_TEST, Rank.SHOULD)
 async def last_epoch_that_leader_never_had_diverges(world: World) -> None:
     epoch, end = await epoch_and_end(world)
     request = {"currentLeaderEpoch": epoch, "fetchOffset": end, "lastFetchedEpoch": 0}

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mockraft.conformance.case import Rank, case, cases
-from mockraft.conformance.expectation import NotApplicableError, expect
-from mockraft.conformance.requests import Tree
-from mockraft.conformance.world import TIMEOUT_MS, Broker, World, ids
+from mockraft.conformance.cases.topics import counted, create
+from mockraft.conformance.expectation import ANYTHING, NotApplicableError, expect, refused
+from mockraft.conformance.world import Broker, World, ids
 from mockraft.wire import error_codes as codes
 
 TEST = "StripedReplicaPlacerTest"
@@ -23,34 +23,24 @@ Placed = list[tuple[list[int], list[int]]]
 
 async def only_mine(world: World, *brokers: Broker) -> Sequence[Broker]:
     """Return these brokers; skip the case if the controller has others that may get replicas."""
-    request = {"topics": [counted(world.name("probe"), 1, MANY)], "timeoutMs": TIMEOUT_MS, "validateOnly": True}
-    response = await world.send("CreateTopics", request)
+    response = await create(world, counted(world.name("probe"), 1, MANY), answer=ANYTHING, validateOnly=True)
     found = re.search(r"only (\d+) broker", response["topics"][0]["errorMessage"] or "")
     if found is None or int(found[1]) > len(brokers):
         raise NotApplicableError("the controller has brokers of its own")
     return brokers
 
 
-def counted(name: str, partitions: int, replicas: int) -> Tree:
-    return {"name": name, "numPartitions": partitions, "replicationFactor": replicas}
-
-
 async def place(world: World, partitions: int, replicas: int) -> Placed:
     """Create such a topic; return each partition's replicas and ISR."""
-    request = {"topics": [counted(world.name("t"), partitions, replicas)], "timeoutMs": TIMEOUT_MS}
-    await world.send(
-        "CreateTopics",
-        request,
-        answer={"topics": [{"errorCode": 0, "numPartitions": partitions, "replicationFactor": replicas}]},
-    )
+    answer = {"errorCode": 0, "numPartitions": partitions, "replicationFactor": replicas}
+    await create(world, counted(world.name("t"), partitions, replicas), answer=[answer])
     written = [each.fields for each in await world.records() if each.kind == "PartitionRecord"]
     return [(each["replicas"], each["isr"]) for each in written]
 
 
 async def refuse(world: World, partitions: int, replicas: int, message: str) -> None:
-    refused = {"errorCode": codes.INVALID_REPLICATION_FACTOR, "errorMessage": message}
-    request = {"topics": [counted(world.name("refused"), partitions, replicas)], "timeoutMs": TIMEOUT_MS}
-    await world.send("CreateTopics", request, answer={"topics": [refused]})
+    answer = [refused(codes.INVALID_REPLICATION_FACTOR, message)]
+    await create(world, counted(world.name("refused"), partitions, replicas), answer=answer)
 
 
 @case("replicas of a partition are on different brokers", f"{TEST}.testSuccessfulPlacement", alone=True)

@@ -34,9 +34,8 @@ async def leader_epoch(world: World) -> int:
 @case("a leader tells its epoch, its voters and how far it is", f"{TEST}.testDescribeQuorumWithOnlyStaticVoters")
 async def leader_describes_epoch_voters_and_offsets(world: World) -> None:
     leader = world.target.leader_id
-    answer = of_partition(
-        errorCode=0, leaderId=leader, leaderEpoch=above(0), highWatermark=above(0), currentVoters=NOT_EMPTY
-    )
+    offsets = {"leaderEpoch": above(0), "highWatermark": above(0)}
+    answer = of_partition(errorCode=0, leaderId=leader, currentVoters=NOT_EMPTY, **offsets)
     for version in (0, 1, 2):
         response = await describe(world, answer=answer, version=version)
         voters = [each["replicaId"] for each in response["topics"][0]["partitions"][0]["currentVoters"]]
@@ -92,26 +91,18 @@ async def incomplete_voter_is_not_added(world: World, fields: Tree) -> None:
 
 
 def vote(world: World, **fields: object) -> Tree:
-    partition = {
-        "partitionIndex": 0,
-        "replicaEpoch": 1,
-        "replicaId": 5,
-        "lastOffsetEpoch": 0,
-        "lastOffset": 0,
-        "preVote": True,
-    }
+    partition = {"partitionIndex": 0, "replicaEpoch": 1, "replicaId": 5, "lastOffsetEpoch": 0, "lastOffset": 0}
     return {
         "clusterId": world.cluster_id,
         "voterId": world.target.leader_id,
-        "topics": [{"topicName": METADATA_TOPIC, "partitions": [{**partition, **fields}]}],
+        "topics": [{"topicName": METADATA_TOPIC, "partitions": [{**partition, "preVote": True, **fields}]}],
     }
 
 
 @case("a vote of another cluster is refused", f"{TEST}.testVoteRequestClusterIdValidation")
 async def vote_of_another_cluster_is_refused(world: World) -> None:
-    await world.send(
-        "Vote", {**vote(world), "clusterId": "another"}, answer={"errorCode": codes.INCONSISTENT_CLUSTER_ID}
-    )
+    request = {**vote(world), "clusterId": "another"}
+    await world.send("Vote", request, answer={"errorCode": codes.INCONSISTENT_CLUSTER_ID})
 
 
 @case("a vote in an old epoch is refused with the leader's", f"{TEST}.testHandleInvalidVoteRequestWithOlderEpoch")

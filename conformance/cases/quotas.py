@@ -80,12 +80,8 @@ async def quotas_that_are_only_validated_are_not_written(world: World) -> None:
 @case("users, clients, pairs of them and addresses have quotas of their own", f"{TEST}.testEntityTypes")
 async def users_clients_pairs_of_them_and_addresses_have_quotas_of_their_own(world: World) -> None:
     user, client = world.name("ann"), world.name("c")
-    entities: list[Entity] = [
-        [(USER, user)],
-        [(CLIENT, client)],
-        [(USER, user), (CLIENT, client)],
-        [(USER, user), (CLIENT, None)],
-    ]
+    pairs: list[Entity] = [[(USER, user), (CLIENT, client)], [(USER, user), (CLIENT, None)]]
+    entities: list[Entity] = [[(USER, user)], [(CLIENT, client)], *pairs]
     entries = [entry(each, **{CONSUMER: float(number + 1)}) for number, each in enumerate(entities)]
     await alter(world, *entries, answer=[{**GOOD, "entity": InAnyOrder(entity(each))} for each in entities])
     await world.wrote(
@@ -102,10 +98,8 @@ async def address_may_have_rate_of_connections(world: World) -> None:
 
 @case("what is no address has no rate of connections", f"{TEST}.testConfigKeysForUnresolvableIpEntity")
 async def invalid_address_has_no_connection_rate(world: World) -> None:
-    message = "no such host! is not a valid IP or resolvable host."
-    await alter(
-        world, entry([(IP, "no such host!")], **{CONNECTIONS: 9.0}), answer=[refused(codes.INVALID_REQUEST, message)]
-    )
+    answer = [refused(codes.INVALID_REQUEST, "no such host! is not a valid IP or resolvable host.")]
+    await alter(world, entry([(IP, "no such host!")], **{CONNECTIONS: 9.0}), answer=answer)
 
 
 @case("good and bad entities are told apart", f"{TEST}.testAlterAndRemove")

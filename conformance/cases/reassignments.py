@@ -14,6 +14,7 @@ from mockraft.wire import error_codes as codes
 TEST = "ReplicationControlManagerTest"
 CANCEL_TEST = f"{TEST}.testCancelReassignPartitions"
 LIST = "ReplicationControlManager.listPartitionReassignments"
+DONE: Tree = {"addingReplicas": [], "removingReplicas": []}
 PARTS_TEST = "PartitionReassignmentReplicasTest"
 
 
@@ -66,13 +67,7 @@ async def move_is_complete_when_new_replicas_are_in_sync(world: World) -> None:
     topic = await world.topic([a, b])
     await move(world, topic.name, [a, c])
     await world.propose_isr(topic, [a, b, c])
-    change = {
-        "replicas": [a.id, c.id],
-        "isr": [a.id, c.id],
-        "addingReplicas": [],
-        "removingReplicas": [],
-        "leader": a.id,
-    }
+    change = {"replicas": [a.id, c.id], "isr": [a.id, c.id], **DONE, "leader": a.id}
     await world.wrote(partition_change(topic.id, **change, **directories(world, a, c)))
     await listed(world, topic)
 
@@ -84,7 +79,7 @@ async def leader_that_is_moved_away_hears_that_another_leads(world: World) -> No
     await move(world, topic.name, [b])
     answer = {"topics": [{"partitions": [{"errorCode": codes.NEW_LEADER_ELECTED}]}]}
     await world.propose_isr(topic, [a, b], answer=answer)
-    change = {"replicas": [b.id], "isr": [b.id], "addingReplicas": [], "removingReplicas": [], "leader": b.id}
+    change = {"replicas": [b.id], "isr": [b.id], **DONE, "leader": b.id}
     await world.wrote(partition_change(topic.id, **change, **directories(world, b)))
 
 
@@ -113,7 +108,7 @@ async def cancelled_reassignment_restores_the_replicas(world: World) -> None:
     await move(world, topic.name, [c, a])
     await world.records()
     await move(world, topic.name, None)
-    change = {"replicas": [a.id, b.id], "addingReplicas": [], "removingReplicas": [], "leader": a.id}
+    change = {"replicas": [a.id, b.id], **DONE, "leader": a.id}
     await world.wrote(partition_change(topic.id, **change, **directories(world, a, b)))
     await listed(world, topic)
 
@@ -221,9 +216,7 @@ async def all_reassignments_are_listed_when_none_is_named(world: World) -> None:
 async def moves_that_were_to_be_made_in_no_time_are_refused(world: World) -> None:
     a, b = await world.brokers(2)
     topic = await world.topic([a])
-    request = {
-        "timeoutMs": 0,
-        "topics": [{"name": topic.name, "partitions": [{"partitionIndex": 0, "replicas": [b.id]}]}],
-    }
+    partition = {"partitionIndex": 0, "replicas": [b.id]}
+    request = {"timeoutMs": 0, "topics": [{"name": topic.name, "partitions": [partition]}]}
     await world.send("AlterPartitionReassignments", request, answer={"errorCode": codes.REQUEST_TIMED_OUT})
     await world.wrote()

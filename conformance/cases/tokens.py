@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from mockraft.conformance.case import Rank, case, cases
-from mockraft.conformance.expectation import NOT_EMPTY, NotApplicableError, above, difference, expect
+from mockraft.conformance.expectation import NOT_EMPTY, NotApplicableError, above, eventually, expect
 from mockraft.conformance.forwarding import forward
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
@@ -39,8 +37,6 @@ LEVEL = 14
 MANAGER = "DelegationTokenControlManager"
 HOUR_MS = 3_600_000
 LATEST = -1
-PATIENCE_S = 20.0
-PAUSE_S = 0.05
 
 
 async def create(world: World, *, answer: Tree, **fields: object) -> Tree:
@@ -53,37 +49,24 @@ async def create(world: World, *, answer: Tree, **fields: object) -> Tree:
     return response
 
 
-async def eventually(world: World, api: str, tree: Tree, user: str, answer: Tree) -> None:
-    """Repeat the request until the response is as expected: a controller finds tokens in its last published image."""
-    deadline = asyncio.get_running_loop().time() + PATIENCE_S
-    while True:
-        response = await forward(world, api, tree, 2, user)
-        if difference(answer, response) is None or asyncio.get_running_loop().time() > deadline:
-            expect(f"the answer to {api}", answer, response)
-            return
-        await asyncio.sleep(PAUSE_S)
+async def request_as(world: World, api: str, tree: Tree, user: str, answer: Tree) -> None:
+    await eventually(f"the answer to {api}", answer, lambda: forward(world, api, tree, 2, user))
 
 
 async def end(world: World, token: Tree, user: str = "alice") -> None:
     request = {"hmac": token["hmac"], "expiryTimePeriodMs": -1}
-    await eventually(world, "ExpireDelegationToken", request, user, {"errorCode": 0})
+    await request_as(world, "ExpireDelegationToken", request, user, {"errorCode": 0})
 
 
-GIVEN: Tree = {
-    "errorCode": 0,
-    "principalType": "User",
-    "principalName": "alice",
-    "tokenId": NOT_EMPTY,
-    "hmac": NOT_EMPTY,
-}
+ALICE = {"principalType": "User", "principalName": "alice"}
+GIVEN: Tree = {"errorCode": 0, **ALICE, "tokenId": NOT_EMPTY, "hmac": NOT_EMPTY}
 
 
 @case("a token that is asked for through a broker is given and written", MANAGER, since=LEVEL)
 async def token_that_is_asked_for_through_broker_is_given_and_written(world: World) -> None:
     renewers = [{"principalType": "User", "principalName": "bob"}]
-    token = await create(
-        world, renewers=renewers, answer={**GIVEN, "issueTimestampMs": above(0), "maxTimestampMs": above(0)}
-    )
+    answer = {**GIVEN, "issueTimestampMs": above(0), "maxTimestampMs": above(0)}
+    token = await create(world, renewers=renewers, answer=answer)
     response = {"owner": "User:alice", "requester": "User:alice", "renewers": ["User:bob"], "tokenId": token["tokenId"]}
     times = {"issueTimestamp": token["issueTimestampMs"], "maxTimestamp": token["maxTimestampMs"]}
     await world.wrote(record("DelegationToken", expirationTimestamp=token["expiryTimestampMs"], **response, **times))
@@ -110,7 +93,7 @@ async def token_is_renewed_by_its_owner(world: World) -> None:
     token = await create(world, answer=GIVEN)
     await world.records()
     request = {"hmac": token["hmac"], "renewPeriodMs": HOUR_MS}
-    await eventually(world, "RenewDelegationToken", request, "alice", {"errorCode": 0, "expiryTimestampMs": above(0)})
+    await request_as(world, "RenewDelegationToken", request, "alice", {"errorCode": 0, "expiryTimestampMs": above(0)})
     await world.wrote(record("DelegationToken", tokenId=token["tokenId"], owner="User:alice"))
     await end(world, token)
 
@@ -119,10 +102,9 @@ async def token_is_renewed_by_its_owner(world: World) -> None:
 async def token_is_not_renewed_or_expired_by_others(world: World) -> None:
     token = await create(world, answer=GIVEN)
     mismatch = {"errorCode": codes.DELEGATION_TOKEN_OWNER_MISMATCH}
-    await eventually(world, "RenewDelegationToken", {"hmac": token["hmac"], "renewPeriodMs": 1}, "mallory", mismatch)
-    await eventually(
-        world, "ExpireDelegationToken", {"hmac": token["hmac"], "expiryTimePeriodMs": -1}, "mallory", mismatch
-    )
+    await request_as(world, "RenewDelegationToken", {"hmac": token["hmac"], "renewPeriodMs": 1}, "mallory", mismatch)
+    expiry = {"hmac": token["hmac"], "expiryTimePeriodMs": -1}
+    await request_as(world, "ExpireDelegationToken", expiry, "mallory", mismatch)
     await end(world, token)
 
 
@@ -134,7 +116,7 @@ async def token_that_is_ended_is_gone(world: World) -> None:
     await world.wrote(record("RemoveDelegationToken", tokenId=token["tokenId"]))
     # A token that is gone and still published could be renewed by its owner, and would be back.
     request = {"hmac": token["hmac"], "renewPeriodMs": HOUR_MS}
-    await eventually(world, "RenewDelegationToken", request, "mallory", {"errorCode": codes.DELEGATION_TOKEN_NOT_FOUND})
+    await request_as(world, "RenewDelegationToken", request, "mallory", {"errorCode": codes.DELEGATION_TOKEN_NOT_FOUND})
 
 
 @case("a token has renewers that are users", MANAGER, Rank.SHOULD, since=LEVEL)

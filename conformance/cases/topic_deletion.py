@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mockraft.conformance.case import Rank, case, cases
+from mockraft.conformance.cases.topics import create
 from mockraft.conformance.expectation import InAnyOrder, expect
 from mockraft.conformance.records import record
 from mockraft.conformance.requests import Tree
@@ -49,8 +50,7 @@ async def topic_that_was_deleted_may_be_created_again_under_new_id(world: World)
 async def deleted_topics_configs_are_gone(world: World) -> None:
     topic, a = await world.replicated(1, flush_ms="4")
     await delete(world, {"name": topic.name}, answer=[{"errorCode": 0}])
-    request = world.creatable("t", [a])
-    response = await world.send("CreateTopics", {"topics": [request], "timeoutMs": TIMEOUT_MS}, version=7)
+    response = await create(world, world.creatable("t", [a]), answer=[{"errorCode": 0}])
     (flush,) = [each for each in response["topics"][0]["configs"] if each["name"] == "flush.ms"]
     expect("flush.ms", {"configSource": 5}, flush)
 
