@@ -10,6 +10,7 @@ import pytest
 import uvloop
 from mockraft.server.apis import api_versions
 from mockraft.server.apis.api import AnyApi, Api
+from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Close, Effect, Send
@@ -141,16 +142,17 @@ def still_controller() -> StillController:
     return StillController()
 
 
+def controller_in_memory(config: ControllerConfig | None = None, now_ms: int = START_MS) -> Controller:
+    """A real controller whose log is in memory, and whose chance repeats."""
+    config = config or ControllerConfig()
+    rng = random.Random(1)
+    return Controller(config, Raft.open(config, now_ms, rng), rng, now_ms)
+
+
 @pytest.fixture
 def make_controller() -> Callable[..., Controller]:
-    """`make_controller(config)`: a real controller whose log is in memory."""
-
-    def make(config: ControllerConfig | None = None) -> Controller:
-        config = config or ControllerConfig()
-        rng = random.Random(1)
-        return Controller(config, Raft.open(config, START_MS, rng), rng, START_MS)
-
-    return make
+    """`make_controller(config, now_ms)`."""
+    return controller_in_memory
 
 
 @pytest.fixture
@@ -168,3 +170,9 @@ def make_rig(still_controller: StillController) -> Callable[..., Rig]:
         return Rig(controller or still_controller, (api_versions.API, *apis))
 
     return make
+
+
+@pytest.fixture
+def rig(make_rig: Callable[..., Rig], controller: Controller) -> Rig:
+    """Every API, in front of a real controller."""
+    return make_rig(*APIS.values(), controller=controller)

@@ -41,11 +41,6 @@ def java_client(name: str = "apache-kafka-java", version: str = "4.3.1") -> ApiV
     return ApiVersionsRequest(client_software_name=name, client_software_version=version)
 
 
-@pytest.fixture
-def rig(make_rig: Any, controller: Any) -> Any:
-    return make_rig(*APIS.values(), controller=controller)
-
-
 def test_every_api_has_the_versions_of_a_real_controller() -> None:
     assert {key: (api.min_version, api.max_version) for key, api in APIS.items()} == {key: LISTED[key] for key in APIS}
 

@@ -12,7 +12,6 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Close, Send
 from mockraft.server.node import Node
-from mockraft.server.raft.raft import Raft
 from mockraft.spark_replay.exchanges import read_exchanges
 from mockraft.wire import messages
 from mockraft.wire.connection import parse_request, write_request
@@ -28,11 +27,11 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 
 from ..budgets import budget
 from ..fetches import fetch_request
+from .conftest import START_MS, controller_in_memory
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "controller-4.3.1.pcap"
 CAPTURED_CLUSTER_ID = "p66Y0sRpQNGVKjK4oTgauw"
 MUTATED_FRAMES = budget(10_000, 100_000)
-START_MS = 1_700_000_000_000
 
 
 def framed(frame: bytes) -> bytes:
@@ -42,9 +41,7 @@ def framed(frame: bytes) -> bytes:
 @pytest.fixture
 def node() -> Node:
     config = ControllerConfig(port=9093, cluster_id=CAPTURED_CLUSTER_ID, frame_bytes_max=1 << 20)
-    rng = random.Random(1)
-    raft = Raft.open(config, START_MS, rng)
-    return Node(Controller(config, raft, rng, START_MS), APIS)
+    return Node(controller_in_memory(config), APIS)
 
 
 @pytest.fixture(scope="module")
@@ -236,9 +233,7 @@ def captured_requests() -> list[tuple[int, bytes]]:
 
 def replayed(requests: list[tuple[int, bytes]]) -> tuple[list[Any], bytes]:
     """Everything the node said, and its log."""
-    config = ControllerConfig(cluster_id="p66Y0sRpQNGVKjK4oTgauw", seed=9, connections_max=1000)
-    rng = random.Random(config.seed)
-    controller = Controller(config, Raft.open(config, START_MS, rng), rng, START_MS)
+    controller = controller_in_memory(ControllerConfig(cluster_id=CAPTURED_CLUSTER_ID, connections_max=1000))
     node = Node(controller, APIS)
     effects: list[Any] = []
     for connection_id in {connection_id for connection_id, _ in requests}:

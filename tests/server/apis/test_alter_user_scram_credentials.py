@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.server.apis import describe_user_scram_credentials, sasl_handshake
 from mockraft.server.apis.alter_user_scram_credentials import API
 from mockraft.wire import error_codes
 from mockraft.wire.messages.alter_user_scram_credentials_request import (
@@ -102,11 +101,6 @@ def test_error_response_names_each_user_once_in_alphabetical_order() -> None:
     response = API.error(request, error_codes.NOT_CONTROLLER, "elsewhere")
     assert [each.user for each in response.results] == ["a", "b", "\U0001f600", "\ufffd"]
     assert {(each.error_code, each.error_message) for each in response.results} == {(41, "elsewhere")}
-
-
-@pytest.fixture
-def rig(make_rig: Any, controller: Any) -> Any:
-    return make_rig(describe_user_scram_credentials.API, sasl_handshake.API, controller=controller)
 
 
 def test_a_controller_has_no_answer_for_users(rig: Any) -> None:

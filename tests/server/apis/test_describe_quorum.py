@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,11 +9,6 @@ from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 
 DIRECTORY_ID = bytes(15) + b"\x09"
-
-
-@pytest.fixture
-def rig(make_rig: Callable[..., Any], controller: Controller) -> Any:
-    return make_rig(describe_quorum.API, controller=controller)
 
 
 def request(topic_name: str = "__cluster_metadata", *partitions: int) -> DescribeQuorumRequest:

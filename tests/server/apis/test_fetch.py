@@ -19,11 +19,6 @@ DIRECTORY_ID = bytes(15) + b"\x09"
 NOOP = RecordAt(NoOpRecord(), 0)
 
 
-@pytest.fixture
-def rig(make_rig: Callable[..., Any], controller: Controller) -> Any:
-    return make_rig(fetch.API, controller=controller)
-
-
 request = partial(
     fetch_request, replica_state=ReplicaState(replica_id=1, replica_epoch=-1), replica_directory_id=DIRECTORY_ID
 )

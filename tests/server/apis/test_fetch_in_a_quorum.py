@@ -1,20 +1,18 @@
 """Fetch, FetchSnapshot and DescribeQuorum in a quorum of two: leadership and committed offsets."""
 
-import random
 from typing import Any
 
 import pytest
-from mockraft.server.apis import describe_quorum, fetch, fetch_snapshot
+from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.raft.outgoing import NodeEndpoint
-from mockraft.server.raft.raft import Raft
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.messages import describe_quorum_request
 from mockraft.wire.messages.fetch_request import FetchRequest, ReplicaState
 
 from ...fetches import fetch_request, snapshot_request
+from ..conftest import controller_in_memory
 
 TOPIC = "__cluster_metadata"
 NOT_LEADER = error_codes.NOT_LEADER_OR_FOLLOWER
@@ -26,9 +24,7 @@ VOTERS = ",".join(f"{n}@node{n}:{9000 + n}:{uuids.text_of(d)}" for n, d in DIREC
 def quorum(make_rig: Any) -> Any:
     """Node 1 of two, behind its listener."""
     config = ControllerConfig(node_id=1, host="node1", port=9001, initial_controllers=VOTERS)
-    rng = random.Random(1)
-    controller = Controller(config, Raft.open(config, 1000, rng), rng, 1000)
-    rig = make_rig(fetch.API, fetch_snapshot.API, describe_quorum.API, controller=controller)
+    rig = make_rig(*APIS.values(), controller=controller_in_memory(config, 1000))
     rig.now_ms = 1000
     return rig
 

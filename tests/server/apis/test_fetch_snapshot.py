@@ -1,8 +1,6 @@
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mockraft.server.apis import fetch_snapshot
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.wire import error_codes
@@ -10,11 +8,6 @@ from mockraft.wire.messages.fetch_snapshot_request import SnapshotId as RequestS
 from mockraft.wire.messages.fetch_snapshot_request import TopicSnapshot
 
 from ...fetches import snapshot_request
-
-
-@pytest.fixture
-def rig(make_rig: Callable[..., Any], controller: Controller) -> Any:
-    return make_rig(fetch_snapshot.API, controller=controller)
 
 
 @pytest.fixture

@@ -3,15 +3,9 @@
 from typing import Any
 
 import pytest
-from mockraft.server.apis import sasl_authenticate, sasl_handshake
 from mockraft.wire import error_codes
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
-
-
-@pytest.fixture
-def rig(make_rig: Any, controller: Any) -> Any:
-    return make_rig(sasl_handshake.API, sasl_authenticate.API, controller=controller)
 
 
 @pytest.mark.parametrize("version", [0, 1])

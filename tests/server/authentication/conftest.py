@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Close, Effect, Send
 from mockraft.server.node import Node
-from mockraft.server.raft.raft import Raft
 from mockraft.wire import sasl
 from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -18,7 +16,9 @@ from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateReq
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from mockraft.wire.scram import ScramUser
 
-START_MS = 1_700_000_000_000
+from ..conftest import START_MS, controller_in_memory
+
+DELAY_MS = 100
 ALL = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -35,12 +35,8 @@ class Listener:
                 **options,
             }
         )
-        rng = random.Random(1)
         self.now_ms = START_MS
-        self.config = config
-        raft = Raft.open(config, self.now_ms, rng)
-        self.controller = Controller(config, raft, rng, self.now_ms)
-        self.node = Node(self.controller, APIS, rng=random.Random(2))
+        self.node = Node(controller_in_memory(config), APIS, rng=random.Random(2))
         self._connections_made = 0
 
     def connect(self) -> "Peer":
@@ -100,6 +96,12 @@ class Peer:
 
     def authenticate(self, token: bytes, version: int = 2) -> Any:
         return self.ask(SaslAuthenticateRequest(auth_bytes=token), version)
+
+    def refused(self, token: bytes) -> Any:
+        """The response to a token that is wrong; it comes late."""
+        self.request(SaslAuthenticateRequest(auth_bytes=token), 2)
+        self.wait(DELAY_MS)
+        return self.response(SaslAuthenticateRequest(), 2)
 
     def log_in(self, mechanism: str, user: str, password: str, *, is_token: bool = False) -> Any:
         """The last SaslAuthenticate's response; the server's proof is checked."""

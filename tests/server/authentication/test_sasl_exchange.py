@@ -16,8 +16,8 @@ from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateReq
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 
 from ...budgets import budget
+from .conftest import DELAY_MS
 
-DELAY_MS = 100
 WRONG_PLAIN = "Authentication failed: Invalid username or password"
 
 
@@ -101,9 +101,7 @@ def test_a_wrong_password_is_refused_late_with_the_reason_in_the_journal_only(
 )
 def test_plain_errors_have_kafkas_text(peer: Any, token: bytes, client_message: str) -> None:
     peer.handshake("PLAIN")
-    peer.request(SaslAuthenticateRequest(auth_bytes=token), 2)
-    peer.wait(DELAY_MS)
-    response = peer.response(SaslAuthenticateRequest(), 2)
+    response = peer.refused(token)
     assert (response.error_code, response.error_message) == (error_codes.SASL_AUTHENTICATION_FAILED, client_message)
 
 
@@ -130,10 +128,8 @@ def test_scrams_first_message_is_refused_with_the_reason_in_the_journal_alone(
     peer: Any, token: bytes, reason: str
 ) -> None:
     peer.handshake("SCRAM-SHA-256")
-    peer.request(SaslAuthenticateRequest(auth_bytes=token), 2)
+    message = peer.refused(token).error_message
     assert reason in peer.listener.node.journal.closed()[-1].reason
-    peer.wait(DELAY_MS)
-    message = peer.response(SaslAuthenticateRequest(), 2).error_message
     assert message == nothing_told("SCRAM-SHA-256") or "authorization id" in message
 
 
@@ -152,9 +148,7 @@ def test_scrams_last_message_must_prove_the_password(peer: Any, change: str) -> 
         "no proof": f"c=biws,r={nonce}",
         "nothing": "",
     }[change]
-    peer.request(SaslAuthenticateRequest(auth_bytes=final.encode()), 2)
-    peer.wait(DELAY_MS)
-    assert peer.response(SaslAuthenticateRequest(), 2).error_message == nothing_told("SCRAM-SHA-256")
+    assert peer.refused(final.encode()).error_message == nothing_told("SCRAM-SHA-256")
     assert peer.closed is not None
 
 
@@ -268,9 +262,7 @@ class TestSessions:
         peer = make_listener(connections_max_reauth_ms=10_000, plain_users=users).connect()
         peer.log_in("PLAIN", "alice", "a")
         peer.handshake("PLAIN")
-        peer.request(SaslAuthenticateRequest(auth_bytes=b"\0carol\0c"), 2)
-        peer.wait(DELAY_MS)
-        message = peer.response(SaslAuthenticateRequest(), 2).error_message
+        message = peer.refused(b"\0carol\0c").error_message
         assert message == "Cannot change principals during re-authentication from User.alice: User.carol"
 
     def test_the_mechanism_stays(self, peer: Any) -> None:
@@ -281,9 +273,7 @@ class TestSessions:
 
     def test_a_wrong_password_ends_the_connection(self, peer: Any) -> None:
         peer.handshake("PLAIN")
-        peer.request(SaslAuthenticateRequest(auth_bytes=b"\0alice"), 2)
-        peer.wait(DELAY_MS)
-        assert peer.response(SaslAuthenticateRequest(), 2).error_code == error_codes.SASL_AUTHENTICATION_FAILED
+        assert peer.refused(b"\0alice").error_code == error_codes.SASL_AUTHENTICATION_FAILED
         assert peer.closed is not None
 
 

@@ -1,6 +1,8 @@
+import itertools
 from typing import Any
 
-from mockraft.server.journal import Exchange
+import pytest
+from mockraft.server.journal import Exchange, Journal
 from mockraft.wire.connection import write_request, write_response
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
@@ -31,3 +33,10 @@ def heartbeat(
         broker_id=broker_id,
         **more,
     )
+
+
+@pytest.fixture
+def journals() -> list[Journal]:
+    """Those of nodes 3000 and 3001, which share the numbers of their entries."""
+    numbers = itertools.count(1)
+    return [Journal(100, 1 << 20, node_id=node_id, numbers=numbers) for node_id in (3000, 3001)]

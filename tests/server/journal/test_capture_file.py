@@ -1,7 +1,6 @@
 """The journal as a capture, read by tshark and by our own capture reader."""
 
 import csv
-import itertools
 import shutil
 import subprocess
 from ipaddress import ip_address
@@ -74,9 +73,7 @@ def test_our_own_reader_gives_back_the_same_frames(cluster: tuple[Path, int, lis
     assert {parse_request(frame).api_key for frame, _ in frames} >= {1, 18, 62, 63}
 
 
-def test_connections_of_all_nodes_end_and_begin_again(tmp_path: Path) -> None:
-    numbers = itertools.count(1)
-    journals = [Journal(10, 1 << 20, node_id=node_id, numbers=numbers) for node_id in SERVERS]
+def test_connections_of_all_nodes_end_and_begin_again(tmp_path: Path, journals: list[Journal]) -> None:
     journals[0].add_exchange(heartbeat(1, at_ms=1000, reason="dropped", peer_address="127.0.0.1:40000"))
     refused = ClosedConnection(5, "127.0.0.1:40000", 900, 1003, "refused", True, b"\x00\x3f\x00\x63\x00\x00\x00\x01")
     journals[0].add_closed(refused, "request")

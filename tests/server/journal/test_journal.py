@@ -1,4 +1,3 @@
-import itertools
 import json
 
 import pytest
@@ -100,9 +99,8 @@ def test_entries_name_themselves() -> None:
     assert repr(BrokenTick(9, "x")) == "<periodic work at 9>"
 
 
-def test_ids_number_the_entries_and_nodes_share_them() -> None:
-    numbers = itertools.count(1)
-    first, second = (Journal(10, 1 << 20, node_id=node_id, numbers=numbers) for node_id in (3000, 3001))
+def test_ids_number_the_entries_and_nodes_share_them(journals: list[Journal]) -> None:
+    first, second = journals
     first.add_exchange(heartbeat())
     second.add_exchange(heartbeat())
     first.add_closed(closed(), "the peer closed")

@@ -1,6 +1,5 @@
 """Waiting for exchanges, and verification of them."""
 
-import itertools
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -94,12 +93,6 @@ def test_refuses_numbers_that_contradict_each_other(bounds: dict[str, int]) -> N
 
 Calls = list[tuple[list[Exchange], Exception | None]]
 Then = Callable[[list[Exchange], Exception | None], None]
-
-
-@pytest.fixture
-def journals() -> list[Journal]:
-    numbers = itertools.count(1)
-    return [Journal(100, 1 << 20, node_id=node_id, numbers=numbers) for node_id in (3000, 3001)]
 
 
 @pytest.fixture

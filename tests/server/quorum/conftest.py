@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +22,16 @@ HOP_MS = 1
 """Delay of a request or a response."""
 
 
+@dataclass(eq=False)
 class Asked:
     """A request that is with another node: its answer is due from connection `connection_id` there."""
 
-    def __init__(
-        self, sender: int, node: Node, receiver: int, outgoing: Outgoing, version: int, deadline_ms: int
-    ) -> None:
-        self.sender = sender
-        self.node = node
-        self.receiver = receiver
-        self.outgoing = outgoing
-        self.version = version
-        self.deadline_ms = deadline_ms
+    sender: int
+    node: Node
+    receiver: int
+    outgoing: Outgoing
+    version: int
+    deadline_ms: int
 
 
 class World:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from mockraft import Controller
+from mockraft.server.apis.registry import APIS
 from mockraft.server.stubs.stub_list import StubList
 from mockraft.wire import client
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -52,3 +53,9 @@ async def connect(controller: Controller) -> AsyncIterator[Callable[..., Any]]:
 @pytest.fixture
 async def asker(connect: Callable[..., Any]) -> Any:
     return await connect()
+
+
+@pytest.fixture
+def rig(make_rig: Callable[..., Any], make_controller: Callable[..., Any]) -> Any:
+    """Every API, in front of a controller without sockets."""
+    return make_rig(*APIS.values(), controller=make_controller())

@@ -90,11 +90,6 @@ async def test_a_reset_breaks_the_connection_off(controller: Any, stubs: Any, as
     assert (exchange.response_frame, exchange.reason) == (b"", "reset (stub stub-1)")
 
 
-@pytest.fixture
-def rig(make_rig: Any, make_controller: Any) -> Any:
-    return make_rig(*APIS.values(), controller=make_controller())
-
-
 def sent(rig: Any, edit: Stub | None = None) -> bytes:
     """Bytes sent for a heartbeat, correlation id 101 in a frame of 17 bytes."""
     stubs = rig.node.script.stubs

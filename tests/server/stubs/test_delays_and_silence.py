@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from mockraft import stub
-from mockraft.server.apis.registry import APIS
 from mockraft.server.effects import Close, PauseReading, Reset, Send
 from mockraft.wire import error_codes
 from mockraft.wire.connection import FrameReader, read_response, write_request
@@ -14,11 +13,6 @@ from mockraft.wire.messages.create_topics_response import CreateTopicsResponse
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 
 from ...fetches import fetch_request
-
-
-@pytest.fixture
-def rig(make_rig: Any, make_controller: Any) -> Any:
-    return make_rig(*APIS.values(), controller=make_controller())
 
 
 @pytest.fixture

@@ -151,12 +151,7 @@ def test_error_names_the_field_and_suggestions(tree: dict[str, Any], field: str,
         (FetchRequest(replica_id=6), "x", 6),
     ],
 )
-def test_broker_is_identified_by_its_requests(
-    make_rig: Any, make_controller: Any, request_body: Any, client_id: str, broker_id: int
-) -> None:
-    from mockraft.server.apis.registry import APIS
-
-    rig = make_rig(*APIS.values(), controller=make_controller())
+def test_broker_is_identified_by_its_requests(rig: Any, request_body: Any, client_id: str, broker_id: int) -> None:
     live = rig.node.script.stubs.add(stub(broker_id=broker_id))
     version = 11 if getattr(request_body, "replica_id", -1) >= 0 else None
     connection = rig.connect()

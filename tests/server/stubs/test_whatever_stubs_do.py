@@ -1,17 +1,13 @@
 """Whatever stubs do, the node goes on and the journal misses nothing."""
 
-import random
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mockraft import Stub
 from mockraft.server.apis.registry import APIS
-from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.controller import Controller
 from mockraft.server.effects import Close, Reset, Send
 from mockraft.server.node import Node
-from mockraft.server.raft.raft import Raft
 from mockraft.server.stubs.actions import known_actions
 from mockraft.server.stubs.errors import StubError
 from mockraft.wire.connection import write_request
@@ -19,6 +15,8 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.fetch_request import FetchRequest
+
+from ..conftest import controller_in_memory
 
 OF_THE_FUTURE = write_request(ApiVersionsRequest(), 4, 3, "test")
 REQUESTS = (
@@ -47,9 +45,7 @@ API = st.sampled_from(["BrokerHeartbeat", "ApiVersions", "DescribeCluster", "Fet
 def test_no_stub_breaks_the_node_or_keeps_an_exchange_from_the_journal(
     stubs: list[tuple[str | None, list[Any]]], strict: bool, data: st.DataObject
 ) -> None:
-    chance = random.Random(1)
-    config = ControllerConfig()
-    node = Node(Controller(config, Raft.open(config, 0, chance), chance, 0), APIS)
+    node = Node(controller_in_memory(now_ms=0), APIS)
     node.script.stubs.strict = strict
     for api, actions in stubs:
         try:

@@ -14,16 +14,16 @@ from mockraft.server.stubs.faults.presets import PRESET_KINDS
 from mockraft.server.views import LogDirView
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.client import KafkaConnection, RequestTimedOutError, connect
-from mockraft.wire.json_form import Json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.fetch_request import ReplicaState
 
 from ....fetches import fetch_request, snapshot_request
+from ...state.conftest import directory, registered
 
 ROOT = Path(__file__).parents[4]
-LOG_DIRS = [bytes(15) + b"\x71", bytes(15) + b"\x72"]
+LOG_DIRS = [directory(1), directory(1, 2)]
 
 
 class Broker:
@@ -57,18 +57,7 @@ async def broker() -> AsyncIterator[Broker]:
     async with Controller(clock=VirtualClock()) as controller:
         state = controller.double.state
         offset = state.quorum().log_end_offset
-        registration: Json = {
-            "brokerId": 1,
-            "incarnationId": uuids.text_of(bytes(15) + b"\x01"),
-            "brokerEpoch": offset,
-            "endPoints": [{"name": "PLAINTEXT", "host": "127.0.0.1", "port": 9092, "securityProtocol": 0}],
-            "features": [],
-            "rack": None,
-            "fenced": True,
-            "inControlledShutdown": False,
-            "logDirs": [uuids.text_of(each) for each in LOG_DIRS],
-        }
-        state.append([{"type": "RegisterBrokerRecord", "record": registration}])
+        state.append([registered(1, offset)])
         state.unfence(1)
         connection = await connect(controller.host, controller.port, client_id="1")
         yield Broker(controller, connection)
