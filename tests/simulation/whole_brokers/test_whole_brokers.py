@@ -98,6 +98,7 @@ def shrink_and_grow(seed: int) -> list[int]:
     assert replicas is not None
     replicas.stick()
     world.run(LAG_TIME_MAX_MS)
+    world.loss = 0  # a follower of an empty log does not lag
     world.produce(topic_id)
     world.run_until(lambda: follower not in world.partition(topic_id).isr)
     assert world.image.cluster.brokers[follower].fenced is False
@@ -130,6 +131,7 @@ def lose_leaders(seed: int, acks: int = -1) -> list[bytes]:
             if world.partition(topic_id).leader in world.lives:
                 world.produce(topic_id, acks)
             world.run(world.chance.randint(0, 30))
+        world.run_until(lambda: len(world.partition(topic_id).isr) > 1)
         leader = world.partition(topic_id).leader
         world.kill(leader)
         world.run_until(functools.partial(has_other_leader, world, topic_id, leader))
