@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from mockraft.wire import client
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsAssignment, CreatePartitionsTopic
 from mockraft.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -37,6 +38,12 @@ def topic(
 def assigned(name: str, *replicas: list[int], **configs: str | None) -> CreatableTopic:
     """A topic with these replicas by partition."""
     return topic(name, -1, -1, list(enumerate(replicas)), **configs)
+
+
+def more_partitions(name: str, count: int, *manual: list[int]) -> CreatePartitionsTopic:
+    """A topic that is to have so many partitions, the new ones placed by the controller or on these brokers."""
+    assignments = [CreatePartitionsAssignment(broker_ids=ids) for ids in manual] if manual else None
+    return CreatePartitionsTopic(name=name, count=count, assignments=assignments)
 
 
 async def ask(

@@ -2,12 +2,14 @@
 
 import asyncio
 import random
+import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import uvloop
+from mockraft.kafka.certificates import Certificate, CertificateAuthority
 from mockraft.server.apis import api_versions
 from mockraft.server.apis.api import AnyApi, Api
 from mockraft.server.apis.registry import APIS
@@ -176,3 +178,34 @@ def make_rig(still_controller: StillController) -> Callable[..., Rig]:
 def rig(make_rig: Callable[..., Rig], controller: Controller) -> Rig:
     """Every API, in front of a real controller."""
     return make_rig(*APIS.values(), controller=controller)
+
+
+@dataclass
+class Party:
+    """A certificate authority, and what it issued to a controller and to a client."""
+
+    authority: CertificateAuthority
+    server: Certificate
+    client: Certificate
+
+    def options(self, client_auth: str = "none", **more: Any) -> dict[str, Any]:
+        return {
+            "security_protocol": "SSL",
+            "ssl_certificate_file": self.server.certificate,
+            "ssl_key_file": self.server.key,
+            "ssl_truststore_file": self.authority.certificate,
+            "ssl_client_auth": client_auth,
+            **more,
+        }
+
+    def client_context(self, certificate: Certificate | None = None) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(self.authority.certificate))
+        if certificate is not None:
+            context.load_cert_chain(certificate.certificate, certificate.key)
+        return context
+
+
+@pytest.fixture(scope="module")
+def party(tmp_path_factory: pytest.TempPathFactory) -> Party:
+    authority = CertificateAuthority(tmp_path_factory.mktemp("authority"))
+    return Party(authority, authority.issue("/CN=controller"), authority.issue("/O=mockraft/CN=broker"))

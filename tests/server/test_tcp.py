@@ -55,6 +55,12 @@ async def connected(port: int, receive_bytes: int | None = None) -> socket.socke
     return client_socket
 
 
+async def send_many(client_socket: socket.socket, count: int) -> None:
+    """Send so many requests, numbered from 0, which are answered by the filler."""
+    requests = b"".join(write_request(AllocateProducerIdsRequest(), 0, n, "many") for n in range(count))
+    await asyncio.get_running_loop().sock_sendall(client_socket, requests)
+
+
 async def frames_until(client_socket: socket.socket, count: int) -> list[bytes]:
     loop, reader = asyncio.get_running_loop(), FrameReader()
     frames: list[bytes] = []
@@ -124,8 +130,7 @@ async def test_one_connections_parked_request_delays_no_other(still_controller: 
 async def test_a_client_that_reads_late_gets_every_answer_in_order(still_controller: Any) -> None:
     async with listening(still_controller, filler(50_000)) as (_, port):
         client_socket = await connected(port, receive_bytes=16_384)
-        requests = b"".join(write_request(AllocateProducerIdsRequest(), 0, n, "late") for n in range(400))
-        await asyncio.get_running_loop().sock_sendall(client_socket, requests)
+        await send_many(client_socket, 400)
         await asyncio.sleep(0)
         frames = await frames_until(client_socket, 400)
         assert [struct.unpack_from(">i", frame)[0] for frame in frames] == list(range(400))
@@ -136,8 +141,7 @@ async def test_a_client_that_never_reads_costs_bounded_memory_and_is_closed(stil
     still_controller.config = ControllerConfig(write_stuck_ms=300)
     async with listening(still_controller, filler(100_000)) as (listener, port):
         greedy = await connected(port, receive_bytes=4_096)
-        requests = b"".join(write_request(AllocateProducerIdsRequest(), 0, n, "greedy") for n in range(2000))
-        await asyncio.get_running_loop().sock_sendall(greedy, requests)
+        await send_many(greedy, 2000)
         largest = 0
         journal = listener.node.journal
         async with asyncio.timeout(DEADLINE_S):
@@ -156,8 +160,7 @@ async def test_a_client_with_too_much_unread_is_closed(still_controller: Any) ->
     still_controller.config = ControllerConfig(write_bytes_max=200_000)
     async with listening(still_controller, filler(900_000)) as (listener, port):
         greedy = await connected(port, receive_bytes=4_096)
-        requests = b"".join(write_request(AllocateProducerIdsRequest(), 0, n, "greedy") for n in range(100))
-        await asyncio.get_running_loop().sock_sendall(greedy, requests)
+        await send_many(greedy, 100)
         await until(lambda: listener.node.journal.closed())
         assert "write_bytes_max=200000" in listener.node.journal.closed()[0].reason
         await until(lambda: not listener.connections())

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import ssl
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mockraft import Controller
-from mockraft.kafka.certificates import Certificate, CertificateAuthority
+from mockraft.kafka.certificates import CertificateAuthority
 from mockraft.server.clock import VirtualClock
 from mockraft.server.config import ControllerConfig
 from mockraft.server.distinguished_name import PrincipalMapper, subject_of
@@ -22,38 +21,10 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 from ..fetches import fetch_request
 from ..waiting import until
+from .conftest import Party
 
 DEADLINE_S = 60.0
 VERSIONS = write_request(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, 1, "test")
-
-
-@dataclasses.dataclass
-class Party:
-    authority: CertificateAuthority
-    server: Certificate
-    client: Certificate
-
-    def options(self, client_auth: str = "none", **more: Any) -> dict[str, Any]:
-        return {
-            "security_protocol": "SSL",
-            "ssl_certificate_file": self.server.certificate,
-            "ssl_key_file": self.server.key,
-            "ssl_truststore_file": self.authority.certificate,
-            "ssl_client_auth": client_auth,
-            **more,
-        }
-
-    def client_context(self, certificate: Certificate | None = None) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=str(self.authority.certificate))
-        if certificate is not None:
-            context.load_cert_chain(certificate.certificate, certificate.key)
-        return context
-
-
-@pytest.fixture(scope="module")
-def party(tmp_path_factory: pytest.TempPathFactory) -> Party:
-    authority = CertificateAuthority(tmp_path_factory.mktemp("authority"))
-    return Party(authority, authority.issue("/CN=controller"), authority.issue("/O=mockraft/CN=broker"))
 
 
 class Client:

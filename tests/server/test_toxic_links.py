@@ -7,12 +7,10 @@ import contextlib
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from mockraft import Controller
-from mockraft.kafka.certificates import CertificateAuthority
 from mockraft.server.clock import VirtualClock
 from mockraft.server.stubs.faults.registry import Faults
 from mockraft.server.toxic_links import HELD_BYTES_MAX, ToxicLink
@@ -21,6 +19,7 @@ from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 
 from ..waiting import until
+from .conftest import Party
 
 DEADLINE_S = 60.0
 ASK = ApiVersionsRequest(client_software_name="a", client_software_version="1")
@@ -356,17 +355,10 @@ async def test_a_socket_is_not_read_while_too_much_is_held(world: World) -> None
         await reading
 
 
-async def test_toxics_act_below_tls(tmp_path: Path) -> None:
-    authority = CertificateAuthority(tmp_path)
-    shown = authority.issue("/CN=controller")
-    options: dict[str, Any] = {
-        "security_protocol": "SSL",
-        "ssl_certificate_file": shown.certificate,
-        "ssl_key_file": shown.key,
-    }
-    context = ssl.create_default_context(cafile=str(authority.certificate))
+async def test_toxics_act_below_tls(party: Party) -> None:
+    context = party.client_context()
     context.check_hostname = False
-    async with Controller(**options) as controller:
+    async with Controller(**party.options()) as controller:
         faults = controller.double.script.faults
         sliced = faults.add("slicer", average_size=7, direction="both")
         reader, writer = await asyncio.open_connection(controller.host, controller.port, ssl=context)

@@ -19,8 +19,8 @@ from mockraft.wire import api_keys, error_codes
 from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
 from mockraft.wire.messages.alter_configs_request import AlterConfigsResource as LegacyResource
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
-from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -30,6 +30,7 @@ from mockraft.wire.records.remove_access_control_entry_record import RemoveAcces
 
 from ...configs import change_configs
 from ...conftest import Cluster
+from ...topics import more_partitions, topic
 
 CLUSTER_OPERATIONS = {
     AclOperation.CLUSTER_ACTION: {
@@ -163,11 +164,8 @@ def test_creates_authorized_topics_and_returns_configs_to_authorized_clients(gua
     allow(guarded, AclOperation.CREATE, ResourceType.TOPIC, "a")
     allow(guarded, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, "b", "creator")
     allow(guarded, AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, "creator")
-    request = CreateTopicsRequest(
-        topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in "ab"],
-        timeout_ms=9000,
-        validate_only=True,
-    )
+    asked = [topic(name, 1, 1) for name in "ab"]
+    request = CreateTopicsRequest(topics=asked, timeout_ms=9000, validate_only=True)
     for principal, codes, config_codes in (("bob", [0, 29], [29, 0]), ("creator", [0, 0], [29, 0])):
         topics = guarded.ask(request, principal=f"User:{principal}").topics
         assert [topic.error_code for topic in topics] == codes
@@ -179,12 +177,9 @@ def test_creates_authorized_topics_and_returns_configs_to_authorized_clients(gua
 
 
 def test_hides_topics_without_describe_permission(guarded: Cluster) -> None:
-    for operation, name in (
-        (AclOperation.DELETE, "mine"),
-        (AclOperation.DESCRIBE, "seen"),
-        (AclOperation.DELETE, "no"),
-    ):
-        allow(guarded, operation, ResourceType.TOPIC, name)
+    allow(guarded, AclOperation.DELETE, ResourceType.TOPIC, "mine")
+    allow(guarded, AclOperation.DESCRIBE, ResourceType.TOPIC, "seen")
+    allow(guarded, AclOperation.DELETE, ResourceType.TOPIC, "no")
     by_name = DeleteTopicsRequest(topic_names=["mine", "seen", "hidden", "no", "none"], timeout_ms=9000)
     answer = guarded.ask(by_name, 5, principal="User:bob")
     assert {topic.name: topic.error_code for topic in answer.responses} == {
@@ -209,7 +204,7 @@ def test_hides_topics_without_describe_permission(guarded: Cluster) -> None:
 
 def test_adds_partitions_with_alter_permission(guarded: Cluster) -> None:
     allow(guarded, AclOperation.ALTER, ResourceType.TOPIC, "mine")
-    asked = [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("mine", "seen", "none")]
+    asked = [more_partitions(name, 2) for name in ("mine", "seen", "none")]
     answer = guarded.ask(CreatePartitionsRequest(topics=asked, timeout_ms=9000), principal="User:bob")
     assert {each.name: (each.error_code, each.error_message) for each in answer.results} == {
         "mine": (0, None),

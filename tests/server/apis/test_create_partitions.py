@@ -1,7 +1,6 @@
 import pytest
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_partitions_request import (
-    CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
@@ -9,11 +8,7 @@ from mockraft.wire.messages.create_partitions_response import CreatePartitionsRe
 from mockraft.wire.records.partition_record import PartitionRecord
 
 from ...conftest import Cluster
-
-
-def more(name: str, count: int, *manual: list[int]) -> CreatePartitionsTopic:
-    assignments = [CreatePartitionsAssignment(broker_ids=ids) for ids in manual] if manual else None
-    return CreatePartitionsTopic(name=name, count=count, assignments=assignments)
+from ...topics import more_partitions
 
 
 def request(
@@ -28,7 +23,7 @@ def said(response: CreatePartitionsResponse) -> list[tuple[str, int, str | None]
 
 def test_writes_only_the_new_partitions(three: Cluster) -> None:
     topic_id = three.create_topic("t", [1, 2])
-    assert said(three.ask(request(more("t", 3, [2, 3], [3, 1])))) == [("t", 0, None)]
+    assert said(three.ask(request(more_partitions("t", 3, [2, 3], [3, 1])))) == [("t", 0, None)]
     assert three.written() == [
         (
             PartitionRecord(
@@ -49,7 +44,7 @@ def test_writes_only_the_new_partitions(three: Cluster) -> None:
 
 def test_places_as_many_replicas_as_the_first_partition_has(three: Cluster) -> None:
     topic_id = three.create_topic("t", [1, 2])
-    three.ask(request(more("t", 9)))
+    three.ask(request(more_partitions("t", 9)))
     partitions = [three.partition(topic_id, index) for index in range(1, 9)]
     assert [len({*partition.replicas}) for partition in partitions] == [2] * 8
     assert {partition.leader for partition in partitions} == {1, 2, 3}
@@ -57,32 +52,32 @@ def test_places_as_many_replicas_as_the_first_partition_has(three: Cluster) -> N
 
 def test_first_partition_in_kafkas_map_order_sets_the_replication_factor(three: Cluster) -> None:
     topic_id = three.create_topic("t", [1], [1], [1, 2])
-    three.ask(request(more("t", 4)))
+    three.ask(request(more_partitions("t", 4)))
     assert len(three.partition(topic_id, 3).replicas) == 2
 
 
 @pytest.mark.parametrize(
     ("asked", "code", "message"),
     [
-        (more("no-such", 2), error_codes.UNKNOWN_TOPIC_OR_PARTITION, None),
+        (more_partitions("no-such", 2), error_codes.UNKNOWN_TOPIC_OR_PARTITION, None),
         (
-            more("t", 3, []),
+            more_partitions("t", 3, []),
             error_codes.INVALID_REPLICA_ASSIGNMENT,
             "The manual partition assignment includes an empty replica list.",
         ),
         (
-            more("t", 3, [1, 1]),
+            more_partitions("t", 3, [1, 1]),
             error_codes.INVALID_REPLICA_ASSIGNMENT,
             "The manual partition assignment includes the broker 1 more than once.",
         ),
         (
-            more("t", 4, [1, 2], [3, 4]),
+            more_partitions("t", 4, [1, 2], [3, 4]),
             error_codes.INVALID_REPLICA_ASSIGNMENT,
             "All brokers specified in the manual partition assignment for partition 3 are fenced or in controlled "
             "shutdown.",
         ),
         (
-            more("wide", 2),
+            more_partitions("wide", 2),
             error_codes.INVALID_REPLICATION_FACTOR,
             "The target replication factor of 5 cannot be reached because only 4 broker(s) are registered or some "
             "brokers have all their log directories cordoned.",
@@ -99,7 +94,7 @@ def test_refuses_one_topic_and_makes_the_others(
     three.fence(3)
     three.fence(4)
     three.unregister(5)
-    results = {name: rest for name, *rest in said(three.ask(request(asked, more("other", 2))))}
+    results = {name: rest for name, *rest in said(three.ask(request(asked, more_partitions("other", 2))))}
     assert results == {asked.name: [code, message], "other": [0, None]}
     assert [(record.topic_id, version) for record, version in three.written()] == [
         (three.controller.image.topics.by_name["other"].topic_id, 2)
@@ -111,22 +106,22 @@ def test_all_are_refused_without_live_replicas(three: Cluster) -> None:
     for broker_id in (1, 2, 3):
         three.fence(broker_id)
     message = "All brokers are currently fenced, or have all their log directories cordoned."
-    assert said(three.ask(request(more("t", 2)))) == [("t", error_codes.INVALID_REPLICATION_FACTOR, message)]
+    assert said(three.ask(request(more_partitions("t", 2)))) == [("t", error_codes.INVALID_REPLICATION_FACTOR, message)]
 
 
 def test_repeated_names_are_refused_beside_the_others(three: Cluster) -> None:
     three.create_topic("t", [1])
     three.create_topic("u", [1])
-    response = three.ask(request(more("t", 2), more("u", 2), more("t", 3)))
+    response = three.ask(request(more_partitions("t", 2), more_partitions("u", 2), more_partitions("t", 3)))
     assert said(response) == [("t", error_codes.INVALID_REQUEST, "Duplicate topic name."), ("u", 0, None)]
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
 def test_a_request_that_leaves_no_time_is_over(three: Cluster, timeout_ms: int) -> None:
     three.create_topic("t", [1])
-    response = three.ask(request(more("t", 2), more("u", 2), timeout_ms=timeout_ms))
+    response = three.ask(request(more_partitions("t", 2), more_partitions("u", 2), timeout_ms=timeout_ms))
     assert [(name, code) for name, code, _ in said(response)] == [("t", 7), ("u", 7)]
-    nothing_to_do = three.ask(request(more("t", 2), more("t", 2), timeout_ms=timeout_ms))
+    nothing_to_do = three.ask(request(more_partitions("t", 2), more_partitions("t", 2), timeout_ms=timeout_ms))
     assert [code for _, code, _ in said(nothing_to_do)] == [error_codes.INVALID_REQUEST]
     assert said(three.ask(request(timeout_ms=timeout_ms))) == []
 
@@ -134,16 +129,16 @@ def test_a_request_that_leaves_no_time_is_over(three: Cluster, timeout_ms: int) 
 def test_request_too_large_for_one_batch_is_refused_but_partly_written(three: Cluster) -> None:
     three.create_topic("t", [1])
     three.create_topic("u", [1])
-    response = three.ask(request(more("t", 2), more("u", 2_000_000_000)))
+    response = three.ask(request(more_partitions("t", 2), more_partitions("u", 2_000_000_000)))
     assert {name: (code, message) for name, code, message in said(response)} == {"t": (0, None), "u": (-1, None)}
     assert len(three.written()) == 10_000
-    assert three.ask(request(more("t", 10_003))).results[0].error_code == -1
+    assert three.ask(request(more_partitions("t", 10_003))).results[0].error_code == -1
 
 
 def test_new_partitions_are_written_as_old_levels_can_read_them(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=16)
     cluster.start(1)
     cluster.create_topic("t", [1])
-    cluster.ask(request(more("t", 2)), 0)
+    cluster.ask(request(more_partitions("t", 2)), 0)
     ((record, version),) = cluster.written()
     assert (version, record.directories) == (0, [])

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 from mockraft.wire import error_codes
 from mockraft.wire.messages.create_partitions_request import (
-    CreatePartitionsAssignment,
     CreatePartitionsRequest,
-    CreatePartitionsTopic,
 )
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
@@ -15,7 +13,7 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.client_quota_record import ClientQuotaRecord, EntityData
 
 from ...conftest import Cluster
-from ...topics import topic
+from ...topics import more_partitions, topic
 
 REFUSED = error_codes.THROTTLING_QUOTA_EXCEEDED
 
@@ -39,8 +37,7 @@ def create(cluster: Cluster, version: int, *names: str) -> tuple[list[int], int]
 
 
 def grow(cluster: Cluster, version: int, name: str) -> tuple[list[int], int]:
-    assignments = [CreatePartitionsAssignment(broker_ids=[1])]
-    topics = [CreatePartitionsTopic(name=name, count=2, assignments=assignments)]
+    topics = [more_partitions(name, 2, [1])]
     answer = cluster.ask(CreatePartitionsRequest(topics=topics, timeout_ms=9000), version, principal="User:alice")
     return [topic.error_code for topic in answer.results], answer.throttle_time_ms
 

@@ -75,6 +75,5 @@ def test_raising_policy_refuses_without_a_message(new_cluster: type[Cluster]) ->
 
     cluster = new_cluster(create_topic_policy=policy)
     cluster.start(1)
-    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
-    assert create(cluster, topic) == [(error_codes.UNKNOWN_SERVER_ERROR, None)]
+    assert create(cluster, topic("t", 1, 1)) == [(error_codes.UNKNOWN_SERVER_ERROR, None)]
     assert cluster.written() == []

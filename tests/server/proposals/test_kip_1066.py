@@ -12,16 +12,13 @@ from mockraft.wire.messages.alter_partition_reassignments_request import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from mockraft.wire.messages.create_partitions_request import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
-from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest
+from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.overlay import Overlay
 
 from ...configs import change_configs
+from ...topics import assigned, more_partitions, topic
 from .conftest import Proposed
 
 A, B, C = (bytes([8] * 15 + [number]) for number in (1, 2, 3))
@@ -40,14 +37,9 @@ def cluster(proposed: type[Proposed]) -> Proposed:
     return cluster
 
 
-def create(cluster: Proposed, name: str, **fields: Any) -> Any:
-    (created,) = cluster.ask(CreateTopicsRequest(topics=[CreatableTopic(name=name, **fields)], timeout_ms=1000)).topics
+def create(cluster: Proposed, topic: CreatableTopic) -> Any:
+    (created,) = cluster.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1000)).topics
     return created
-
-
-def create_on(cluster: Proposed, name: str, *broker_ids: int) -> Any:
-    assignments = [CreatableReplicaAssignment(partition_index=0, broker_ids=list(broker_ids))]
-    return create(cluster, name, num_partitions=-1, replication_factor=-1, assignments=assignments)
 
 
 def alter(cluster: Proposed, value: str, operation: int = SET) -> Any:
@@ -100,22 +92,21 @@ def test_the_default_directory_is_one_that_is_not_cordoned(
     cluster: Proposed, cordoned: list[bytes], directory: bytes
 ) -> None:
     cluster.heartbeat(1, cordoned_log_dirs=cordoned)
-    created = create(cluster, "t", num_partitions=1, replication_factor=1)
+    created = create(cluster, topic("t", 1, 1))
     assert cluster.partition(created.topic_id).directories == (directory,)
 
 
 def test_an_explicit_assignment_to_a_cordoned_broker_is_refused(cluster: Proposed) -> None:
-    refused = create_on(cluster, "t", 1, 2)
+    refused = create(cluster, assigned("t", [1, 2]))
     assert refused.error_code == error_codes.INVALID_REPLICA_ASSIGNMENT
     assert "broker 2" in refused.error_message
-    assert create_on(cluster, "t", 1).error_code == error_codes.NONE
+    assert create(cluster, assigned("t", [1])).error_code == error_codes.NONE
 
 
 def test_more_partitions_are_not_assigned_to_a_cordoned_broker_either(cluster: Proposed) -> None:
-    create_on(cluster, "t", 1)
-    assignments = [CreatePartitionsAssignment(broker_ids=[2])]
-    topic = CreatePartitionsTopic(name="t", count=2, assignments=assignments)
-    (refused,) = cluster.ask(CreatePartitionsRequest(topics=[topic], timeout_ms=1000)).results
+    create(cluster, assigned("t", [1]))
+    asked = [more_partitions("t", 2, [2])]
+    (refused,) = cluster.ask(CreatePartitionsRequest(topics=asked, timeout_ms=1000)).results
     assert refused.error_code == error_codes.INVALID_REPLICA_ASSIGNMENT
 
 
@@ -126,13 +117,13 @@ def reassigned(cluster: Proposed, *replicas: int) -> int:
 
 
 def test_a_reassignment_to_a_cordoned_broker_is_refused(cluster: Proposed) -> None:
-    create_on(cluster, "t", 1)
+    create(cluster, assigned("t", [1]))
     assert reassigned(cluster, 2) == error_codes.INELIGIBLE_REPLICA
 
 
 def test_a_reassignment_may_leave_a_replica_on_a_cordoned_broker_where_it_is(cluster: Proposed) -> None:
     cluster.heartbeat(2, cordoned_log_dirs=[])
-    create_on(cluster, "t", 1, 2)
+    create(cluster, assigned("t", [1, 2]))
     cluster.heartbeat(2, cordoned_log_dirs=[C])
     assert reassigned(cluster, 2, 1) == error_codes.NONE
 
@@ -166,8 +157,7 @@ async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: An
                 cordoned_log_dirs=[A, B],
             )
             assert (await connection.send(told)).is_fenced is False
-            topics = [CreatableTopic(name="t", num_partitions=1, replication_factor=1)]
-            refused = await connection.send(CreateTopicsRequest(topics=topics, timeout_ms=1000))
+            refused = await connection.send(CreateTopicsRequest(topics=[topic("t", 1, 1)], timeout_ms=1000))
             assert refused.topics[0].error_code == error_codes.INVALID_REPLICATION_FACTOR
             assert controller.journal.exchanges(62)[0].request == request
             exchange: Any = controller.journal.exchanges(63)[0].to_json()

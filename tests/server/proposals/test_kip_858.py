@@ -7,9 +7,10 @@ from mockraft import Controller
 from mockraft.serving import directory_ids
 from mockraft.wire import error_codes
 from mockraft.wire.client import connect
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.overlay import Overlay
 
+from ...topics import topic
 from .conftest import Proposed
 
 A, B, C, NOWHERE = (bytes([8] * 15 + [number]) for number in (1, 2, 3, 4))
@@ -26,20 +27,19 @@ def cluster(proposed: type[Proposed]) -> Proposed:
 
 
 def create(cluster: Proposed, name: str, replication_factor: int = 2) -> bytes:
-    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=replication_factor)
-    (created,) = cluster.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1000)).topics
+    (created,) = cluster.ask(CreateTopicsRequest(topics=[topic(name, 1, replication_factor)], timeout_ms=1000)).topics
     assert created.error_code == error_codes.NONE
     return bytes(created.topic_id)
 
 
 def assign(cluster: Proposed, broker_id: int, directory: bytes, topic_id: bytes) -> Any:
     words = cluster.overlay.module("AssignReplicasToDirsRequest")
-    topic = words.TopicData(topic_name=topic_id, partitions=[words.PartitionData(partition_index=0)])
+    assigned = words.TopicData(topic_name=topic_id, partitions=[words.PartitionData(partition_index=0)])
     return cluster.ask(
         words.AssignReplicasToDirsRequest(
             broker_id=broker_id,
             broker_epoch=cluster.broker(broker_id).broker_epoch,
-            directories=[words.DirectoryData(id=directory, topics=[topic])],
+            directories=[words.DirectoryData(id=directory, topics=[assigned])],
         )
     )
 
@@ -140,13 +140,12 @@ async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: An
             registered = await connection.send(registration(controller, 1, log_dirs=[A, B]))
             told = {"broker_id": 1, "broker_epoch": registered.broker_epoch, "current_metadata_offset": 1 << 40}
             assert (await connection.send(heartbeat(**told))).is_fenced is False
-            topics = [CreatableTopic(name="t", num_partitions=1, replication_factor=1)]
-            created = await connection.send(CreateTopicsRequest(topics=topics, timeout_ms=1000))
+            created = await connection.send(CreateTopicsRequest(topics=[topic("t", 1, 1)], timeout_ms=1000))
             topic_id = created.topics[0].topic_id
             await connection.send(heartbeat(**told, want_fence=True))
             assert (await connection.send(heartbeat(**told))).is_fenced is True
-            topic = words.TopicData(topic_name=topic_id, partitions=[words.PartitionData(partition_index=0)])
-            directories = [words.DirectoryData(id=A, topics=[topic])]
+            assigned_topic = words.TopicData(topic_name=topic_id, partitions=[words.PartitionData(partition_index=0)])
+            directories = [words.DirectoryData(id=A, topics=[assigned_topic])]
             assigned = await connection.send(
                 words.AssignReplicasToDirsRequest(
                     broker_id=1, broker_epoch=registered.broker_epoch, directories=directories

@@ -184,9 +184,6 @@ def test_a_part_that_is_null_is_empty(tmp_path: Path) -> None:
     assert read_stub_file(written(tmp_path, "a.json", '{"stubs": null}')).stubs == []
 
 
-"""Ten lines that come to billions of values."""
-
-
 def written(tmp_path: Path, name: str, text: str) -> Path:
     path = tmp_path / name
     path.write_text(text)
