@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from mockraft.serving.api import ResponseT
 from mockraft.wire import error_codes
+from mockraft.wire.message import Message
 from mockraft.wire.messages import alter_configs_response, incremental_alter_configs_response
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from mockraft.wire.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
-from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
 from mockraft.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from mockraft.wire.messages.alter_partition_reassignments_response import (
     AlterPartitionReassignmentsResponse,
@@ -18,13 +21,9 @@ from mockraft.wire.messages.alter_user_scram_credentials_response import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
-from mockraft.wire.messages.create_acls_request import CreateAclsRequest
 from mockraft.wire.messages.create_acls_response import AclCreationResult, CreateAclsResponse
-from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest
 from mockraft.wire.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
-from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
-from mockraft.wire.messages.delete_acls_request import DeleteAclsRequest
 from mockraft.wire.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest
 from mockraft.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
@@ -35,13 +34,46 @@ from mockraft.wire.messages.describe_user_scram_credentials_response import (
 )
 from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest
 from mockraft.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
-from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from mockraft.wire.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+
+
+def _for_each(
+    asked: str, response: Callable[..., ResponseT], results: str, item: Callable[..., object], *copied: str
+) -> Callable[[Message, int, str | None], ResponseT]:
+    """Return the form with the error for each item that was asked; `copied` are the fields that name the item."""
+
+    def error(request: Message, error_code: int, message: str | None) -> ResponseT:
+        names = [{name: getattr(each, name) for name in copied} for each in getattr(request, asked)]
+        return response(**{results: [item(error_code=error_code, error_message=message, **each) for each in names]})
+
+    return error
+
+
+_RESOURCE = ("resource_type", "resource_name")
+
+alter_configs = _for_each(
+    "resources",
+    alter_configs_response.AlterConfigsResponse,
+    "responses",
+    alter_configs_response.AlterConfigsResourceResponse,
+    *_RESOURCE,
+)
+incremental_alter_configs = _for_each(
+    "resources",
+    incremental_alter_configs_response.IncrementalAlterConfigsResponse,
+    "responses",
+    incremental_alter_configs_response.AlterConfigsResourceResponse,
+    *_RESOURCE,
+)
+create_acls = _for_each("creations", CreateAclsResponse, "results", AclCreationResult)
+delete_acls = _for_each("filters", DeleteAclsResponse, "filter_results", DeleteAclsFilterResult)
+create_partitions = _for_each("topics", CreatePartitionsResponse, "results", CreatePartitionsTopicResult, "name")
+create_topics = _for_each("topics", CreateTopicsResponse, "topics", CreatableTopicResult, "name")
 
 
 def alter_client_quotas(
@@ -56,40 +88,6 @@ def alter_client_quotas(
                 entity=[EntityData(entity_type=e.entity_type, entity_name=e.entity_name) for e in entry.entity],
             )
             for entry in request.entries
-        ]
-    )
-
-
-def alter_configs(
-    request: AlterConfigsRequest, error_code: int, message: str | None
-) -> alter_configs_response.AlterConfigsResponse:
-    """Return the error for each resource of the request."""
-    return alter_configs_response.AlterConfigsResponse(
-        responses=[
-            alter_configs_response.AlterConfigsResourceResponse(
-                error_code=error_code,
-                error_message=message,
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
-            )
-            for each in request.resources
-        ]
-    )
-
-
-def incremental_alter_configs(
-    request: IncrementalAlterConfigsRequest, error_code: int, message: str | None
-) -> incremental_alter_configs_response.IncrementalAlterConfigsResponse:
-    """Return the error for each resource of the request."""
-    return incremental_alter_configs_response.IncrementalAlterConfigsResponse(
-        responses=[
-            incremental_alter_configs_response.AlterConfigsResourceResponse(
-                error_code=error_code,
-                error_message=message,
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
-            )
-            for each in request.resources
         ]
     )
 
@@ -143,42 +141,6 @@ def alter_user_scram_credentials(
     return AlterUserScramCredentialsResponse(
         results=[
             AlterUserScramCredentialsResult(user=user, error_code=error_code, error_message=message) for user in ordered
-        ]
-    )
-
-
-def create_acls(request: CreateAclsRequest, error_code: int, message: str | None) -> CreateAclsResponse:
-    """Return the error for each ACL of the request."""
-    return CreateAclsResponse(
-        results=[AclCreationResult(error_code=error_code, error_message=message) for _ in request.creations]
-    )
-
-
-def delete_acls(request: DeleteAclsRequest, error_code: int, message: str | None) -> DeleteAclsResponse:
-    """Return the error for each filter of the request."""
-    return DeleteAclsResponse(
-        filter_results=[DeleteAclsFilterResult(error_code=error_code, error_message=message) for _ in request.filters]
-    )
-
-
-def create_partitions(
-    request: CreatePartitionsRequest, error_code: int, message: str | None
-) -> CreatePartitionsResponse:
-    """Return the error for each topic of the request."""
-    return CreatePartitionsResponse(
-        results=[
-            CreatePartitionsTopicResult(name=topic.name, error_code=error_code, error_message=message)
-            for topic in request.topics
-        ]
-    )
-
-
-def create_topics(request: CreateTopicsRequest, error_code: int, message: str | None) -> CreateTopicsResponse:
-    """Return the error for each topic of the request."""
-    return CreateTopicsResponse(
-        topics=[
-            CreatableTopicResult(name=topic.name, error_code=error_code, error_message=message)
-            for topic in request.topics
         ]
     )
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request, Response
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.fault_schema import FaultBody
-from mockraft.server.admin.json_bodies import Model, StrictRoute, compact, json_response
+from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response, json_text
 from mockraft.server.admin.problems import ProblemError, field_named
 from mockraft.server.double import Double
 from mockraft.server.stubs.faults.fault import Fault
@@ -168,7 +168,7 @@ async def run_plan(body: Plan, double: TheDouble) -> Response:
     """Switch faults by a plan from now on, by the controller's clock; it replaces the current plan."""
     with _switching():
         double.script.faults.run([step.model_dump(by_alias=True, exclude_none=True) for step in body.plan])
-    return Response(compact({"plan": double.script.faults.plan_json()}), 201, media_type="application/json")
+    return json_text({"plan": double.script.faults.plan_json()}, 201)
 
 
 @router.delete("/v1/plan", status_code=204)
@@ -186,4 +186,4 @@ def _known(double: Double, fault_id: str) -> Fault:
 
 
 def _one(fault: Fault, status: int = 200) -> Response:
-    return Response(compact(fault.to_json()), status, media_type="application/json")
+    return json_text(fault.to_json(), status)

@@ -91,6 +91,21 @@ def compact(tree: Any) -> str:
     return json.dumps(tree, separators=(",", ":"), ensure_ascii=False)
 
 
+def json_text(tree: Any, status: int = 200) -> Response:
+    """Return a tree as a response."""
+    return Response(compact(tree), status, media_type="application/json")
+
+
+def json_list(head: str, trees: Iterable[object], foot: str) -> Iterator[str]:
+    """Yield the texts of an object that ends with a list; `head` and `foot` are what is around its elements."""
+    yield head
+    comma = ""
+    for tree in trees:
+        yield comma + compact(tree)
+        comma = ","
+    yield foot
+
+
 def json_response(request: Request | None, tree: Any) -> Response:
     """A response that is not sent again to a client that has it and sends If-None-Match."""
     body = compact(tree).encode()

@@ -94,6 +94,24 @@ def field_named(*prefix: str | int) -> Iterator[None]:
         raise ProblemError(422, str(error), pointer=pointer_of(path, prefix)) from error
 
 
+@contextlib.contextmanager
+def commanding() -> Iterator[None]:
+    """Turn a command that the current state does not allow into a 409."""
+    try:
+        yield
+    except (ValueError, RuntimeError) as error:
+        raise ProblemError(409, str(error)) from error
+
+
+@contextlib.contextmanager
+def known(parameter: str) -> Iterator[None]:
+    """Turn the KeyError of a look-up into a 404 that names the parameter."""
+    try:
+        yield
+    except KeyError as error:
+        raise ProblemError(404, str(error.args[0]), parameter=parameter) from error
+
+
 def _path_in(text: str) -> str:
     """Return the path that an error's text begins with: of `plan[0]: fault.kind='x': …` it is plan[0].fault.kind."""
     path = ""

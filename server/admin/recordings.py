@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute
-from mockraft.server.admin.problems import ProblemError, field_named
+from mockraft.server.admin.problems import ProblemError, field_named, known
 from mockraft.server.admin.recorder import RecordedStubs, Recorder, RecordingView, StubChoice
 from mockraft.server.admin.stub_schema import MatchBody, StubBody
 from mockraft.server.double import Double
@@ -150,14 +148,14 @@ async def record_journal(body: JournalChoice, recorder: TheRecorder, double: The
 @router.get("/v1/recordings/{recordingId}")
 async def get_recording(recording_id: RecordingId, recorder: TheRecorder) -> Recording:
     """Return a recording with its counts."""
-    with _known():
+    with known("recordingId"):
         return _shown(recorder.recording(recording_id))
 
 
 @router.get("/v1/recordings/{recordingId}/stubs")
 async def get_recorded_stubs(recording_id: RecordingId, recorder: TheRecorder, double: TheDouble) -> Recorded:
     """Return the stubs of the exchanges recorded so far; the recording continues."""
-    with _known():
+    with known("recordingId"):
         return _recorded(await recorder.stubs(recording_id), double, False)
 
 
@@ -166,7 +164,7 @@ async def stop_recording(
     recording_id: RecordingId, recorder: TheRecorder, double: TheDouble, load: Load = False
 ) -> Recorded:
     """Stop listening and return the stubs. Connected brokers are disconnected."""
-    with _known():
+    with known("recordingId"):
         await recorder.stop(recording_id)
         return _recorded(await recorder.stubs(recording_id), double, load)
 
@@ -174,16 +172,8 @@ async def stop_recording(
 @router.delete("/v1/recordings/{recordingId}", status_code=204)
 async def remove_recording(recording_id: RecordingId, recorder: TheRecorder) -> None:
     """Stop and remove a recording; loaded stubs stay."""
-    with _known():
+    with known("recordingId"):
         await recorder.remove(recording_id)
-
-
-@contextmanager
-def _known() -> Iterator[None]:
-    try:
-        yield
-    except KeyError as error:
-        raise ProblemError(404, str(error.args[0]), parameter="recordingId") from error
 
 
 def _shown(view: RecordingView) -> Recording:

@@ -8,13 +8,13 @@ import heapq
 import io
 import operator
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from mockraft.server.admin.access import OneNode, Stopping, TheDouble
-from mockraft.server.admin.json_bodies import StrictRoute, compact, in_turns, tagged
+from mockraft.server.admin.json_bodies import StrictRoute, compact, in_turns, json_list, json_text, tagged
 from mockraft.server.admin.problems import ProblemError
 from mockraft.server.admin.request_models import RequestDetail, Requests
 from mockraft.server.double import Double
@@ -111,23 +111,10 @@ async def list_requests(
     tag = f"{RUN}-{first}-{last}-{len(exchanges)}-{lost}"
     if not exchanges or (answer := tagged(request, tag, b"")).status_code == 304:
         return tagged(request, tag, compact({"requests": [], "next": last, "dropped": lost}).encode())
-    texts = _listed(exchanges, Exchange.summary if summary else Exchange.to_json)
+    trees = map(Exchange.summary if summary else Exchange.to_json, exchanges)
     foot = f'],"next":{last},"dropped":{lost}}}'
-    body = in_turns(_chain('{"requests":[', texts, foot), 200 if summary else SEARCH_TURN)
+    body = in_turns(json_list('{"requests":[', trees, foot), 200 if summary else SEARCH_TURN)
     return StreamingResponse(body, media_type="application/json", headers={"etag": answer.headers["etag"]})
-
-
-def _listed(exchanges: Iterable[Exchange], tree_of: Callable[[Exchange], object]) -> Iterator[str]:
-    comma = ""
-    for exchange in exchanges:
-        yield comma + compact(tree_of(exchange))
-        comma = ","
-
-
-def _chain(head: str, texts: Iterable[str], foot: str) -> Iterator[str]:
-    yield head
-    yield from texts
-    yield foot
 
 
 @router.delete("/v1/requests", status_code=204)
@@ -189,7 +176,7 @@ async def get_request(request_id: RequestId, double: TheDouble) -> Response:
     """Return one request with its bodies."""
     for exchange in held(double, since=request_id - 1)[:1]:
         if exchange.id == request_id:
-            return Response(compact(exchange.to_json()), media_type="application/json")
+            return json_text(exchange.to_json())
     raise ProblemError(
         404, f"request {request_id} is not in the journal: it never was, or it was dropped", parameter="requestId"
     )

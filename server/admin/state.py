@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
@@ -13,8 +12,8 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from mockraft.server.admin import view_models
 from mockraft.server.admin.access import TheDouble
-from mockraft.server.admin.json_bodies import Model, StrictRoute, compact, in_turns, json_response
-from mockraft.server.admin.problems import ProblemError, field_named
+from mockraft.server.admin.json_bodies import Model, StrictRoute, in_turns, json_list, json_response, json_text
+from mockraft.server.admin.problems import ProblemError, commanding, field_named
 from mockraft.server.double import Double
 from pydantic import Field
 
@@ -65,15 +64,6 @@ class NewRecords(Model):
     records: list[NewRecord] = Field(min_length=1)
 
 
-@contextlib.contextmanager
-def _commanding() -> Iterator[None]:
-    """Turn a command that the current state does not allow into a 409."""
-    try:
-        yield
-    except (ValueError, RuntimeError) as error:
-        raise ProblemError(409, str(error)) from error
-
-
 @router.get("/v1/state", response_model=view_models.State)
 async def whole_state(request: Request, double: TheDouble) -> Response:
     """Return the whole state except the log."""
@@ -89,14 +79,14 @@ async def quorum(request: Request, double: TheDouble) -> Response:
 @router.post("/v1/quorum/elect", status_code=204)
 async def elect_controller(body: NodeId, double: TheDouble) -> None:
     """Make a node of the quorum a candidate now."""
-    with _commanding():
+    with commanding():
         double.state.elect_controller(body.node)
 
 
 @router.post("/v1/quorum/resign", status_code=204)
 async def resign(double: TheDouble) -> None:
     """Make the active controller resign."""
-    with _commanding():
+    with commanding():
         double.state.resign()
 
 
@@ -140,7 +130,7 @@ async def fail_log_dir(broker_id: BrokerId, body: LogDirId, double: TheDouble) -
 async def unregister(broker_id: BrokerId, double: TheDouble) -> None:
     """Unregister a broker, as UnregisterBroker does."""
     _broker(double, broker_id)
-    with _commanding():
+    with commanding():
         double.state.unregister(broker_id)
 
 
@@ -153,9 +143,9 @@ async def topics(request: Request, double: TheDouble) -> Response:
 @router.post("/v1/elections", response_model=view_models.Partition)
 async def elect(body: Election, double: TheDouble) -> Response:
     """Elect a replica of a partition; return the partition after that."""
-    with _commanding():
+    with commanding():
         found = double.state.elect(body.topic, body.partition, body.leader, unclean=body.unclean)
-    return Response(compact(found.to_json()), media_type="application/json")
+    return json_text(found.to_json())
 
 
 @router.get("/v1/records", response_model=view_models.Records)
@@ -169,13 +159,9 @@ async def records(
     end = double.state.quorum().log_end_offset
     first = found[0].offset if found else max(0, min(from_offset, end))
 
-    def texts() -> Iterator[str]:
-        yield f'{{"from":{first},"endOffset":{end},"records":['
-        for index, each in enumerate(found):
-            yield ("," if index else "") + compact(each.to_json())
-        yield "]}"
-
-    return StreamingResponse(in_turns(texts(), 50), media_type="application/json")
+    head = f'{{"from":{first},"endOffset":{end},"records":['
+    texts = json_list(head, (each.to_json() for each in found), "]}")
+    return StreamingResponse(in_turns(texts, 50), media_type="application/json")
 
 
 @router.post("/v1/records", status_code=201, response_model=view_models.Records)
@@ -189,7 +175,7 @@ async def append(body: NewRecords, double: TheDouble) -> Response:
         raise ProblemError(409, str(error)) from error
     end = double.state.quorum().log_end_offset
     tree = {"from": written[0].offset, "endOffset": end, "records": [each.to_json() for each in written]}
-    return Response(compact(tree), 201, media_type="application/json")
+    return json_text(tree, 201)
 
 
 @router.get("/v1/snapshots", response_model=view_models.Snapshots)
@@ -201,9 +187,9 @@ async def snapshots(request: Request, double: TheDouble) -> Response:
 @router.post("/v1/snapshots", status_code=201, response_model=view_models.Snapshot)
 async def snapshot(double: TheDouble) -> Response:
     """Write a snapshot of everything committed; return the newest one if nothing is new."""
-    with _commanding():
+    with commanding():
         found = double.state.snapshot()
-    return Response(compact(found.to_json()), 201, media_type="application/json")
+    return json_text(found.to_json(), 201)
 
 
 @router.get("/v1/state/file", response_class=Response, responses={200: FILE_BODY})
@@ -211,7 +197,7 @@ async def save(double: TheDouble) -> Response:
     """Return the whole state as a snapshot file in Kafka's format: for PUT, `Controller(state=…)` and Kafka's tools."""
     with tempfile.TemporaryDirectory(prefix="mockraft-state-") as folder:
         path = FilePath(folder) / "state.checkpoint"
-        with _commanding():
+        with commanding():
             double.state.save(path)
         data = await asyncio.to_thread(path.read_bytes)
     return Response(data, media_type=OCTETS)
@@ -224,7 +210,7 @@ async def load(request: Request, double: TheDouble) -> None:
     with tempfile.TemporaryDirectory(prefix="mockraft-state-") as folder:
         path = FilePath(folder) / "state.checkpoint"
         await asyncio.to_thread(path.write_bytes, data)
-        with _commanding():
+        with commanding():
             double.load(path)
 
 
@@ -233,11 +219,11 @@ def _broker(double: Double, broker_id: int) -> Response:
         tree = double.state.broker(broker_id).to_json()
     except ValueError as error:
         raise ProblemError(404, str(error), parameter="brokerId") from error
-    return Response(compact(tree), media_type="application/json")
+    return json_text(tree)
 
 
 def _commanded(double: Double, broker_id: int, command: Callable[[], None]) -> Response:
     _broker(double, broker_id)
-    with _commanding():
+    with commanding():
         command()
     return _broker(double, broker_id)

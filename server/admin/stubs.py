@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Request, Response
 from mockraft.server.admin.access import TheDouble
-from mockraft.server.admin.json_bodies import Model, StrictRoute, compact, json_response
-from mockraft.server.admin.problems import ProblemError, field_named, pointer_of
+from mockraft.server.admin.json_bodies import Model, StrictRoute, json_response, json_text
+from mockraft.server.admin.problems import ProblemError, field_named, known, pointer_of
 from mockraft.server.admin.stub_schema import StubBody
 from mockraft.server.double import Double
 from mockraft.server.stubs.errors import StubError
@@ -94,7 +94,7 @@ async def import_stubs(body: Stubs, double: TheDouble) -> Response:
         for stub in added:
             double.script.stubs.remove(stub)
         raise
-    return Response(compact({"stubs": [stub.to_json() for stub in added]}), 201, media_type="application/json")
+    return json_text({"stubs": [stub.to_json() for stub in added]}, 201)
 
 
 @router.delete("/v1/stubs", tags=["stubs"], status_code=204)
@@ -149,10 +149,8 @@ async def list_scenarios(double: TheDouble) -> Scenarios:
 @router.put("/v1/scenarios/{name}", tags=["scenarios"])
 async def set_scenario(name: ScenarioName, body: ScenarioState, double: TheDouble) -> Scenario:
     """Put a scenario into a state."""
-    try:
+    with known("name"):
         double.script.stubs.set_scenario(name, body.state)
-    except KeyError as error:
-        raise ProblemError(404, str(error.args[0]), parameter="name") from error
     return Scenario(name=name, state=body.state)
 
 
@@ -176,11 +174,9 @@ def _add(double: Double, stub: Stub, *prefix: str | int) -> Stub:
 
 
 def _live(double: Double, stub_id: str) -> Stub:
-    try:
+    with known("stubId"):
         return double.script.stubs.get(stub_id)
-    except KeyError as error:
-        raise ProblemError(404, str(error.args[0]), parameter="stubId") from error
 
 
 def _one(stub: Stub, status: Literal[200, 201] = 200) -> Response:
-    return Response(compact(stub.to_json()), status, media_type="application/json")
+    return json_text(stub.to_json(), status)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from mockraft.server.admin.access import TheDouble
 from mockraft.server.admin.json_bodies import Model, StrictRoute
 from mockraft.server.admin.metrics import CONTENT_TYPE
-from mockraft.server.admin.problems import ProblemError
+from mockraft.server.admin.problems import ProblemError, commanding
 from mockraft.server.clock import VirtualClock
 from mockraft.server.double import Double
 from mockraft.server.running import NothingRunsError
@@ -165,19 +165,15 @@ async def advance(body: Advance, double: TheDouble) -> ClockNow:
 @router.post("/v1/restart", status_code=204)
 async def restart(double: TheDouble) -> None:
     """Restart the controller in place, with its log; connections break. Not for a node of a quorum."""
-    try:
+    with commanding():
         double.restart()
-    except (ValueError, RuntimeError) as error:
-        raise ProblemError(409, str(error)) from error
 
 
 @router.post("/v1/reset", status_code=204)
 async def reset(double: TheDouble, body: Reset | None = None) -> None:
     """Remove stubs, faults, scenarios and the journal's entries, between two tests."""
-    try:
+    with commanding():
         double.reset(state=body is not None and body.state)
-    except (ValueError, RuntimeError) as error:
-        raise ProblemError(409, str(error)) from error
 
 
 def _clock(double: Double) -> ClockNow:

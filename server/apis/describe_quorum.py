@@ -38,8 +38,7 @@ def handle(request: DescribeQuorumRequest, ctx: RequestContext, controller: Cont
     raft = controller.raft
     leading = raft.leading
     if leading is None:
-        code = error_codes.NOT_LEADER_OR_FOLLOWER
-        refused = PartitionData(partition_index=PARTITION, error_code=code, error_message=error_codes.message(code))
+        refused = _refused(PARTITION, error_codes.NOT_LEADER_OR_FOLLOWER)
         return DescribeQuorumResponse(topics=[TopicData(topic_name=TOPIC_NAME, partitions=[refused])])
 
     def states(replicas: Iterable[tuple[ReplicaKey, ReplicaState]]) -> list[ResponseState]:
@@ -83,18 +82,15 @@ def _unknown_topics(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     topics = [
         TopicData(
             topic_name=topic.topic_name,
-            partitions=[
-                PartitionData(
-                    partition_index=partition.partition_index,
-                    error_code=code,
-                    error_message=error_codes.message(code),
-                )
-                for partition in topic.partitions
-            ],
+            partitions=[_refused(partition.partition_index, code) for partition in topic.partitions],
         )
         for topic in request.topics
     ]
     return DescribeQuorumResponse(topics=topics)
+
+
+def _refused(partition_index: int, code: int) -> PartitionData:
+    return PartitionData(partition_index=partition_index, error_code=code, error_message=error_codes.message(code))
 
 
 API = Api(
