@@ -299,6 +299,5 @@ def stub(
         "node": node,
         "principal": principal,
     }
-    given = {name: value for name, value in scopes.items() if value is not None}
     named, conditions = keywords(fields)
-    return Stub(Match(api=api or None, where={**(where or {}), **conditions}, **{**given, **named}))
+    return Stub(Match(api=api or None, where={**(where or {}), **conditions}, **scopes | named))

@@ -1,6 +1,7 @@
 """Registration of brokers and controllers (ClusterControlManager; KIP-631, KIP-858, KIP-919, KIP-966)."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from mockraft.server.controller.brokers import fencing
 from mockraft.server.controller.image import BrokerRegistration
@@ -11,7 +12,7 @@ from mockraft.server.security_options import SECURITY_PROTOCOLS
 from mockraft.serving import directory_ids
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.java_values import trim
-from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Listener
+from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from mockraft.wire.messages.controller_registration_request import Feature as OwnFeature
 from mockraft.wire.messages.controller_registration_request import Listener as ControllerListener
@@ -25,6 +26,8 @@ from mockraft.wire.records.register_controller_record import (
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
+
+PartT = TypeVar("PartT")
 
 CLEAN_SHUTDOWN_SINCE: Final = 3
 """Lowest version of BrokerRegistrationRequest with the previous broker epoch."""
@@ -45,23 +48,13 @@ def register_broker(
     has_directories = "directory_assignment" in controller.image.version.supports
     if has_directories:
         _check_log_dirs(controller, request)
-    endpoints = [
-        BrokerEndpoint(name=x.name, host=x.host, port=x.port, security_protocol=x.security_protocol)
-        for x in _checked_listeners(request.listeners).values()
-    ]
+    endpoints = _endpoints(BrokerEndpoint, request.listeners)
     _check_features(controller, request)
     record = RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
         end_points=endpoints,
-        features=[
-            BrokerFeature(
-                name=feature.name,
-                min_supported_version=feature.min_supported_version,
-                max_supported_version=feature.max_supported_version,
-            )
-            for feature in request.features
-        ],
+        features=_features(BrokerFeature, request.features),
         rack=request.rack,
         log_dirs=list(request.log_dirs) if has_directories else [],
     )
@@ -103,18 +96,8 @@ def register_controller(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
         zk_migration_ready=False,
-        end_points=[
-            ControllerEndpoint(name=x.name, host=x.host, port=x.port, security_protocol=x.security_protocol)
-            for x in _checked_listeners(request.listeners).values()
-        ],
-        features=[
-            ControllerFeature(
-                name=feature.name,
-                min_supported_version=feature.min_supported_version,
-                max_supported_version=feature.max_supported_version,
-            )
-            for feature in request.features
-        ],
+        end_points=_endpoints(ControllerEndpoint, request.listeners),
+        features=_features(ControllerFeature, request.features),
     )
     return ControllerResult([RecordAt(record, 0)], None, f"controller {request.controller_id}: registered")
 
@@ -193,20 +176,36 @@ def _check_log_dirs(controller: "ControllerContext", request: BrokerRegistration
             raise refuse(f"Broker {owner} is already registered with directory {uuids.text_of(directory)}")
 
 
-def _checked_listeners(
-    listeners: list[Listener] | list[ControllerListener],
-) -> dict[str, Listener | ControllerListener]:
-    """Return the listeners by name. Kafka fails on one that it cannot write into a record (ListenerInfo)."""
-    for listener in listeners:
-        if not 0 <= listener.security_protocol <= _SECURITY_PROTOCOL_MAX:
-            raise _unwritable(f"Unknown security protocol {listener.security_protocol} in listener {listener.name}")
-        if listener.port == 0:
+def _endpoints(
+    endpoint: Callable[..., PartT], listeners: Sequence[Listener] | Sequence[ControllerListener]
+) -> list[PartT]:
+    """Return a record's endpoints, one by name. Kafka fails on a listener that it cannot write there (ListenerInfo)."""
+    by_name: dict[str, PartT] = {}
+    for each in listeners:
+        if not 0 <= each.security_protocol <= _SECURITY_PROTOCOL_MAX:
+            raise _unwritable(f"Unknown security protocol {each.security_protocol} in listener {each.name}")
+        if each.port == 0:
             raise _unwritable("Cannot serialize ephemeral port 0 in ListenerInfo.")
-        if isinstance(listener, Listener) and not listener.name:
+        if isinstance(each, Listener) and not each.name:
             raise _unwritable("Broker listeners must be named.")
-        if not trim(listener.host):
+        if not trim(each.host):
             raise _unwritable("Cannot serialize empty host in ListenerInfo.")
-    return {listener.name: listener for listener in listeners}
+        by_name[each.name] = endpoint(
+            name=each.name, host=each.host, port=each.port, security_protocol=each.security_protocol
+        )
+    return list(by_name.values())
+
+
+def _features(feature: Callable[..., PartT], said: Sequence[Feature] | Sequence[OwnFeature]) -> list[PartT]:
+    """Return a record's features."""
+    return [
+        feature(
+            name=each.name,
+            min_supported_version=each.min_supported_version,
+            max_supported_version=each.max_supported_version,
+        )
+        for each in said
+    ]
 
 
 def _unwritable(message: str) -> ApiError:
@@ -215,7 +214,7 @@ def _unwritable(message: str) -> ApiError:
 
 def _check_features(controller: "ControllerContext", request: BrokerRegistrationRequest) -> None:
     """Check that every finalized level is in the broker's range; a feature without a range has 0 to 0."""
-    finalized = {**controller.image.features, KRAFT_VERSION: controller.log.kraft_version}
+    finalized = {**controller.image.settings.features, KRAFT_VERSION: controller.log.kraft_version}
     named = {feature.name for feature in request.features}
     for feature in request.features:
         _check_range(

@@ -60,16 +60,7 @@ def _table() -> Any:
 def metadata_versions() -> Mapping[int, MetadataVersion]:
     """Every production metadata.version by its feature level, lowest first."""
     return {
-        row["level"]: MetadataVersion(
-            level=row["level"],
-            name=row["name"],
-            release=row["release"],
-            metadata_changed=row["metadata_changed"],
-            supports=frozenset(row["supports"]),
-            leader_epoch_bump_on_isr_shrink=row["leader_epoch_bump_on_isr_shrink"],
-            record_versions=row["record_versions"],
-            default_levels=row["default_levels"],
-        )
+        row["level"]: MetadataVersion(**row | {"supports": frozenset(row["supports"])})
         for row in _table()["metadata_versions"]
     }
 

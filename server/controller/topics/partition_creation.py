@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mockraft.server.controller.image import Partition, Topic
+from mockraft.server.controller.image import Topic
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
 from mockraft.server.controller.settings.mutation_quota import NO_QUOTA, MutationQuota
 from mockraft.server.controller.topics.placement import place
-from mockraft.server.controller.topics.topics import check_new_assignment, invalid_assignment, new_partition
+from mockraft.server.controller.topics.topics import assigned_partition, invalid_assignment, placed_partitions
 from mockraft.wire import error_codes
 from mockraft.wire.java_values import in_timeline_map_order
-from mockraft.wire.messages.create_partitions_request import CreatePartitionsAssignment, CreatePartitionsTopic
+from mockraft.wire.messages.create_partitions_request import CreatePartitionsTopic
 from mockraft.wire.metadata_log_frame import RecordAt
 
 if TYPE_CHECKING:
@@ -59,10 +59,15 @@ def _add_partitions(
             "were specified."
         )
     quota.draw(added)
+    factor = _replication_factor(topic)
     if asked.assignments is None:
-        partitions = _placed(controller, topic, min(added, room + 1))
+        placed = place(controller.usable_racks.of(controller), min(added, room + 1), factor, controller.rng)
+        partitions = placed_partitions(controller, placed, factor)
     else:
-        partitions = _assigned(controller, topic, asked.assignments)
+        partitions = [
+            assigned_partition(controller, partition_id, assignment.broker_ids, factor)
+            for partition_id, assignment in enumerate(asked.assignments, count)
+        ]
     version = controller.image.version
     records += [
         partition.to_record(topic.topic_id, partition_id, version)
@@ -70,38 +75,6 @@ def _add_partitions(
     ]
     if len(partitions) > room:
         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
-
-
-def _assigned(
-    controller: ControllerContext, topic: Topic, assignments: Sequence[CreatePartitionsAssignment]
-) -> list[Partition]:
-    partitions = []
-    replication_factor = _replication_factor(topic)
-    for partition_id, assignment in enumerate(assignments, len(topic.partitions)):
-        check_new_assignment(controller, assignment.broker_ids, replication_factor)
-        partition = new_partition(controller, assignment.broker_ids)
-        if partition is None:
-            raise invalid_assignment(
-                f"All brokers specified in the manual partition assignment for partition {partition_id} are fenced or "
-                "in controlled shutdown."
-            )
-        partitions.append(partition)
-    return partitions
-
-
-def _placed(controller: ControllerContext, topic: Topic, added: int) -> list[Partition]:
-    replication_factor = _replication_factor(topic)
-    partitions = []
-    for replicas in place(controller.usable_racks.of(controller), added, replication_factor, controller.rng):
-        partition = new_partition(controller, replicas)
-        if partition is None:
-            message = (
-                f"Unable to replicate the partition {replication_factor} time(s): All brokers are currently fenced or "
-                "in controlled shutdown."
-            )
-            raise ApiError(error_codes.INVALID_REPLICATION_FACTOR, message)
-        partitions.append(partition)
-    return partitions
 
 
 def _replication_factor(topic: Topic) -> int:

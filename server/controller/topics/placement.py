@@ -98,18 +98,21 @@ def place(usable: Sequence[Rack], partitions: int, replication_factor: int, rng:
     """
     racks = _RackList(usable, rng)
     if replication_factor <= 0:
-        raise _refusal(f"Invalid replication factor {replication_factor}: the replication factor must be positive.")
+        raise invalid_factor(
+            f"Invalid replication factor {replication_factor}: the replication factor must be positive."
+        )
     if racks.unfenced_brokers == 0:
-        raise _refusal("All brokers are currently fenced, or have all their log directories cordoned.")
+        raise invalid_factor("All brokers are currently fenced, or have all their log directories cordoned.")
     if replication_factor > racks.total_brokers:
-        raise _refusal(
+        raise invalid_factor(
             f"The target replication factor of {replication_factor} cannot be reached because only "
             f"{racks.total_brokers} broker(s) are registered or some brokers have all their log directories cordoned."
         )
     return [racks.place(replication_factor) for _ in range(partitions)]
 
 
-def _refusal(message: str) -> ApiError:
+def invalid_factor(message: str) -> ApiError:
+    """Return an INVALID_REPLICATION_FACTOR error."""
     return ApiError(error_codes.INVALID_REPLICATION_FACTOR, message)
 
 

@@ -13,10 +13,10 @@ from mockraft.server.controller.settings import configs
 from mockraft.server.controller.settings.configs import Change, EffectiveConfig
 from mockraft.server.controller.settings.mutation_quota import NO_QUOTA, MutationQuota
 from mockraft.server.controller.settings.policies import NewTopic, ask
-from mockraft.server.controller.topics.placement import default_dir, place
+from mockraft.server.controller.topics.placement import default_dir, invalid_factor, place
 from mockraft.server.rules import Rule
 from mockraft.wire import error_codes
-from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic
+from mockraft.wire.messages.create_topics_request import CreatableTopic
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
@@ -175,20 +175,23 @@ def _assigned(controller: ControllerContext, topic: CreatableTopic) -> list[Part
         index = assignment.partition_index
         if index in partitions:
             raise invalid_assignment(f"Found multiple manual partition assignments for partition {index}")
-        check_new_assignment(controller, assignment.broker_ids, replication_factor)
+        partitions[index] = assigned_partition(controller, index, assignment.broker_ids, replication_factor)
         replication_factor = len(assignment.broker_ids)
-        partitions[index] = _assigned_partition(controller, assignment)
     if any(index not in partitions for index in range(len(partitions))):
         raise invalid_assignment("partitions should be a consecutive 0-based integer sequence")
     return [partitions[index] for index in range(len(partitions))]
 
 
-def _assigned_partition(controller: ControllerContext, assignment: CreatableReplicaAssignment) -> Partition:
-    partition = new_partition(controller, assignment.broker_ids)
+def assigned_partition(
+    controller: ControllerContext, partition_id: int, replicas: Sequence[int], replication_factor: int | None
+) -> Partition:
+    """Return a new partition with these replicas. ApiError INVALID_REPLICA_ASSIGNMENT."""
+    check_new_assignment(controller, replicas, replication_factor)
+    partition = _new_partition(controller, replicas)
     if partition is None:
         raise invalid_assignment(
-            "All brokers specified in the manual partition assignment for partition "
-            f"{assignment.partition_index} are fenced or in controlled shutdown."
+            f"All brokers specified in the manual partition assignment for partition {partition_id} are fenced or in "
+            "controlled shutdown."
         )
     return partition
 
@@ -237,7 +240,7 @@ def check_manual_assignment(
 
 def _placed(controller: ControllerContext, topic: CreatableTopic) -> list[Partition]:
     if topic.replication_factor < USE_DEFAULT or topic.replication_factor == 0:
-        raise _invalid_factor("Replication factor must be larger than 0, or -1 to use the default value.")
+        raise invalid_factor("Replication factor must be larger than 0, or -1 to use the default value.")
     if topic.num_partitions < USE_DEFAULT or topic.num_partitions == 0:
         message = "Number of partitions was set to an invalid non-positive value."
         raise ApiError(error_codes.INVALID_PARTITIONS, message)
@@ -246,21 +249,30 @@ def _placed(controller: ControllerContext, topic: CreatableTopic) -> list[Partit
     factor = topic.replication_factor
     if factor == USE_DEFAULT:
         factor = config.default_replication_factor
-    unable = f"Unable to replicate the partition {factor} time(s): "
     try:
         placed = place(controller.usable_racks.of(controller), count, factor, controller.rng)
     except ApiError as refusal:
-        raise _invalid_factor(f"{unable}{refusal.message}") from None
+        raise invalid_factor(f"Unable to replicate the partition {factor} time(s): {refusal.message}") from None
+    return placed_partitions(controller, placed, factor)
+
+
+def placed_partitions(
+    controller: ControllerContext, placed: Iterable[Sequence[int]], replication_factor: int
+) -> list[Partition]:
+    """Return new partitions on placed replicas. ApiError INVALID_REPLICATION_FACTOR if no broker of one is active."""
     partitions = []
     for replicas in placed:
-        partition = new_partition(controller, replicas)
+        partition = _new_partition(controller, replicas)
         if partition is None:
-            raise _invalid_factor(f"{unable}All brokers are currently fenced or in controlled shutdown.")
+            raise invalid_factor(
+                f"Unable to replicate the partition {replication_factor} time(s): All brokers are currently fenced or "
+                "in controlled shutdown."
+            )
         partitions.append(partition)
     return partitions
 
 
-def new_partition(controller: ControllerContext, replicas: Sequence[int]) -> Partition | None:
+def _new_partition(controller: ControllerContext, replicas: Sequence[int]) -> Partition | None:
     """Return a new partition: in sync are the active replicas, the first of them leads; None if there is none."""
     isr = tuple(broker_id for broker_id in replicas if controller.is_active(broker_id))
     if not isr:
@@ -276,7 +288,3 @@ def new_partition(controller: ControllerContext, replicas: Sequence[int]) -> Par
 def invalid_assignment(message: str) -> ApiError:
     """Return an INVALID_REPLICA_ASSIGNMENT error."""
     return ApiError(error_codes.INVALID_REPLICA_ASSIGNMENT, message)
-
-
-def _invalid_factor(message: str) -> ApiError:
-    return ApiError(error_codes.INVALID_REPLICATION_FACTOR, message)
