@@ -38,16 +38,22 @@ class WarmKafkaController(KafkaController):
 Contender = WarmKafkaController | MockraftController
 
 
+def controller(kind: str, folder: Path, session_timeout_ms: int) -> Contender:
+    """Return a controller that has not started, with an empty, formatted data directory below `folder`."""
+    if kind == OURS:
+        return MockraftController(folder / "mockraft", random_uuid(), session_timeout_ms=session_timeout_ms)
+    # With its own backlog of 50 a thousand connections at once take Kafka a minute: the kernel drops what is over.
+    properties = {"broker.session.timeout.ms": str(session_timeout_ms), "socket.listen.backlog.size": "1024"}
+    kafka = WarmKafkaController(folder / "kafka", random_uuid(), properties=properties)
+    kafka.format()
+    return kafka
+
+
 @contextmanager
 def contenders(folder: Path) -> Iterator[dict[str, Contender]]:
-    """Start both with empty data directories below `folder`; stop them at the end."""
-    # With its own backlog of 50 a thousand connections at once take Kafka a minute: the kernel drops what is over.
-    properties = {"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS), "socket.listen.backlog.size": "1024"}
-    kafka = WarmKafkaController(folder / "kafka", random_uuid(), properties=properties)
-    ours = MockraftController(folder / "mockraft", random_uuid(), session_timeout_ms=SESSION_TIMEOUT_MS)
-    both: dict[str, Contender] = {OURS: ours, THEIRS: kafka}
+    """Start both; stop them at the end."""
+    both = {kind: controller(kind, folder, SESSION_TIMEOUT_MS) for kind in (OURS, THEIRS)}
     try:
-        kafka.format()
         for each in both.values():
             each.start()
             each.wait_until_running()

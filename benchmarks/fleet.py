@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
-from contenders import WarmKafkaController
-from mockraft.double.process import MockraftController
-from mockraft.kafka.processes import random_uuid
+from contenders import controller
 from result import OURS, THEIRS, Cell, Gate, Result, Table, argument_parser, show
 
 SESSION_TIMEOUT_MS = 9_000
@@ -44,21 +42,10 @@ class Run(NamedTuple):
     controller_memory_bytes: int
 
 
-def controller(kind: str, folder: Path) -> WarmKafkaController | MockraftController:
-    """Return a controller with Kafka's default session timeout and formatted storage."""
-    if kind == OURS:
-        return MockraftController(folder / "mockraft", random_uuid(), session_timeout_ms=SESSION_TIMEOUT_MS)
-    # With Kafka's default backlog of 50, connections are dropped and wait for seconds.
-    properties = {"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS), "socket.listen.backlog.size": "1024"}
-    kafka = WarmKafkaController(folder / "kafka", random_uuid(), properties=properties)
-    kafka.format()
-    return kafka
-
-
 def run(kind: str, size: Size) -> Run:
     """Start the controller, run the fleet on it, stop both."""
     with tempfile.TemporaryDirectory() as folder:
-        process = controller(kind, Path(folder))
+        process = controller(kind, Path(folder), SESSION_TIMEOUT_MS)
         process.start()
         try:
             process.wait_until_running()

@@ -140,10 +140,10 @@ def compact_length(d: bytes, o: int, n: int) -> tuple[int, int]:
 
 def compact_string(d: bytes, o: int, n: int, field: str) -> tuple[str, int]:
     """Read a compact string that is null (refused) or has a long length."""
-    n, o = compact_length(d, o, n)
-    if not 0 <= n <= STRING_BYTES_MAX:
-        raise _no_string(n, field, o)
-    return d[o : o + n].decode(), o + n
+    text, o = nullable_compact_string(d, o, n, field)
+    if text is None:
+        raise null_field(field, o)
+    return text, o
 
 
 def nullable_compact_string(d: bytes, o: int, n: int, field: str) -> tuple[str | None, int]:
@@ -152,14 +152,8 @@ def nullable_compact_string(d: bytes, o: int, n: int, field: str) -> tuple[str |
     if n < 0:
         return None, o
     if n > STRING_BYTES_MAX:
-        raise _no_string(n, field, o)
+        raise WireError(f"a string of {n} bytes; the longest has {STRING_BYTES_MAX}", field=field, offset=o)
     return d[o : o + n].decode(), o + n
-
-
-def _no_string(n: int, field: str, o: int) -> WireError:
-    if n < 0:
-        return null_field(field, o)
-    return WireError(f"a string of {n} bytes; the longest has {STRING_BYTES_MAX}", field=field, offset=o)
 
 
 def compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes, int]:
@@ -172,25 +166,15 @@ def compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes, int]:
 
 def nullable_compact_bytes(d: bytes, o: int, n: int, field: str) -> tuple[bytes | None, int]:
     """Read compact bytes that are null or have a long length."""
-    if n > 127:
-        second = d[o]
-        o += 1
-        if second < 128:
-            n = n & 0x7F | second << 7
-        else:
-            n, o = long_uvarint(d, o - 1, n)
-    if n == 0:
-        return None, o
-    end = o + n - 1
-    return d[o:end], end
+    n, o = compact_length(d, o, n)
+    return (None, o) if n < 0 else (d[o : o + n], o + n)
 
 
 def compact_count(d: bytes, o: int, n: int, size: int, field: str) -> tuple[int, int]:
     """Read the length of a compact array that is null (refused) or long; each element takes at least `size` bytes."""
-    n, o = compact_length(d, o, n)
+    n, o = nullable_compact_count(d, o, n, size, field)
     if n < 0:
         raise null_field(field, o)
-    check_count(d, o, n, size, field)
     return n, o
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mockraft.kafka.child_process import free_port
+from mockraft.kafka.child_process import ChildProcess, KafkaProcessError, free_port
 from mockraft.kafka.jars import cache_directory, classpath, java, java_release, only_one
 
 _START_TIMEOUT_S = 120
@@ -54,33 +53,17 @@ def _make(archive: Path, version: str, jvm_options: Sequence[str]) -> None:
         )
         if formatted.returncode != 0:
             return
-        log = Path(folder, "server.log")
-        with log.open("wb") as output:
-            server = subprocess.Popen(
-                [*run, f"-XX:ArchiveClassesAtExit={made}", *named, "kafka.Kafka", str(properties)],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+        server = ChildProcess("the server that is archived", Path(folder, "server.log"))
         try:
-            if _started(server, log):
-                server.terminate()
-                server.wait(_END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
+            server.launch([*run, f"-XX:ArchiveClassesAtExit={made}", *named, "kafka.Kafka", str(properties)])
+            server.wait_for_log("Kafka Server started", _START_TIMEOUT_S)
+            server.stop(_END_TIMEOUT_S)
+        except KafkaProcessError:
             return
         finally:
             server.kill()
-            server.wait()
         if made.is_file():
             os.replace(made, archive)
-
-
-def _started(server: subprocess.Popen[bytes], log: Path) -> bool:
-    until = time.monotonic() + _START_TIMEOUT_S
-    while server.poll() is None and time.monotonic() < until:
-        if b"Kafka Server started" in log.read_bytes():
-            return True
-        time.sleep(0.2)
-    return False
 
 
 def _properties(folder: str) -> str:
