@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,8 +31,11 @@ def end(command: str, error: object, code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
-def write(command: str, path: Path, text: str) -> None:
-    """Write a text with a line end to a file, or to stdout for -; a file that cannot be written is exit code 2."""
+def write_json(command: str, path: Path | None, tree: object) -> None:
+    """Write JSON to a file, if there is one, or to stdout for -; a file that cannot be written is exit code 2."""
+    if path is None:
+        return
+    text = json.dumps(tree, indent=1, ensure_ascii=False)
     if path == Path("-"):
         typer.echo(text)
         return

@@ -23,6 +23,13 @@ def stop_on_signals() -> Iterator[asyncio.Event]:
             loop.remove_signal_handler(number)
 
 
+async def until_signal(stopped: asyncio.Event, *work: asyncio.Future[Any], timeout_s: float | None = None) -> None:
+    """Wait until a signal came, something of the work is done, or the time is over."""
+    waiting = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait((*work, waiting), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    await end_tasks(waiting)
+
+
 async def end_tasks(*tasks: asyncio.Future[Any]) -> None:
     """Cancel what still runs; raise what broke."""
     for task in tasks:

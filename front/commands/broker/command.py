@@ -15,7 +15,7 @@ from mockraft.commands.broker import disk_faults as disks
 from mockraft.commands.broker import options as option
 from mockraft.commands.option_fields import as_typer
 from mockraft.commands.proposal_options import ProposalOptions
-from mockraft.commands.signals import end_tasks, stop_on_signals
+from mockraft.commands.signals import end_tasks, stop_on_signals, until_signal
 
 if TYPE_CHECKING:
     from mockraft.brokers.broker import SimulatedBroker
@@ -96,21 +96,19 @@ async def _broker(
 
 async def _live(simulated: SimulatedBroker, stopped: asyncio.Event, for_s: float | None) -> None:
     """Return when the broker is over: by itself, or with the controller's leave after a signal or `for_s`."""
-    over, waiting = asyncio.ensure_future(simulated.stopped.wait()), asyncio.ensure_future(stopped.wait())
-    await asyncio.wait((over, waiting), timeout=for_s, return_when=asyncio.FIRST_COMPLETED)
+    over = asyncio.ensure_future(simulated.stopped.wait())
+    await until_signal(stopped, over, timeout_s=for_s)
     if not over.done():
         stopped.clear()
         about = "asks the controller for leave; Ctrl-C again stops it at once"
         print(f"broker {simulated.config.broker_id} {about}", flush=True)
-        again = asyncio.ensure_future(stopped.wait())
         leaving = asyncio.ensure_future(simulated.shut_down())
-        await asyncio.wait((leaving, again), return_when=asyncio.FIRST_COMPLETED)
+        await until_signal(stopped, leaving)
         if not leaving.done():
             await simulated.kill()
         await leaving
-        await end_tasks(again)
     await simulated.close()
-    await end_tasks(over, waiting)
+    await end_tasks(over)
 
 
 async def _config(options: option.BrokerOptions, fields: dict[str, Any], chance: random.Random) -> BrokerConfig:

@@ -16,7 +16,7 @@ from mockraft.brokers.fleet.processes import WorkerProcesses
 from mockraft.brokers.fleet.shard import split_shards
 from mockraft.brokers.fleet.summary import Course, Sample, done_to
 from mockraft.commands.broker.command import IN_THE_CLEAR
-from mockraft.commands.signals import end_tasks, stop_on_signals
+from mockraft.commands.signals import end_tasks, stop_on_signals, until_signal
 from mockraft.wire.client import DisconnectedError
 from mockraft.wire.client_security import ClientSecurity
 
@@ -86,20 +86,17 @@ async def _until_over(order: FleetOrder, workers: WorkerProcesses, course: Cours
     print(f"mockraft fleet: {len(order.racks):,} brokers in {count} process{'es' if count > 1 else ''}", flush=True)
     await workers.start()
     show = asyncio.ensure_future(_show(order, workers, course))
-    waiting = asyncio.ensure_future(told_to_end.wait())
     joined = asyncio.ensure_future(workers.join())
-    await asyncio.wait((show, waiting, joined), timeout=order.for_s, return_when=asyncio.FIRST_COMPLETED)
-    await end_tasks(show, waiting)
+    await until_signal(told_to_end, show, joined, timeout_s=order.for_s)
+    await end_tasks(show)
     if joined.done():
         return
     told_to_end.clear()
     print("the brokers ask the controller for leave; Ctrl-C stops them at once", flush=True)
     workers.leave()
-    again = asyncio.ensure_future(told_to_end.wait())
-    await asyncio.wait((joined, again), return_when=asyncio.FIRST_COMPLETED)
+    await until_signal(told_to_end, joined)
     if not joined.done():
         workers.stop()
-    await end_tasks(again)
     await joined
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 from mockraft.commands.option_fields import as_typer, option
-from mockraft.commands.signals import end_tasks, stop_on_signals
+from mockraft.commands.signals import end_tasks, stop_on_signals, until_signal
 
 if TYPE_CHECKING:
     from mockraft.brokers.fleet import Fleet
@@ -93,9 +93,8 @@ async def _run(options: Options, chance: random.Random) -> int:
             client_port=0,
         )
         show = asyncio.ensure_future(_show_live(watch) if is_live(options.plain) else _show_plain(watch))
-        waiting = asyncio.ensure_future(stopped.wait())
-        await asyncio.wait((show, waiting), timeout=options.for_s, return_when=asyncio.FIRST_COMPLETED)
-        await end_tasks(show, waiting)
+        await until_signal(stopped, show, timeout_s=options.for_s)
+        await end_tasks(show)
         await fleet.shut_down(SHUTDOWN_MS)
     await running.stop()
     print(f"stopped after {watch.picture().up_ms / 1000:.1f} s; {_shutdown_summary(fleet)}", flush=True)

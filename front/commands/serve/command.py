@@ -10,7 +10,6 @@ import logging
 import random
 import re
 import resource
-import signal
 import socket
 import sys
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from mockraft.commands.serve import admin, quorum, release, security
 from mockraft.commands.serve.options import ADMIN_OFF, OPTIONS, OptionError, blaming, misspelled_variables, variables
 from mockraft.commands.serve.stubs import cluster_id_in, load, log_unused, stub_file
+from mockraft.commands.signals import stop_on_signals
 from mockraft.double.proposals import overlay_of, rules_of
 
 if TYPE_CHECKING:
@@ -160,13 +160,10 @@ async def _run(config: ControllerConfig, chance: random.Random, options: Mapping
         except OptionError:
             await running.stop()
             raise
-    loop = asyncio.get_running_loop()
-    stopped = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
     for each in nodes.values():
         each.node.journal.subscribe(_log_entry, every_exchange=_log.isEnabledFor(logging.DEBUG))
     async with contextlib.AsyncExitStack() as undo:
+        stopped = undo.enter_context(stop_on_signals())
         undo.push_async_callback(running.stop)
         admin_url = ADMIN_OFF
         if (settings := options["admin"]) is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import uuid
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from mockraft.commands.option_fields import as_typer, option
-from mockraft.commands.refusals import api_filter, blaming, end, host_and_port, write
+from mockraft.commands.refusals import api_filter, blaming, end, host_and_port, write_json
 from mockraft.commands.spark.options import SparkOptions, need_spark, result_console, writable_folder
 
 if TYPE_CHECKING:
@@ -119,8 +118,7 @@ def replay(options: ReplayOptions) -> None:
             _write_html(options.html, files, options.ports, folder)
     if not found["apis"] and not found["leftOut"]:
         raise typer.BadParameter(options.no_kafka(files), param_hint="--captures")
-    if options.json_file is not None:
-        write("spark replay", options.json_file, json.dumps(found, indent=1, ensure_ascii=False))
+    write_json("spark replay", options.json_file, found)
     if options.json_file != Path("-"):
         _show(found)
     if found["different"]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import typer
 from mockraft.commands.option_fields import as_typer, option, required
-from mockraft.commands.refusals import end, write
+from mockraft.commands.refusals import end, write_json
 from mockraft.commands.spark.options import INTERRUPTED, result_console
 
 if TYPE_CHECKING:
@@ -106,8 +105,7 @@ def report(options: ReportOptions) -> None:
         end(COMMAND, "interrupted", INTERRUPTED)
     except OSError as error:
         _misuse(f"cannot write {options.html}: {error.strerror or error}")
-    if options.json_file is not None:
-        write(COMMAND, options.json_file, json.dumps(found, indent=1, ensure_ascii=False))
+    write_json(COMMAND, options.json_file, found)
     if options.json_file != Path("-"):
         _show(found, options.html)
     if options.strict and not _is_clean(found):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 from mockraft.commands.option_fields import as_typer, option, required
-from mockraft.commands.refusals import api_filter, write
+from mockraft.commands.refusals import api_filter, write_json
 from mockraft.commands.traffic.capture import Addresses, record_until_signal
 from mockraft.commands.traffic.replay import exchanges_of
 
@@ -80,7 +79,7 @@ def record(options: Options) -> None:
     fields = (options.filters or (), options.only or (), options.ignore or ())
     choice = StubChoice(*fields, options.any_version, options.any_client, not options.no_repeats_as_scenarios)
     found = chosen_stubs(exchanges, choice)
-    write("record", options.out, json.dumps({"stubs": found.stubs}, indent=1, ensure_ascii=False))
+    write_json("record", options.out, {"stubs": found.stubs})
     for each in found.left_out:
         typer.echo(f"left out: {each.count:,} {each.api}, {each.why}", err=True)
     typer.echo(f"{len(found.stubs):,} stubs of {len(exchanges):,} exchanges in {options.out}", err=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 from mockraft.commands.option_fields import as_typer, option, required
-from mockraft.commands.refusals import api_filter, blaming, client_security, end, host_and_port, write
+from mockraft.commands.refusals import api_filter, blaming, client_security, end, host_and_port, write_json
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.regression import replay as replaying
@@ -104,8 +103,7 @@ def replay(options: Options) -> None:
         found = report(asyncio.run(_with_progress(exchanges, host, port, how)))
     except (DisconnectedError, UnsupportedVersionError, WireError) as error:
         end("replay", error, NO_CONTROLLER)
-    if options.json_file is not None:
-        write("replay", options.json_file, json.dumps(found.to_json(), indent=1, ensure_ascii=False))
+    write_json("replay", options.json_file, found.to_json())
     if options.json_file != Path("-"):
         _show(found)
     if found.same < found.sent:
