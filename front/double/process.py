@@ -12,16 +12,10 @@ from mockraft.kafka.child_process import ChildProcess, KafkaProcessError, free_p
 
 
 class MockraftController(ChildProcess):
-    """A mockraft controller, or a quorum of several, in a process of its own.
+    """A mockraft controller, or a quorum of several with ports in a row, in a process of its own.
 
-    Args:
-        directory: where its log (and, with ``keep_data``, its data folder ``data``) lives; made when it is not there.
-        cluster_id: the cluster's id.
-        metadata_version: the release to start with, for instance ``4.1-IV1``; None for mockraft's default.
-        session_timeout_ms: after how long without a heartbeat a broker is fenced; None for mockraft's default.
-        controllers: how many nodes the quorum in the process has, with ports in a row.
-        keep_data: whether the metadata log is kept on disk, so that a restart carries on.
-        options: more options of ``mockraft serve``.
+    ``directory`` has its log and, with ``keep_data``, its data folder ``data``, so that a restart carries on; it is
+    made when it is not there. None is mockraft's default; ``options`` are more options of ``mockraft serve``.
     """
 
     def __init__(
@@ -66,8 +60,7 @@ class MockraftController(ChildProcess):
     def wait_until_running(self, timeout_s: float = 20) -> float:
         """Wait for the ready line and return the seconds that this took.
 
-        Raises:
-            KafkaProcessError: the process ended, the time is over, or it is ready under another address or cluster.
+        KafkaProcessError when the process ended, the time is over, or it is ready under another address or cluster.
         """
         began = time.monotonic()
         ready = self.wait_for_log(r"mockraft ready bootstrap=(\S+) cluster_id=(\S+)", timeout_s, "its ready line")

@@ -39,11 +39,7 @@ class Certificate(NamedTuple):
 class CertificateAuthority:
     """A throw-away authority whose certificates are good for `localhost` and the loopback addresses.
 
-    Args:
-        directory: where its files go; made when it is not there.
-
-    Raises:
-        RuntimeError: there is no `openssl`, or it refused.
+    Its files go into `directory`, made when it is not there. RuntimeError when there is no `openssl`, or it refused.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -58,12 +54,10 @@ class CertificateAuthority:
         _openssl(*made, "-days", _DAYS, "-out", self.certificate)
 
     def issue(self, subject: str, *, file_name: str | None = None, hosts: str = _HOSTS) -> Certificate:
-        """A new key and its certificate.
+        """A new key and its certificate, in files called `file_name` (by default the last part of the subject).
 
-        Args:
-            subject: the holder as `openssl` writes it, the widest first: ``/O=mockraft/CN=broker-1``.
-            file_name: the files' name without its ending; by default the last part of the subject.
-            hosts: what it is good for, in the form of `openssl`'s subjectAltName.
+        `subject` is the holder as `openssl` writes it, the widest first: ``/O=mockraft/CN=broker-1``; `hosts` is what
+        it is good for, in the form of `openssl`'s subjectAltName.
         """
         name = file_name or subject.rpartition("=")[2]
         certificate, key, request = (self.directory / f"{name}{ending}" for ending in (".pem", ".key", ".csr"))

@@ -50,11 +50,7 @@ def _is_free(port: int) -> bool:
 
 
 def wait_until(condition: Callable[[], T | None], timeout_s: float, what: str) -> T:
-    """Call ``condition`` until it gives something true, and return that.
-
-    Raises:
-        TimeoutError: it did not within ``timeout_s``; the message is ``what``.
-    """
+    """Call ``condition`` until it gives something true, and return that. TimeoutError, which says ``what``."""
     deadline = time.monotonic() + timeout_s
     while True:
         if outcome := condition():
@@ -116,10 +112,7 @@ class ChildProcess:
     def wait_for_log(self, pattern: str, timeout_s: float = 30, what: str = "") -> re.Match[str]:
         """Wait until the newest start's log has a match of the regular expression, and return the first.
 
-        An error calls it ``what``, or by the expression itself.
-
-        Raises:
-            KafkaProcessError: the process ended without it, or the time is over.
+        KafkaProcessError when the process ended without it, or the time is over: it says ``what``, or the expression.
         """
         deadline, what = time.monotonic() + timeout_s, what or repr(pattern)
         while True:
@@ -140,11 +133,7 @@ class ChildProcess:
             os.kill(self.pid, signal.SIGTERM)
 
     def wait(self, timeout_s: float = 30) -> int:
-        """Wait for the end of the process and return its exit code.
-
-        Raises:
-            KafkaProcessError: it still runs after ``timeout_s``.
-        """
+        """Wait for the end of the process and return its exit code. KafkaProcessError when it still runs then."""
         assert self._process is not None, f"{self.name} was not started"
         try:
             return self._process.wait(timeout_s)

@@ -27,9 +27,7 @@ _CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 def class_archive_options(version: str, jvm_options: tuple[str, ...]) -> list[str]:
     """The JVM's options for a release's archive, which is made when it is not in the cache; none if that fails.
 
-    Args:
-        version: a Kafka release, as for `classpath`.
-        jvm_options: what its processes are run with (an archive belongs to a garbage collector).
+    `jvm_options` are what the release's processes are run with: an archive belongs to a garbage collector.
     """
     archive = cache_directory() / f"kafka-{version}-java-{java_release()}.jsa"
     if not archive.is_file():

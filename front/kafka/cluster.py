@@ -20,17 +20,10 @@ class KafkaCluster:
 
     As a context manager it starts on entry and has no process left on exit, however the block ended.
 
-    Args:
-        directory: an empty folder.
-        controller: whose controller it runs on.
-        versions: the Kafka release of each broker: ``("4.3.1",) * 3`` is three brokers.
-        metadata_version: the release the cluster starts with, for instance ``4.1-IV1``; None for the default.
-        session_timeout_ms: after how long without a heartbeat the controller fences a broker.
-        log_dir_count: data folders of each broker.
-        broker_properties: more of every broker's ``server.properties``.
-        controller_properties: more of the controller's ``server.properties``; mockraft gets them as the options of
-            the same name: ``num.partitions`` is ``--num-partitions``.
-        security: how brokers and controller speak to each other; None for PLAINTEXT.
+    ``versions`` are the Kafka releases of the brokers: ``("4.3.1",) * 3`` is three brokers. ``metadata_version`` is the
+    release to start with (``4.1-IV1``; None for the default), ``log_dir_count`` the data folders of each broker.
+    ``broker_properties`` and ``controller_properties`` are more of ``server.properties``; mockraft gets them as options
+    of the same name: ``num.partitions`` is ``--num-partitions``. ``security`` is None for PLAINTEXT.
     """
 
     def __init__(
@@ -105,11 +98,7 @@ class KafkaCluster:
                 done.result()
 
     def start(self, timeout_s: float = 60) -> None:
-        """Start the formatted cluster and wait until all brokers are RUNNING.
-
-        Raises:
-            KafkaProcessError: one of them did not get there; with the end of its log.
-        """
+        """Start the formatted cluster and wait until all brokers are RUNNING. KafkaProcessError."""
         self.controller.start()
         self.controller.wait_until_running(timeout_s)
         for broker in self.brokers.values():
@@ -118,11 +107,7 @@ class KafkaCluster:
             broker.wait_until_running(timeout_s)
 
     def stop(self, timeout_s: float = 30) -> None:
-        """Close the brokers in parallel and then the controller, each with SIGTERM.
-
-        Raises:
-            KafkaProcessError: one of them still runs after ``timeout_s``.
-        """
+        """Close the brokers in parallel and then the controller, each with SIGTERM. KafkaProcessError."""
         for broker in self.brokers.values():
             broker.terminate()
         for process in (*self.brokers.values(), self.controller):

@@ -41,11 +41,7 @@ def cache_directory() -> Path:
 
 
 def java() -> str:
-    """The path of a Java 17+ launcher (``JAVA_HOME`` first, then ``PATH``).
-
-    Raises:
-        KafkaUnavailableError: there is none, or it is too old.
-    """
+    """The path of a Java 17+ launcher (``JAVA_HOME`` first, then ``PATH``). KafkaUnavailableError."""
     return _launcher()[0]
 
 
@@ -69,11 +65,7 @@ def _launcher() -> tuple[str, str]:
 
 
 def maven() -> str:
-    """The path of ``mvn``.
-
-    Raises:
-        KafkaUnavailableError: it is not on ``PATH``.
-    """
+    """The path of ``mvn``. KafkaUnavailableError when it is not on ``PATH``."""
     found = shutil.which("mvn")
     if found is None:
         raise KafkaUnavailableError("mvn was not found: Kafka's jars are fetched by Maven")
@@ -81,14 +73,9 @@ def maven() -> str:
 
 
 def jars_directory(version: str, progress: Callable[[str], None] | None = None) -> Path:
-    """The folder with every jar of one Kafka release; fetched by Maven when it is not in the cache yet.
+    """The folder with every jar of one Kafka release (``4.3.1``); fetched by Maven when it is not in the cache yet.
 
-    Args:
-        version: a Kafka release, for instance ``4.3.1``.
-        progress: gets one line for each file that arrives.
-
-    Raises:
-        KafkaUnavailableError: Maven is missing or could not fetch the jars.
+    ``progress`` gets one line for each file that arrives. KafkaUnavailableError when Maven is missing or fails.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise KafkaUnavailableError(f"{version!r} is not a Kafka release: give it as in 4.3.1")

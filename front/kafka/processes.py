@@ -72,14 +72,9 @@ class KafkaServer(ChildProcess):
 class KafkaBroker(KafkaServer):
     """One real broker with its folders below ``directory``: ``meta`` for the metadata log, ``d0``, ``d1``… for data.
 
-    Args:
-        node_id: its ``node.id``.
-        directory: its own folder; made when it is not there.
-        cluster_id: the cluster's id.
-        controller: ``host:port`` of the controller (``controller.quorum.bootstrap.servers``).
-        version: the Kafka release it runs.
-        log_dir_count: how many data folders it has.
-        properties: more of ``server.properties``, or other values than the ones for small clusters used here.
+    ``directory`` is its own, made when it is not there; ``controller`` is ``host:port`` of the controller
+    (``controller.quorum.bootstrap.servers``), ``version`` a Kafka release. ``properties`` are more of
+    ``server.properties``, or other values than the ones for small clusters used here.
     """
 
     def __init__(
@@ -118,25 +113,17 @@ class KafkaBroker(KafkaServer):
         }
 
     def wait_until_running(self, timeout_s: float = 60) -> float:
-        """Wait until the broker is unfenced and has started; return the seconds that this took.
-
-        Raises:
-            KafkaProcessError: it ended, or the time is over; with the end of its log.
-        """
+        """Wait until the broker is unfenced and has started; return the seconds that this took. KafkaProcessError."""
         began = time.monotonic()
         self.wait_for_log(r"Kafka Server started", timeout_s, "the end of its start")
         return time.monotonic() - began
 
 
 class KafkaController(KafkaServer):
-    """One real controller, alone in its quorum.
+    """One real controller, alone in its quorum, in a ``directory`` of its own, made when it is not there.
 
-    Args:
-        directory: its own folder; made when it is not there.
-        cluster_id: the cluster's id.
-        version: the Kafka release it runs.
-        release_version: what to format it with, for instance ``4.1-IV1``; None for the release's default.
-        properties: more of ``server.properties``.
+    ``version`` is the Kafka release that it runs, ``release_version`` what to format it with, for instance ``4.1-IV1``
+    (None for the release's default); ``properties`` are more of ``server.properties``.
     """
 
     def __init__(

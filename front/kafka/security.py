@@ -23,15 +23,10 @@ _SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 class ListenerSecurity:
-    """One way to secure the controller listener; its certificates and password files go into a folder.
+    """One way to secure the controller listener; certificates and password files go into `directory`, made if missing.
 
-    Args:
-        directory: where the files go; made when it is not there.
-        protocol: ``security.protocol`` of the controller listener.
-        mechanism: how brokers say who they are, with a SASL protocol.
-        user: whom all brokers log in as.
-        password: their password.
-        client_auth: ``ssl.client.auth`` of the listener: brokers show certificates ``CN=broker,O=mockraft``.
+    ``protocol`` and ``client_auth`` are the listener's ``security.protocol`` and ``ssl.client.auth`` (brokers show
+    certificates ``CN=broker,O=mockraft``). With SASL all brokers log in by ``mechanism`` as ``user``.
     """
 
     def __init__(

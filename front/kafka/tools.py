@@ -48,11 +48,7 @@ _TOOL_CLASSES_3_9 = {"kafka-console-producer": "kafka.tools.ConsoleProducer"}
 
 
 def java_command(version: str, options: Sequence[str], main_class: str, *arguments: str) -> list[str]:
-    """The command that runs a class of a Kafka release with these JVM options.
-
-    Raises:
-        KafkaUnavailableError: there is no Java, or Kafka's jars could not be fetched.
-    """
+    """The command that runs a class of a Kafka release with these JVM options. KafkaUnavailableError as of `jars`."""
     classes = classpath(version)
     archive = class_archive_options(version, JVM_OPTIONS)
     return [java(), *options, *JVM_OPTIONS, *archive, "-cp", classes, main_class, *arguments]
@@ -61,9 +57,7 @@ def java_command(version: str, options: Sequence[str], main_class: str, *argumen
 class KafkaTool:
     """One of Kafka's command line tools, by the name of its script: ``KafkaTool("kafka-topics").run("--list", …)``.
 
-    Args:
-        name: a script of Kafka's ``bin`` folder without ``.sh``, or the full name of a Java class.
-        version: the Kafka release it comes from.
+    Its ``name`` may also be the full name of a Java class; ``version`` is the Kafka release it comes from.
     """
 
     def __init__(self, name: str, version: str = "4.3.1") -> None:
@@ -83,11 +77,7 @@ class KafkaTool:
         )
 
     def run(self, *arguments: str, stdin: str = "", timeout_s: float = 60) -> str:
-        """Run the tool to its end and return its standard output.
-
-        Raises:
-            KafkaProcessError: it failed or ran longer than ``timeout_s``; with all it printed.
-        """
+        """Run the tool to its end and return its standard output. KafkaProcessError has all it printed."""
         with self.start(*arguments) as process:
             try:
                 output, errors = process.communicate(stdin, timeout_s)
