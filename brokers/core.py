@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from mockraft.brokers import lifecycle
+from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.config import BrokerConfig
 from mockraft.brokers.effects import ClientEvent, StateChanged, Stopped
 from mockraft.brokers.image import ClusterImage
@@ -15,7 +16,9 @@ from mockraft.brokers.lifecycle import BrokerState, End, Event, Lifecycle, Send
 from mockraft.brokers.log_dirs.logs import Logs
 from mockraft.brokers.metadata.metadata_view import MetadataView
 from mockraft.brokers.metadata.observer import Endpoint, FatalError, Observer
-from mockraft.wire.errors import WireError
+from mockraft.wire.errors import UnsupportedVersionError, WireError
+
+_DUE = lifecycle.Due()
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +78,16 @@ class Core:
             return leader.endpoint if self.observer.high_watermark > 0 else None
         return self.observer.voters.get(leader.node_id, {}).get(self.config.controller_listener_name)
 
+    def channel(self, purpose: str, retry_timeout_ms: int) -> ControllerChannel:
+        """Return a connection of its own to the active controller."""
+        return ControllerChannel(self.kernel, purpose, str(self.config.broker_id), self.controller, retry_timeout_ms)
+
+    def not_sent(self, error: Exception) -> None:
+        """Count a request that went to no controller. Raises any other error."""
+        if not isinstance(error, NotSentError | UnsupportedVersionError):
+            raise error
+        self.refusals[type(error).__name__] += 1
+
     def happen(self, event: Event) -> None:
         """Feed one event to the lifecycle and carry out its orders."""
         before = self.life.state
@@ -117,4 +130,4 @@ class Core:
         self.happen(lifecycle.Stopped(End.FATAL))
 
     def _communicate(self) -> None:
-        self.happen(lifecycle.Due())
+        self.happen(_DUE)

@@ -105,7 +105,7 @@ class Directories(Component):
 
     def metadata_advanced(self) -> None:
         """Place new replicas, drop removed ones, and read which directories are cordoned."""
-        self._reports.controller_moved()
+        self._reports.channel.controller_moved()
         core = self._core
         if not self.is_published:
             observer = core.observer
@@ -129,7 +129,7 @@ class Directories(Component):
 
     def close(self) -> None:
         """Close the connection for assignments."""
-        self._reports.close()
+        self._reports.channel.close()
 
     def _first_published(self) -> None:
         """Reconcile the logs found at the start with the metadata, which is known up to the high watermark.

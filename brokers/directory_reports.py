@@ -6,10 +6,8 @@ import logging
 from collections.abc import Callable
 
 from mockraft.brokers.assignments import Assignments, ReplicaKey
-from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.core import Core
 from mockraft.wire import error_codes
-from mockraft.wire.errors import UnsupportedVersionError
 from mockraft.wire.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 
 RETRY_TIMEOUT_MS = 60_000
@@ -24,18 +22,7 @@ class DirectoryReports:
         self._core = core
         self._assignments = assignments
         self._on_progress = on_progress
-        client_id = str(core.config.broker_id)
-        self._channel = ControllerChannel(
-            core.kernel, "directory-assignments", client_id, core.controller, RETRY_TIMEOUT_MS
-        )
-
-    def controller_moved(self) -> None:
-        """Wake a request that waits for a controller."""
-        self._channel.controller_moved()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._channel.close()
+        self.channel = core.channel("directory-assignments", RETRY_TIMEOUT_MS)
 
     def assign(
         self, key: ReplicaKey, directory_id: bytes, reason: str, on_accepted: Callable[[], None] | None = None
@@ -59,7 +46,7 @@ class DirectoryReports:
             self._continue()
             return
         _log.info("broker %d: QueuedReplicaToDirAssignments=%d", core.config.broker_id, self._assignments.queued)
-        self._channel.send(lambda _: request, self._answered, self._failed)
+        self.channel.send(lambda _: request, self._answered, self._failed)
 
     def _answered(self, response: AssignReplicasToDirsResponse) -> None:
         self._assignments.answered(response, self._core.kernel.now_ms)
@@ -68,9 +55,7 @@ class DirectoryReports:
         self._continue()
 
     def _failed(self, error: Exception) -> None:
-        if not isinstance(error, NotSentError | UnsupportedVersionError):
-            raise error
-        self._core.refusals[type(error).__name__] += 1
+        self._core.not_sent(error)
         self._assignments.failed(self._core.kernel.now_ms)
         self._continue()
 

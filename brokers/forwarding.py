@@ -14,7 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from mockraft.brokers.apis.api import AnyApi, ApiError, ConnectionClosedError, Parked, RequestContext, ResponseT
-from mockraft.brokers.channel import ControllerChannel, NotSentError
+from mockraft.brokers.channel import NotSentError
 from mockraft.brokers.core import Component, Core
 from mockraft.serving.parked import NEVER_MS
 from mockraft.wire import error_codes, messages
@@ -44,9 +44,7 @@ class Forwarding(Component):
 
     def __init__(self, core: Core, changed: Callable[[], None]) -> None:
         self._broker_id = core.config.broker_id
-        self.channel = ControllerChannel(
-            core.kernel, "forwarding", str(self._broker_id), core.controller, RETRY_TIMEOUT_MS
-        )
+        self.channel = core.channel("forwarding", RETRY_TIMEOUT_MS)
         self._changed = changed
 
     @property

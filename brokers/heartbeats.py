@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable
 
 from mockraft.brokers import lifecycle
-from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.config import registration_of
 from mockraft.brokers.core import Core
 from mockraft.brokers.effects import Versions
@@ -14,7 +13,6 @@ from mockraft.brokers.lifecycle import Send
 from mockraft.serving.directory_ids import in_java_order
 from mockraft.wire import error_codes
 from mockraft.wire.connection import version_for
-from mockraft.wire.errors import UnsupportedVersionError
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
@@ -37,8 +35,7 @@ class Heartbeats:
     def __init__(self, core: Core) -> None:
         # Half a session, so that there is time to switch from a stuck controller to another (KAFKA-14392).
         timeout_ms = core.config.session_timeout_ms // 2
-        client_id = str(core.config.broker_id)
-        self.channel = ControllerChannel(core.kernel, "heartbeat", client_id, core.controller, timeout_ms)
+        self.channel = core.channel("heartbeat", timeout_ms)
         self.answered = 0
         self.took: Callable[[float], None] | None = None
         self._core = core
@@ -108,7 +105,5 @@ class Heartbeats:
         return False
 
     def _not_answered(self, error: Exception) -> None:
-        if not isinstance(error, NotSentError | UnsupportedVersionError):
-            raise error
-        self._core.refusals[type(error).__name__] += 1
+        self._core.not_sent(error)
         self._core.happen(lifecycle.NotAnswered(str(error)))

@@ -93,7 +93,9 @@ class Kernel:
 
     def tick(self, now_ms: float) -> list[Effect]:
         """Run the timers that are due; return the effects. Timers set meanwhile run in a later tick."""
-        return [effect for call in self._timers.take_due(now_ms) for effect in self.run(now_ms, call)]
+        for call in self._timers.take_due(now_ms):
+            self._effects = self.run(now_ms, call)
+        return self.take_effects()
 
     def run(self, now_ms: float, call: Callable[[*Arguments], None], *arguments: *Arguments) -> list[Effect]:
         """Run `call` as a step of its own; return the effects."""

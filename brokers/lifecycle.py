@@ -7,6 +7,7 @@ event. No clock and no socket here: `brokers.broker` owns both and calls :func:`
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from enum import Enum, IntEnum
 from types import MappingProxyType
@@ -165,13 +166,13 @@ class Lifecycle(NamedTuple):
     `leaving_for` is the reason of the controlled shutdown.
     """
 
+    in_flight: bool = False
     heartbeat_interval_ms: int = 2000
     state: BrokerState = _NOT_RUNNING
     broker_epoch: int = -1
     registered: bool = False
     ever_registered: bool = False
     ready_to_unfence: bool = False
-    in_flight: bool = False
     hurry: bool = False
     shutdown_answered: bool = False
     offline_dirs: Mapping[bytes, bool] = MappingProxyType({})
@@ -221,17 +222,18 @@ def step(life: Lifecycle, event: Event) -> Step:
     if life.state is _SHUTTING_DOWN or (life.state is _NOT_RUNNING and not isinstance(event, _BEFORE_START)):
         return life, _NOTHING
     match event:
+        # The frequent ones first.
+        case Due():
+            return _communicate(life)
+        case HeartbeatAnswered():
+            return _heartbeat_answered(life, event)
         case Started():
             if life.state is not _NOT_RUNNING:
                 return life, _NOTHING
             return _communicate(life._replace(state=_STARTING))
-        case Due():
-            return _communicate(life)
         case Registered(broker_epoch):
             known = life._replace(in_flight=False, registered=True, ever_registered=True, broker_epoch=broker_epoch)
             return _wait(known, 0)
-        case HeartbeatAnswered():
-            return _heartbeat_answered(life, event)
         case Refused() | NotAnswered():
             # The request after a failure is always delayed, even when an event is waiting.
             return _wait(life._replace(in_flight=False, hurry=False), life.heartbeat_interval_ms)
@@ -287,30 +289,36 @@ def _not_reported(life: Lifecycle, directory: bytes) -> Step:
 def _communicate(life: Lifecycle) -> Step:
     if life.in_flight:
         return life._replace(hurry=True), _NOTHING
-    if not life.registered:
-        return life._replace(in_flight=True), _REGISTER
-    return life._replace(in_flight=True), _BEAT
+    return _in_flight(life, True), _BEAT if life.registered else _REGISTER
+
+
+def _in_flight(life: Lifecycle, is_in_flight: bool) -> Lifecycle:
+    """Return `life._replace(in_flight=…)`, which is a large part of a heartbeat's cost, in half the time."""
+    return Lifecycle(is_in_flight, *life[1:])
 
 
 def _heartbeat_answered(life: Lifecycle, answer: HeartbeatAnswered) -> Step:
-    flag = {
-        _STARTING: answer.is_caught_up,
-        _RECOVERY: not answer.is_fenced,
-        _LEAVING: answer.should_shut_down,
-    }.get(life.state, False)
-    row = HEARTBEAT_TABLE[life.state, flag]
-    # Includes directories that failed while the heartbeat was in flight: Kafka's handler reads the live set of them.
-    is_leaving = life.state is _LEAVING
+    state = life.state
+    is_leaving = state is _LEAVING
+    if state is _STARTING:
+        flag = answer.is_caught_up
+    elif state is _RECOVERY:
+        flag = not answer.is_fenced
+    else:
+        flag = is_leaving and answer.should_shut_down
+    row = HEARTBEAT_TABLE[state, flag]
     wait_ms = life.heartbeat_interval_ms if row.wait_ms is None else row.wait_ms
     if is_leaving and not life.shutdown_answered:
         wait_ms = FIRST_SHUTDOWN_INTERVAL_MS
-    known = life._replace(
-        in_flight=False,
-        offline_dirs=dict.fromkeys(life.offline_dirs, True),
-        shutdown_answered=is_leaving or life.shutdown_answered,
-        state=row.state,
-        caught_up=life.caught_up or row.state is _RECOVERY,
-    )
+    known = _in_flight(life, False)
+    if state is not _RUNNING or life.offline_dirs:
+        known = known._replace(
+            # Includes directories that failed while the heartbeat was in flight: Kafka's handler reads the live set.
+            offline_dirs=dict.fromkeys(life.offline_dirs, True),
+            shutdown_answered=is_leaving or life.shutdown_answered,
+            state=row.state,
+            caught_up=life.caught_up or row.state is _RECOVERY,
+        )
     return _stop(known, life.leaving_for) if row.state is _SHUTTING_DOWN else _wait(known, wait_ms)
 
 
@@ -319,8 +327,13 @@ def _wait(life: Lifecycle, wait_ms: int) -> Step:
     if life.in_flight:
         return life._replace(hurry=True), _NOTHING
     if life.hurry:
-        return life._replace(hurry=False), Orders(wait_ms=0)
-    return life, Orders(wait_ms=wait_ms)
+        return life._replace(hurry=False), _orders_to_wait(0)
+    return life, _orders_to_wait(wait_ms)
+
+
+@functools.lru_cache(maxsize=64)
+def _orders_to_wait(wait_ms: int) -> Orders:
+    return Orders(wait_ms=wait_ms)
 
 
 def _stop(life: Lifecycle, end: End) -> Step:

@@ -90,10 +90,8 @@ class MemoryDisk:
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file or directory. As rename(2): onto a file, or onto an empty directory."""
-        (parent, leaf), (new_parent, new_leaf) = _split(old), _split(new)
-        source, target = self._directory(parent, old), self._directory(new_parent, new)
-        if leaf not in source:
-            raise self._error(errno.ENOENT, old)
+        new_parent, new_leaf = _split(new)
+        (source, leaf), target = self._entry(old), self._directory(new_parent, new)
         if old == new:
             return
         if new_leaf in target:
@@ -110,10 +108,7 @@ class MemoryDisk:
 
     def remove(self, name: str) -> None:
         """Remove a file, or a directory with all that is in it."""
-        parent, leaf = _split(name)
-        directory = self._directory(parent, name)
-        if leaf not in directory:
-            raise self._error(errno.ENOENT, name)
+        directory, leaf = self._entry(name)
         for below in list(self._below(name)):
             self._used_bytes -= sum(len(file) for file in self._children.pop(below).values() if file is not None)
         file = directory.pop(leaf)
@@ -142,14 +137,19 @@ class MemoryDisk:
         return found
 
     def _file(self, name: str) -> bytearray:
-        parent, leaf = _split(name)
-        directory = self._directory(parent, name)
-        if leaf not in directory:
-            raise self._error(errno.ENOENT, name)
+        directory, leaf = self._entry(name)
         file = directory[leaf]
         if file is None:
             raise self._error(errno.EISDIR, name)
         return file
+
+    def _entry(self, name: str) -> tuple[dict[str, bytearray | None], str]:
+        """Return the directory that has this name, and the name in it."""
+        parent, leaf = _split(name)
+        directory = self._directory(parent, name)
+        if leaf not in directory:
+            raise self._error(errno.ENOENT, name)
+        return directory, leaf
 
     def _below(self, name: str) -> Iterator[str]:
         """Yield a directory and all directories in it."""

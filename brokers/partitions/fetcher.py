@@ -44,16 +44,6 @@ FETCH_VERSIONS = ((27, 18), (21, 17), (19, 16), (10, 15), (9, 14))
 _log = logging.getLogger(__name__)
 
 
-class FetchSettings(NamedTuple):
-    """Kafka's `replica.fetch.*`: times in ms, sizes in bytes."""
-
-    wait_max_ms: int = 500
-    min_bytes: int = 1
-    max_bytes: int = 1_048_576
-    response_max_bytes: int = 10_485_760
-    backoff_ms: int = 1_000
-
-
 @dataclass(slots=True)
 class _Followed:
     leader_epoch: int
@@ -165,11 +155,11 @@ class LeaderFetcher:
             raise error
         self._noted(str(error))
         self.close()
-        self._pause(self._host.fetch_settings.backoff_ms)
+        self._pause(self._host.settings.replica_fetch_backoff_ms)
 
     def _request(self, due: dict[ReplicaKey, _Followed], version: int) -> FetchRequest:
         """Return the request, and keep the requested offsets; partitions with an offline log are left out."""
-        settings = self._host.fetch_settings
+        settings = self._host.settings
         topics: dict[bytes, list[FetchPartition]] = {}
         self._requested = {}
         for key, followed in due.items():
@@ -190,13 +180,13 @@ class LeaderFetcher:
                     fetch_offset=log.end_offset,
                     last_fetched_epoch=-1 if latest_epoch is None else latest_epoch,
                     log_start_offset=log.start_offset,
-                    partition_max_bytes=settings.max_bytes,
+                    partition_max_bytes=settings.replica_fetch_max_bytes,
                 )
             )
         request = FetchRequest(
-            max_wait_ms=settings.wait_max_ms,
-            min_bytes=settings.min_bytes,
-            max_bytes=settings.response_max_bytes,
+            max_wait_ms=settings.replica_fetch_wait_max_ms,
+            min_bytes=settings.replica_fetch_min_bytes,
+            max_bytes=settings.replica_fetch_response_max_bytes,
             topics=[FetchTopic(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()],
         )
         if version >= 15:
@@ -274,7 +264,7 @@ class LeaderFetcher:
     def _delay(self, key: ReplicaKey) -> None:
         followed = self.partitions.get(key)
         if followed is not None:
-            followed.not_before_ms = self._kernel.now_ms + self._host.fetch_settings.backoff_ms
+            followed.not_before_ms = self._kernel.now_ms + self._host.settings.replica_fetch_backoff_ms
 
     def _start_elsewhere(self, hosted: HostedPartition, followed: _Followed, then: Callable[[], None]) -> None:
         """Truncate to the leader's end, or restart at its start (fetchOffsetAndTruncate)."""

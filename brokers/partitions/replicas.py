@@ -12,14 +12,13 @@ from itertools import islice
 
 from mockraft.brokers import time_slice
 from mockraft.brokers.assignments import ReplicaKey
-from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.core import Component, Core
 from mockraft.brokers.directories import Directories
 from mockraft.brokers.effects import Versions
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.log_dirs.errors import LogError
-from mockraft.brokers.partitions.fetcher import FetchSettings, LeaderFetcher, fetch_version
+from mockraft.brokers.partitions.fetcher import LeaderFetcher, fetch_version
 from mockraft.brokers.partitions.hosted import HostedPartition
 from mockraft.brokers.partitions.isr_changes import RETRY_MS, IsrChanges
 from mockraft.brokers.partitions.partition import (
@@ -33,7 +32,6 @@ from mockraft.brokers.partitions.partition import (
 from mockraft.brokers.partitions.settings import ReplicaSettings, TopicSettings, topic_settings
 from mockraft.wire import error_codes
 from mockraft.wire.connection import version_for
-from mockraft.wire.errors import UnsupportedVersionError
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
 from mockraft.wire.messages.alter_partition_response import AlterPartitionResponse
 
@@ -54,13 +52,6 @@ class Replicas(Component):
         config = core.config
         self.broker_id = config.broker_id
         self.settings = ReplicaSettings.of(config.properties)
-        self.fetch_settings = FetchSettings(
-            self.settings.replica_fetch_wait_max_ms,
-            self.settings.replica_fetch_min_bytes,
-            self.settings.replica_fetch_max_bytes,
-            self.settings.replica_fetch_response_max_bytes,
-            self.settings.replica_fetch_backoff_ms,
-        )
         self.partitions: dict[ReplicaKey, HostedPartition] = {}
         self.isr_changes = IsrChanges()
         self.fetchers: dict[int, LeaderFetcher] = {}
@@ -73,8 +64,7 @@ class Replicas(Component):
         self._fetched_from: dict[ReplicaKey, tuple[int, int]] = {}
         self._topic_settings: dict[str, TopicSettings] = {}
         self._settings_version = image.version
-        client_id = str(config.broker_id)
-        self._channel = ControllerChannel(core.kernel, "alter-partition", client_id, core.controller, RETRY_TIMEOUT_MS)
+        self._channel = core.channel("alter-partition", RETRY_TIMEOUT_MS)
         core.view.touched = set()
 
     # Component of the broker.
@@ -308,9 +298,7 @@ class Replicas(Component):
         self._core.kernel.after("isr-changes", wait_ms, self._send_isr_changes)
 
     def _isr_changes_failed(self, error: Exception) -> None:
-        if not isinstance(error, NotSentError | UnsupportedVersionError):
-            raise error
-        self._core.refusals[type(error).__name__] += 1
+        self._core.not_sent(error)
         self._core.kernel.after("isr-changes", self.isr_changes.failed(), self._send_isr_changes)
 
     def _watch_lag(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 from mockraft.brokers.effects import (
@@ -92,14 +92,15 @@ class Shell:
         else:
             self.perform(self._kernel.step(event, self._clock.now_ms()))
 
-    def perform(self, effects: Iterable[Effect]) -> None:
+    def perform(self, effects: Sequence[Effect]) -> None:
         """Carry out effects in order, and what follows from the events that arise meanwhile."""
         if self._is_busy:
             self._perform(effects)
             return
         self._is_busy = True
         try:
-            self._perform(effects)
+            if effects:
+                self._perform(effects)
             while self._events:
                 self._perform(self._kernel.step(self._events.popleft(), self._clock.now_ms()))
         finally:

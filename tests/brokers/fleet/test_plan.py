@@ -247,9 +247,7 @@ def test_less_than_a_microsecond_is_a_microsecond() -> None:
 
 
 def figures(answered_ms: list[float], **fields: object) -> Figures:
-    latency = Histogram()
-    for each in answered_ms:
-        latency.add(each / 1000)
+    latency = of(*(each / 1000 for each in answered_ms))
     return Figures(brokers=2, answered=len(answered_ms), latency=latency, **fields)  # type: ignore[arg-type]
 
 

@@ -228,18 +228,18 @@ def test_figures_survive_their_way_through_a_pipe_and_add_up() -> None:
 FLEET_SIZE = 8
 
 
-def started(bootstrap: tuple[str, int], cluster_id: str, **options: Any) -> WorkerProcesses:
+async def started(bootstrap: tuple[str, int], cluster_id: str, **options: Any) -> WorkerProcesses:
     racks: dict[int, str | None] = dict.fromkeys(range(1, FLEET_SIZE + 1))
     actions = plan(racks, 100, (), 1)
-    return WorkerProcesses(
-        split_shards(racks, actions, 2, bootstrap=(bootstrap,), cluster_id=cluster_id, seed=1, **options)
-    )
+    shards = split_shards(racks, actions, 2, bootstrap=(bootstrap,), cluster_id=cluster_id, seed=1, **options)
+    fleet = WorkerProcesses(shards)
+    await fleet.start()
+    return fleet
 
 
 async def test_two_processes_are_one_fleet() -> None:
     async with Controller() as controller:
-        fleet = started((controller.host, controller.port), controller.cluster_id)
-        await fleet.start()
+        fleet = await started((controller.host, controller.port), controller.cluster_id)
         await until(lambda: fleet.figures.unfenced == FLEET_SIZE)
         assert fleet.figures.registered_s is not None
         fleet.leave()
@@ -250,8 +250,7 @@ async def test_two_processes_are_one_fleet() -> None:
 
 async def test_dead_process_is_reported_and_the_other_continues() -> None:
     async with Controller() as controller:
-        fleet = started((controller.host, controller.port), controller.cluster_id)
-        await fleet.start()
+        fleet = await started((controller.host, controller.port), controller.cluster_id)
         await until(lambda: fleet.figures.unfenced == FLEET_SIZE)
         os.kill(fleet._workers[0].process.pid, signal.SIGKILL)
         await until(lambda: fleet.lost)
@@ -266,8 +265,7 @@ async def test_dead_process_is_reported_and_the_other_continues() -> None:
 
 
 async def test_process_that_cannot_start_reports_the_cause() -> None:
-    fleet = started(("127.0.0.1", 1), "c", command_config="/nowhere/client.properties")
-    await fleet.start()
+    fleet = await started(("127.0.0.1", 1), "c", command_config="/nowhere/client.properties")
     await fleet.join()
     assert len(fleet.lost) == 2
     assert sorted(fleet.lost)[0].startswith("process 1 of 2 ended with exit code 1\n  | ")
@@ -276,8 +274,7 @@ async def test_process_that_cannot_start_reports_the_cause() -> None:
 
 @pytest.mark.parametrize("word", ["leave", "stop"])
 async def test_fleet_without_a_controller_stops_on_request(word: str) -> None:
-    fleet = started(("127.0.0.1", 1), "c", session_timeout_ms=1000)
-    await fleet.start()
+    fleet = await started(("127.0.0.1", 1), "c", session_timeout_ms=1000)
     await until(lambda: fleet.figures.started == FLEET_SIZE)
     getattr(fleet, word)()
     await fleet.join()
@@ -286,8 +283,7 @@ async def test_fleet_without_a_controller_stops_on_request(word: str) -> None:
 
 async def test_processes_end_with_the_one_that_started_them() -> None:
     async with Controller() as controller:
-        fleet = started((controller.host, controller.port), controller.cluster_id)
-        await fleet.start()
+        fleet = await started((controller.host, controller.port), controller.cluster_id)
         await until(lambda: fleet.figures.started)
         for worker in fleet._workers:
             assert worker.process.stdin is not None

@@ -32,32 +32,24 @@ def heard() -> Heard:
 
 def answer(*partitions: tuple[bytes, int, int], error_code: int = 0) -> AlterPartitionResponse:
     """A response with (topic id, partition, error code) each."""
-    return AlterPartitionResponse(
-        error_code=error_code,
-        topics=[
-            TopicData(
-                topic_id=topic_id,
-                partitions=[
-                    PartitionData(
-                        partition_index=index,
-                        error_code=error,
-                        leader_id=1,
-                        leader_epoch=4,
-                        isr=[1, 2],
-                        partition_epoch=8,
-                    )
-                ],
-            )
-            for topic_id, index, error in partitions
-        ],
-    )
+    committed: dict[str, Any] = {"leader_id": 1, "leader_epoch": 4, "isr": [1, 2], "partition_epoch": 8}
+    topics = [
+        TopicData(topic_id=topic_id, partitions=[PartitionData(partition_index=index, error_code=error, **committed)])
+        for topic_id, index, error in partitions
+    ]
+    return AlterPartitionResponse(error_code=error_code, topics=topics)
+
+
+def taken(changes: IsrChanges, version: int = 3) -> AlterPartitionRequest:
+    request = changes.take(1, 10, version)
+    assert request is not None
+    return request
 
 
 def test_pending_changes_share_one_request_with_broker_epochs(changes: IsrChanges, heard: Heard) -> None:
     for key in ((T1, 0), (T1, 1), (T2, 0)):
         changes.add(key, CHANGE, heard)
-    request = changes.take(1, 10, 3)
-    assert request is not None
+    request = taken(changes)
     assert (request.broker_id, request.broker_epoch) == (1, 10)
     indexes = {
         topic.topic_id: [partition.partition_index for partition in topic.partitions] for topic in request.topics
@@ -71,8 +63,7 @@ def test_pending_changes_share_one_request_with_broker_epochs(changes: IsrChange
 
 def test_version_2_names_the_brokers_alone(changes: IsrChanges, heard: Heard) -> None:
     changes.add((T1, 0), CHANGE, heard)
-    request = changes.take(1, 10, 2)
-    assert request is not None
+    request = taken(changes, 2)
     assert request.topics[0].partitions[0].new_isr == [1, 2]
     assert AlterPartitionRequest.read(request.write(2), 2) == request
 
@@ -84,8 +75,7 @@ def test_changes_during_an_in_flight_request_wait(changes: IsrChanges, heard: He
     assert not changes.is_due
     assert changes.take(1, 10, 3) == first
     assert changes.answered(answer((T1, 0, 0))) == 0
-    request = changes.take(1, 10, 3)
-    assert request is not None
+    request = taken(changes)
     assert [topic.topic_id for topic in request.topics] == [T2]
 
 
@@ -115,8 +105,7 @@ def test_change_caused_by_a_response_is_in_the_next_request(changes: IsrChanges)
     changes.add((T1, 0), CHANGE, lambda *_: changes.add((T1, 0), other, lambda *_: None))
     changes.take(1, 10, 3)
     changes.answered(answer((T1, 0, 0)))
-    request = changes.take(1, 10, 3)
-    assert request is not None
+    request = taken(changes)
     assert request.topics[0].partitions[0].partition_epoch == 8
 
 
