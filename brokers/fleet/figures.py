@@ -59,17 +59,7 @@ class Figures:
         }
 
 
-_SUMS = (
-    "brokers",
-    "started",
-    "registered",
-    "unfenced",
-    "fenced",
-    "running",
-    "answered",
-    "memory_bytes",
-    "cpu_s",
-)
+_SUMS = ("brokers", "started", "registered", "unfenced", "fenced", "running", "answered", "memory_bytes", "cpu_s")
 _TIMES = ("registered_s", "unfenced_s")
 
 

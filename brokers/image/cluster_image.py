@@ -8,7 +8,7 @@ depend on the size of the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mockraft.brokers.image.brokers import BrokerNode, ControllerNode
 from mockraft.brokers.image.topics import Partition, Topic
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
     from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
     from mockraft.wire.records.user_scram_credential_record import UserScramCredentialRecord
+
+K = TypeVar("K")
+N = TypeVar("N")
+V = TypeVar("V")
 
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
@@ -170,33 +174,28 @@ class ClusterImage:
                     topic.partitions[index] = partition.without_elr()
 
     def _config(self, record: ConfigRecord) -> None:
-        resource = (record.resource_type, record.resource_name)
-        values = self.configs.setdefault(resource, {})
-        if record.value is None:
-            values.pop(record.name, None)
-        else:
-            values[record.name] = record.value
-        if not values:
-            del self.configs[resource]
+        _put(self.configs, (record.resource_type, record.resource_name), record.name, record.value)
 
     def _client_quota(self, record: ClientQuotaRecord) -> None:
         entity = tuple(sorted((part.entity_type, part.entity_name) for part in record.entity))
-        values = self.client_quotas.setdefault(entity, {})
-        if record.remove:
-            values.pop(record.key, None)
-        else:
-            values[record.key] = record.value
-        if not values:
-            del self.client_quotas[entity]
+        _put(self.client_quotas, entity, record.key, None if record.remove else record.value)
 
     def _scram(self, record: UserScramCredentialRecord) -> None:
-        self.scram_iterations.setdefault(record.name, {})[record.mechanism] = record.iterations
+        _put(self.scram_iterations, record.name, record.mechanism, record.iterations)
 
     def _remove_scram(self, record: RemoveUserScramCredentialRecord) -> None:
-        credentials = self.scram_iterations.get(record.name, {})
-        credentials.pop(record.mechanism, None)
-        if not credentials:
-            self.scram_iterations.pop(record.name, None)
+        _put(self.scram_iterations, record.name, record.mechanism, None)
+
+
+def _put(table: dict[K, dict[N, V]], key: K, name: N, value: V | None) -> None:
+    """Set one value of a resource, or remove it, and the resource with its last one."""
+    values = table.setdefault(key, {})
+    if value is None:
+        values.pop(name, None)
+    else:
+        values[name] = value
+    if not values:
+        del table[key]
 
 
 APPLIED: Final[Mapping[str, Callable[[ClusterImage, Any], None]]] = {

@@ -7,13 +7,7 @@ import json
 from collections.abc import Mapping
 
 from mockraft.brokers.disks.disk import Disk
-from mockraft.brokers.log_dirs.checkpoints import (
-    LOG_START_OFFSETS,
-    RECOVERY_POINTS,
-    REPLICATION_OFFSETS,
-    TopicPartition,
-    write_offsets,
-)
+from mockraft.brokers.log_dirs.checkpoints import TopicPartition, write_offsets
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
@@ -59,19 +53,7 @@ class LogDir:
         content = {"version": 0, "brokerEpoch": broker_epoch}
         self.disk.replace(CLEAN_SHUTDOWN, json.dumps(content, separators=(",", ":")).encode())
 
-    def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace replication-offset-checkpoint."""
-        self._write(REPLICATION_OFFSETS, offsets)
-
-    def write_recovery_points(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace recovery-point-offset-checkpoint."""
-        self._write(RECOVERY_POINTS, offsets)
-
-    def write_start_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace log-start-offset-checkpoint."""
-        self._write(LOG_START_OFFSETS, offsets)
-
-    def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def write_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Write a checkpoint, unless the same was written last and the file still exists."""
         if self._written.get(name) == offsets and self.disk.exists(name):
             return

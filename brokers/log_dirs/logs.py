@@ -14,7 +14,13 @@ from typing import NamedTuple
 
 from mockraft.brokers.assignments import ReplicaKey
 from mockraft.brokers.log_dirs import log_names
-from mockraft.brokers.log_dirs.checkpoints import read_topic_id, write_topic_id
+from mockraft.brokers.log_dirs.checkpoints import (
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    REPLICATION_OFFSETS,
+    read_topic_id,
+    write_topic_id,
+)
 from mockraft.brokers.log_dirs.errors import LoadError, LogClosedError, LogError, StorageError
 from mockraft.brokers.log_dirs.log_dir import LogDir
 from mockraft.brokers.log_dirs.log_loading import HeldLog, load_dir
@@ -253,7 +259,7 @@ class Logs:
             offsets = {held.topic_partition: held.log.high_watermark for held in self._in(log_dir)}
             if offsets:
                 with contextlib.suppress(StorageError), self._io(log_dir):
-                    log_dir.write_high_watermarks(offsets)
+                    log_dir.write_offsets(REPLICATION_OFFSETS, offsets)
 
     def checkpoint(self, *, flush: bool = False) -> None:
         """Write the recovery points and start offsets of each directory. StorageErrors go to `on_error` only."""
@@ -337,9 +343,11 @@ class Logs:
             futures = [held for held in self._future.values() if held.log_dir is log_dir]
             for held in (*held_logs, *futures):
                 held.log.flush()
-        log_dir.write_recovery_points({held.topic_partition: held.log.recovery_point for held in held_logs})
+        log_dir.write_offsets(RECOVERY_POINTS, {held.topic_partition: held.log.recovery_point for held in held_logs})
         starts = {held.topic_partition: held.log for held in held_logs}
-        log_dir.write_start_offsets({at: log.start_offset for at, log in starts.items() if log.starts_in_segment})
+        log_dir.write_offsets(
+            LOG_START_OFFSETS, {at: log.start_offset for at, log in starts.items() if log.starts_in_segment}
+        )
 
     def _delete(self, held: HeldLog) -> None:
         try:

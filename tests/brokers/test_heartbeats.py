@@ -178,12 +178,7 @@ def partitions_of(image: Any, name: str) -> list[Any]:
 @pytest.mark.parametrize("profile", [["kip-858"], ["kip-1066"], ["kip-858", "kip-1066"]], ids=" and ".join)
 async def test_runs_on_a_controller_of_the_same_proposal(profile: list[str]) -> None:
     async with Controller(profile=profile) as controller:
-        options: dict[str, Any] = {
-            "messages": controller.messages,
-            "log_dir_paths": ("/a", "/b"),
-            "heartbeat_interval_ms": 50,
-        }
-        async with running(controller, **options) as broker:
+        async with running(controller, messages=controller.messages, log_dir_paths=("/a", "/b"), **QUICK) as broker:
             await create_topics(controller.bootstrap, topic("t", 3, 1))
 
             directories = {log_dir.directory_id for log_dir in broker.config.log_dirs}
@@ -200,13 +195,10 @@ async def test_runs_on_a_controller_of_the_same_proposal(profile: list[str]) -> 
 
 
 async def test_kip_1066_registration_contains_the_cordoned_directories_of_the_file() -> None:
-    async with Controller(profile="kip-1066") as controller:
-        options: dict[str, Any] = {
-            "messages": controller.messages,
-            "log_dir_paths": ("/a", "/b"),
-            "cordoned_log_dirs": "/b",
-        }
-        async with running(controller, **options) as broker:
-            cordoned = broker.directories.find("/b").directory_id
-            (registration,) = controller.journal.exchanges(api_keys.BROKER_REGISTRATION)
-            assert registration.request.cordoned_log_dirs == [cordoned]
+    async with (
+        Controller(profile="kip-1066") as controller,
+        running(controller, messages=controller.messages, log_dir_paths=("/a", "/b"), cordoned_log_dirs="/b") as broker,
+    ):
+        cordoned = broker.directories.find("/b").directory_id
+        (registration,) = controller.journal.exchanges(api_keys.BROKER_REGISTRATION)
+        assert registration.request.cordoned_log_dirs == [cordoned]
