@@ -1,5 +1,7 @@
 """AlterUserScramCredentials and DescribeUserScramCredentials."""
 
+import base64
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +39,18 @@ def alter(cluster: Cluster) -> Alter:
         return {each.user: (each.error_code, each.error_message) for each in response.results}
 
     return send
+
+
+def test_the_keys_are_those_of_the_rfc(cluster: Cluster, alter: Alter) -> None:
+    """The exchange of RFC 7677: its proof and signature follow from the keys that are kept."""
+    salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+    salted = hashlib.pbkdf2_hmac("sha256", b"pencil", salt, 4096)
+    change = ScramCredentialUpsertion(name="user", mechanism=1, iterations=4096, salt=salt, salted_password=salted)
+    assert alter(change) == {"user": (0, None)}
+    ((record, version),) = cluster.written()
+    assert (version, record.name, record.mechanism, record.salt, record.iterations) == (0, "user", 1, salt, 4096)
+    assert base64.b64encode(record.stored_key) == b"WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY="
+    assert base64.b64encode(record.server_key) == b"wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
 
 
 def test_image_holds_the_latest_credential(cluster: Cluster, alter: Alter) -> None:
