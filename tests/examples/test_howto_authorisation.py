@@ -24,7 +24,7 @@ async def test_acl_allows_a_user_to_delete_a_topic() -> None:
         delete = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
 
         refused = await alice.send(delete, version=5)
-        assert refused.responses[0].error_code == 29  # TOPIC_AUTHORIZATION_FAILED, whether or not it is there
+        assert refused.responses[0].error_code == 29  # TOPIC_AUTHORIZATION_FAILED, whether or not the topic exists
 
         acl = AclCreation(
             resource_type=2,  # TOPIC
@@ -37,7 +37,7 @@ async def test_acl_allows_a_user_to_delete_a_topic() -> None:
         )
         await admin.send(CreateAclsRequest(creations=[acl]))
         allowed = await alice.send(delete, version=5)
-        assert allowed.responses[0].error_code == 3  # UNKNOWN_TOPIC_OR_PARTITION: now she may know
+        assert allowed.responses[0].error_code == 3  # UNKNOWN_TOPIC_OR_PARTITION: alice has DESCRIBE now
         await admin.close()
         await alice.close()
 

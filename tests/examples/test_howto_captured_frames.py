@@ -17,7 +17,7 @@ def test_reads_frames_of_a_capture() -> None:
         request_bytes += pc.sum(batch.filter(pc.invert(batch["is_response"]))["size"]).as_py() or 0
     assert request_bytes == 117_493
 
-    frames = pa.Table.from_batches(read_frames(CAPTURE))  # no ports: what speaks Kafka is found
+    frames = pa.Table.from_batches(read_frames(CAPTURE))  # without ports: Kafka connections are detected
     registrations = frames.filter((pc.field("api_key") == 62) & pc.field("is_response"))
     assert pc.max(registrations["latency_ns"]).as_py() == 47_303_000
 

@@ -23,10 +23,10 @@ async def test_runs_a_custom_case() -> None:
     async def topic_twice(world: World) -> None:
         broker = await world.broker()
         topic = await world.topic([broker])
-        told = f"Topic '{topic.name}' already exists."
-        refused = {"errorCode": error_codes.TOPIC_ALREADY_EXISTS, "errorMessage": told}
-        asked = {"topics": [world.creatable("t", [broker])], "timeoutMs": 10_000}
-        await world.send("CreateTopics", asked, answer={"topics": [refused]})
+        message = f"Topic '{topic.name}' already exists."
+        refused = {"errorCode": error_codes.TOPIC_ALREADY_EXISTS, "errorMessage": message}
+        request = {"topics": [world.creatable("t", [broker])], "timeoutMs": 10_000}
+        await world.send("CreateTopics", request, answer={"topics": [refused]})
         await world.wrote()
 
     own = [Case("a topic is created once", "my cases", "my own rules", topic_twice)]

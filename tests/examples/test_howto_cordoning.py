@@ -36,14 +36,14 @@ async def test_directory_is_cordoned_and_uncordoned_at_run_time() -> None:
         await create_topic(broker.bootstrap_servers, "before", partitions=2)
         await controller.wait_until(lambda: len(broker.directories.placed) == 2)
 
-        there = broker.log_dirs["/data/d1"].replicas
+        before = broker.log_dirs["/data/d1"].replicas
         await cordon(broker.bootstrap_servers, 1, "/data/d1")
         d1 = broker.directories.find("/data/d1").directory_id
         registration = controller.running.controller.image.cluster.brokers
         await controller.wait_until(lambda: registration[1].cordoned_log_dirs == (d1,))
         await create_topic(broker.bootstrap_servers, "meanwhile", partitions=4)
         await controller.wait_until(lambda: len(broker.directories.placed) == 6)
-        assert broker.log_dirs["/data/d1"].replicas == there, "what was there stays"
+        assert broker.log_dirs["/data/d1"].replicas == before, "existing replicas stay"
 
         await cordon(broker.bootstrap_servers, 1, "")
         await controller.wait_until(lambda: registration[1].cordoned_log_dirs == ())

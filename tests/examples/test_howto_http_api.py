@@ -65,10 +65,10 @@ def test_records_another_controller_as_stubs() -> None:
         httpx.Client(base_url=controller.admin_url) as http,
     ):
         recording = http.post("/v1/recordings", json={"upstream": upstream.bootstrap}).json()
-        asked = describe_cluster(recording["bootstrap"])
+        recorded = describe_cluster(recording["bootstrap"])
         stopped = http.post(f"/v1/recordings/{recording['id']}/stop", params={"load": "true"}).json()
         assert [each["match"]["api"] for each in stopped["stubs"]] == ["ApiVersions", "DescribeCluster"]
-        assert describe_cluster(controller.bootstrap).cluster_id == asked.cluster_id
+        assert describe_cluster(controller.bootstrap).cluster_id == recorded.cluster_id
 
 
 def test_java_and_go_blocks_are_quoted_from_the_examples() -> None:

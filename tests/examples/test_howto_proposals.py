@@ -13,11 +13,11 @@ KIP_9999 = Path(__file__).with_name("kip-9999")
 
 
 def test_creates_classes_from_specifications() -> None:
-    speaks = overlay_of(schemas=[KIP_9999])
-    assert speaks is not None
+    overlay = overlay_of(schemas=[KIP_9999])
+    assert overlay is not None
 
-    words = speaks.module("UnregisterBrokerRequest")
-    request = words.UnregisterBrokerRequest(broker_id=1, reason="moved")
+    module = overlay.module("UnregisterBrokerRequest")
+    request = module.UnregisterBrokerRequest(broker_id=1, reason="moved")
     assert request.write(1).hex() == "00000001" + "066d6f766564" + "00"
     assert request.write(0).hex() == "00000001" + "00"
     assert to_json(request, 1) == {"brokerId": 1, "reason": "moved"}

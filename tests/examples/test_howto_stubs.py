@@ -17,9 +17,9 @@ async def test_refuses_registration_twice() -> None:
             await broker.wait_until(BrokerState.RUNNING)
 
         assert refused.call_count == 2
-        asked = controller.journal.exchanges(api_keys.BROKER_REGISTRATION)
-        assert [exchange.response.error_code for exchange in asked] == [119, 119, 0]
-        assert [exchange.matched for exchange in asked] == [refused.id, refused.id, None]
+        exchanges = controller.journal.exchanges(api_keys.BROKER_REGISTRATION)
+        assert [exchange.response.error_code for exchange in exchanges] == [119, 119, 0]
+        assert [exchange.matched for exchange in exchanges] == [refused.id, refused.id, None]
 
 
 async def test_delays_drops_and_changes_responses() -> None:

@@ -36,17 +36,17 @@ def test_howto_read_exchanges() -> None:
     messages = pa.Table.from_batches(decode_batches(frames.to_batches()))
     assert pc.all(messages["roundtrip"]).as_py()
 
-    asked = messages.filter(~pc.field("is_response")).sort_by("ts_last_ns")
-    came = asked.filter(pc.field("api_name") == "BrokerRegistration")
-    assert came["client_id"].to_pylist() == ["1", "2", "2", "1", "2"]
+    requests = messages.filter(~pc.field("is_response")).sort_by("ts_last_ns")
+    registrations = requests.filter(pc.field("api_name") == "BrokerRegistration")
+    assert registrations["client_id"].to_pylist() == ["1", "2", "2", "1", "2"]
 
 
 @pytest.mark.spark
 def test_howto_query_silent_brokers_in_sql(spark: Any) -> None:
     from mockraft.spark_replay.spark.tables import frames, messages
 
-    said = frames(spark, CAPTURE, ports=19093)
-    messages(said, body="json").createOrReplaceTempView("messages")
+    captured = frames(spark, CAPTURE, ports=19093)
+    messages(captured, body="json").createOrReplaceTempView("messages")
     rows = spark.sql(SILENCES).collect()
     assert [tuple(row) for row in rows] == [("1", 67, 136.2), ("2", 96, 75.4)]
 
