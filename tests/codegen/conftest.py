@@ -15,8 +15,8 @@ from mockraft.codegen.parse import parse
 _numbers = itertools.count()
 
 MessageOf = Callable[..., Any]
-ID = {"name": "Id", "type": "int32"}
-NAME = {"name": "Name", "type": "string"}
+ID = {"name": "Id", "type": "int32", "versions": "0+"}
+NAME = {"name": "Name", "type": "string", "versions": "0+"}
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 import pytest
 
-from .conftest import MessageOf
+from .conftest import ID, NAME, MessageOf
 
-TOPIC = {"name": "Topics", "type": "[]Topic", "fields": [{"name": "Name", "type": "string", "versions": "0+"}]}
+TOPIC = {"name": "Topics", "type": "[]Topic", "fields": [NAME]}
 LEADER = {
     "name": "Leader",
     "type": "Leader",
@@ -13,32 +13,6 @@ LEADER = {
 
 
 class TestEmittedClass:
-    def test_has_the_schemas_defaults(self, message_of: MessageOf) -> None:
-        message = message_of(
-            {"name": "Max", "type": "int32", "default": "0x7fffffff"},
-            {"name": "Name", "type": "string", "default": "null", "nullableVersions": "0+"},
-            {"name": "Id", "type": "uuid"},
-            {"name": "On", "type": "bool", "default": "True"},
-            TOPIC,
-            LEADER,
-        )()
-        assert (message.max, message.name, message.id, message.on, message.topics) == (
-            0x7FFFFFFF,
-            None,
-            bytes(16),
-            True,
-            [],
-        )
-        assert message.leader.id == -1
-        assert message.unknown_tagged_fields == ()
-
-    def test_has_the_versions(self, message_of: MessageOf) -> None:
-        cls = message_of(TOPIC, validVersions="2-5", flexibleVersions="4+", apiKey=77, latestVersionUnstable=True)
-        assert (cls.api_key, cls.min_version, cls.max_version, cls.flexible_from) == (77, 2, 5, 4)
-        assert cls.latest_version_unstable
-        never = message_of(TOPIC, validVersions="2-5")
-        assert (never.api_key, never.flexible_from, never.latest_version_unstable) == (-1, 6, False)
-
     def test_never_shares_a_list_or_a_struct(self, message_of: MessageOf) -> None:
         cls = message_of(TOPIC, LEADER)
         assert cls().topics is not cls().topics
@@ -49,7 +23,7 @@ class TestEmittedClass:
         assert (cls(topics=None).topics, cls().topics) == (None, [])
 
     def test_takes_its_fields_by_name_only(self, message_of: MessageOf) -> None:
-        cls = message_of({"name": "Id", "type": "int32"})
+        cls = message_of(ID)
         assert cls(id=3).id == 3
         for wrong in (lambda: cls(3), lambda: cls(idd=3), lambda: hash(cls())):
             with pytest.raises(TypeError):
@@ -58,7 +32,7 @@ class TestEmittedClass:
             cls().other = 1
 
     def test_compares_by_value_whether_made_or_read(self, message_of: MessageOf) -> None:
-        cls = message_of({"name": "Id", "type": "int32"}, TOPIC, flexibleVersions="0+")
+        cls = message_of(ID, TOPIC, flexibleVersions="0+")
         made = cls(id=3)
         read = cls.read(made.write(0), 0)
         assert made == read
@@ -66,15 +40,15 @@ class TestEmittedClass:
         assert made != cls(id=4)
         assert made != cls(id=3, unknown_tagged_fields=[(9, b"x")])
         assert made != (3, [])
-        assert message_of({"name": "Id", "type": "int32"})() != message_of({"name": "Id", "type": "int32"})()
+        assert message_of(ID)() != message_of(ID)()
 
     def test_shows_its_fields(self, message_of: MessageOf) -> None:
-        cls = message_of({"name": "Id", "type": "int32"}, LEADER)
+        cls = message_of(ID, LEADER)
         shown = "TestRequest(id=3, leader=Leader(id=-1))"
         assert repr(cls(id=3)) == repr(cls.read(cls(id=3).write(0), 0)) == shown
         assert repr(cls(unknown_tagged_fields=[(1, b"")])).endswith("unknown_tagged_fields=[(1, b'')])")
 
     def test_escapes_quotes_in_schema_texts(self, message_of: MessageOf) -> None:
         about = 'the "name",\n"""\\ or so: ' + "long " * 40
-        cls = message_of(TOPIC | {"about": about}, {"name": "Id", "type": "int32", "about": about})
+        cls = message_of(TOPIC | {"about": about}, ID | {"about": about})
         assert cls().topics == []

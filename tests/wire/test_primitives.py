@@ -31,11 +31,6 @@ class TestTables:
         assert primitives.packed("h").pack(1) == b"\0\1"
         assert primitives.packed("hq") is primitives.packed("hq")
 
-    @pytest.mark.parametrize("letter", list("obhHiIqdU"))
-    def test_arrays_of_each_letter(self, letter: str) -> None:
-        size = primitives.packed(letter).size
-        assert len(primitives.UNPACKERS[letter][3](b"\1" * size * 3, 0)) == 3
-
     @pytest.mark.parametrize("table", [primitives.UNPACKERS["i"], primitives.PACKERS["i"], primitives.pack_each("ix")])
     def test_a_peers_number_does_not_grow_a_table(self, table: dict[int, object]) -> None:
         before = set(table)
@@ -64,14 +59,3 @@ class TestTags:
         read, end = primitives.read_tags(section, 1, section[0])
         assert read == sorted(tags, key=lambda tag: tag[0])
         assert end == len(section)
-
-    def test_known_and_unknown_tags_are_merged(self) -> None:
-        out = [b"head", b"\0", primitives.write_tag(2, [b"a", b"b"]), primitives.write_tag(200, [b"c"])]
-        primitives.merge_tags(out, 1, [(300, b"z"), (7, b"y")])
-        assert b"".join(out) == b"head" + bytes.fromhex("04 0202 6162 0701 79 c80101 63 ac0201 7a")
-
-
-def test_uuids_have_16_bytes_each() -> None:
-    assert primitives.write_uuids([bytes(16), b"\1" * 16], "LogDirs") == bytes(16) + b"\1" * 16
-    with pytest.raises(WireError, match=r"a uuid has 16 bytes \(field LogDirs\)"):
-        primitives.write_uuids([bytes(16), b"\1" * 15], "LogDirs")
