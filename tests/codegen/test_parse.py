@@ -8,7 +8,6 @@ import pytest
 from mockraft.codegen.check import check
 from mockraft.codegen.parse import load_json, parse
 from mockraft.codegen.spec import SpecError
-from mockraft.codegen.versions import ALL, NONE, Versions
 
 FIELD = {"name": "BrokerId", "type": "int32", "versions": "0+"}
 
@@ -24,34 +23,9 @@ class TestParse:
         spec = parse("// a licence\n  // more of it\n" + schema(about), "x.json")
         assert spec.body.fields[0].about == "http://kafka.apache.org"
 
-    def test_reads_a_message_with_its_structs(self) -> None:
-        topic = {"name": "Topics", "type": "[]Topic", "versions": "1+", "fields": [FIELD], "nullableVersions": "2+"}
-        spec = parse(schema(topic, apiKey=63, latestVersionUnstable=True), "x.json")
-        assert (spec.name, spec.kind, spec.api_key, spec.latest_version_unstable) == ("XRequest", "request", 63, True)
-        assert (spec.valid_versions, spec.flexible_versions) == (Versions(0, 3), Versions.parse("2+"))
-        field = spec.body.fields[0]
-        assert (field.snake, field.is_array, field.struct, field.nullable_versions) == (
-            "topics",
-            True,
-            "Topic",
-            Versions.parse("2+"),
-        )
-        assert spec.structs["Topic"].fields[0].snake == "broker_id"
-        assert spec.structs["Topic"].versions == Versions.parse("1+")
-
-    def test_reads_common_structs(self) -> None:
-        common = {"name": "Topic", "versions": "0+", "fields": [FIELD]}
-        uses = {"name": "Topics", "type": "[]Topic", "versions": "0+"}
-        assert parse(schema(uses, commonStructs=[common]), "x.json").structs["Topic"].fields[0].name == "BrokerId"
-
     def test_a_message_of_no_version_needs_no_fields(self) -> None:
         tree = {"apiKey": 5, "type": "request", "name": "StopReplicaRequest", "validVersions": "none"}
         assert parse(json.dumps(tree), "x.json").valid_versions.empty
-
-    def test_has_the_protocols_presets(self) -> None:
-        field = parse(schema(FIELD), "x.json").body.fields[0]
-        assert (field.default, field.tag, field.ignorable) == (0, -1, False)
-        assert (field.nullable_versions, field.tagged_versions, field.flexible_versions) == (NONE, NONE, ALL)
 
     @pytest.mark.parametrize(
         ("kind", "given", "default"),
@@ -74,13 +48,6 @@ class TestParse:
         if given == "null":
             field["nullableVersions"] = "0+"
         assert parse(schema(field), "x.json").body.fields[0].default == default
-
-    @pytest.mark.parametrize(
-        ("kind", "default"),
-        [("uuid", bytes(16)), ("bytes", b""), ("records", b""), ("string", ""), ("[]string", ()), ("float64", 0.0)],
-    )
-    def test_has_a_default_for_every_type(self, kind: str, default: object) -> None:
-        assert parse(schema({"name": "F", "type": kind, "versions": "0+"}), "x.json").body.fields[0].default == default
 
     @pytest.mark.parametrize(
         ("field", "complaint"),

@@ -88,25 +88,6 @@ class TestHeaderVersions:
         assert header.write(1) == bytes.fromhex("003f 0001 00000007 0002 6162")
 
 
-class TestKafkasOwnBytes:
-    """Bytes captured between a real broker and a real controller."""
-
-    @pytest.mark.parametrize(
-        ("cls", "version", "text"),
-        [
-            (BrokerHeartbeatRequest, 2, "00000001 0000000000000011 0000000000000010 01 00 00"),
-            (records.LeaderChangeMessage, 0, "0000 00000bb8 02 00000bb8 00 02 00000bb8 00 00"),
-            (records.KRaftVersionRecord, 0, "0000 0001 00"),
-            (records.FeatureLevelRecord, 0, "11 6d657461646174612e76657273696f6e 001e 00"),
-            (records.BrokerRegistrationChangeRecord, 0, "00000001 0000000000000009 01 00 01 ff"),
-            (records.NoOpRecord, 0, "00"),
-        ],
-    )
-    def test_are_read_and_written(self, cls: type[Message], version: int, text: str) -> None:
-        data = bytes.fromhex(text)
-        assert cls.read(data, version).write(version) == data
-
-
 class TestMessage:
     def test_field_names_are_the_schemas_in_order(self) -> None:
         names = ("topics", "timeout_ms", "validate_only")

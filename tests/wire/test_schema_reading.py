@@ -3,24 +3,11 @@ from typing import Any
 import pytest
 from mockraft.wire import messages, records, schema_files, schema_reading
 from mockraft.wire.errors import WireError
-from mockraft.wire.schema_files import Versions
 from mockraft.wire.schema_reading import Span
 
 from .conftest import generated_class, message_tree
 
 HEARTBEAT = bytes.fromhex("00000001 0000000000000009 0000000000000010 01 00 00")
-
-
-def test_reads_fields_of_the_spec() -> None:
-    tree = schema_reading.read("BrokerHeartbeatRequest", 0, HEARTBEAT)
-    assert tree == {
-        "brokerId": 1,
-        "brokerEpoch": 9,
-        "currentMetadataOffset": 16,
-        "wantFence": True,
-        "wantShutDown": False,
-    }
-    assert schema_reading.write("BrokerHeartbeatRequest", 0, tree) == HEARTBEAT
 
 
 def test_agrees_with_the_generated_reader_on_every_pair(sample_bytes: Any) -> None:
@@ -78,13 +65,6 @@ def test_an_unknown_message_or_version_is_refused() -> None:
         schema_reading.read("NoSuchRequest", 0, b"")
     with pytest.raises(WireError, match="no version 9: versions 0 to 2"):
         schema_reading.read("BrokerHeartbeatRequest", 9, b"")
-
-
-@pytest.mark.parametrize(
-    ("text", "versions"), [("3", (3, 3)), ("1-4", (1, 4)), ("2+", (2, 32767)), ("none", schema_files.NO_VERSIONS)]
-)
-def test_versions_are_read_in_kafkas_notation(text: str, versions: tuple[int, int]) -> None:
-    assert Versions.parse(text) == versions
 
 
 def test_comments_go_but_not_those_inside_strings() -> None:
