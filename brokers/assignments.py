@@ -1,7 +1,6 @@
 """Assignments of replicas to directories, sent to the controller in batches (Kafka's `AssignmentsManager`, KIP-858).
 
-Sans-IO: the caller checks :meth:`Assignments.due_ms`, sends the request of :meth:`Assignments.take` and reports the
-response.
+Sans-IO: the caller checks `Assignments.due_ms`, sends the request of `take` and reports the response.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ class Assignment(NamedTuple):
 class Assignments:
     """A queue of (topic id, partition) → directory uuid that the controller has not confirmed yet.
 
-    At most one request is in flight. A failed assignment is queued again unless a newer one for the same replica is
-    there.
+    At most one request is in flight. A failed assignment is queued again unless the replica has a newer one.
     """
 
     def __init__(self) -> None:

@@ -75,8 +75,7 @@ class ControllerChannel:
     ) -> None:
         """Send the request that `make` builds for the versions of the controller; it is built anew for each try.
 
-        `on_failure` gets NotSentError, UnsupportedVersionError and WireError; NOT_CONTROLLER and disconnects are
-        retried here.
+        Retries NOT_CONTROLLER and disconnects; `on_failure` gets NotSentError, UnsupportedVersionError, WireError.
         """
         self._queue.append(_Waiting(make, on_answer, on_failure, self._kernel.now_ms + self.retry_timeout_ms))
         if len(self._queue) == 1:

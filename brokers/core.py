@@ -68,8 +68,7 @@ class Core:
     def controller(self) -> Endpoint | None:
         """The leader's endpoint for heartbeats, from the voter set as in Kafka's RaftControllerNodeProvider.
 
-        Without voters in the log (kraft.version 0) it is the endpoint that the leader reports, as if
-        controller.quorum.voters were configured.
+        Without voters in the log (kraft.version 0) the leader reports it, as with controller.quorum.voters.
         """
         leader = self.observer.leader
         if leader is None:

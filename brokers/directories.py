@@ -68,8 +68,7 @@ class Directories(Component):
     registered: until then no replica is placed or served. `waiting` are the replicas to be placed or removed, in their
     order. `offline` maps each directory that failed since the start to the reason; `cordoned` are those cordoned now.
 
-    `on_first_published` settles the moves of the last run, `on_progress` is called when replicas have been placed or
-    assigned.
+    `on_first_published` settles the moves of the last run, `on_progress` follows placements and assignments.
     """
 
     def __init__(self, core: Core) -> None:
@@ -134,8 +133,7 @@ class Directories(Component):
     def _first_published(self) -> None:
         """Reconcile the logs found at the start with the metadata, which is known up to the high watermark.
 
-        Called before any replica is placed. A log that the metadata does not place here is renamed to -stray, as in
-        Kafka.
+        Called before any replica is placed. As in Kafka a log that is not to be here is renamed to -stray.
         """
         core = self._core
         self.placed.clear()

@@ -51,8 +51,7 @@ class DiskFaults:
     def corrupt(self, path: str | os.PathLike[str], position: int | None = None, count: int = 1) -> None:
         """Flip the bits of `count` bytes of a file below a directory, in its middle unless `position` is given.
 
-        Raises LookupError when none of the directories has the file, FileNotFoundError, ValueError when it has no such
-        bytes.
+        LookupError for a path in no directory, FileNotFoundError, ValueError when the file has no such bytes.
         """
         log_dir, name = self._file(path)
         _failing(log_dir).corrupt(name, position, count)

@@ -1,7 +1,6 @@
 """The frames of one outgoing connection without a socket: handshake, correlation ids, requests and responses.
 
-For networks in memory, where `KafkaConnection` has no place: the seeded simulation, and controllers with a virtual
-clock.
+For networks in memory, which have no `KafkaConnection`: the simulation, and controllers with a virtual clock.
 """
 
 from __future__ import annotations

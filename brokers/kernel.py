@@ -63,8 +63,7 @@ class Kernel:
 
     `serve` is called with the events of accepted connections.
 
-    Times are ms of a clock that never goes back. A stopped kernel drops requests and timers; connections can still be
-    closed.
+    Times are ms of a clock that never goes back. Stopped, it drops requests and timers, but still disconnects.
     """
 
     def __init__(self, failed: Callable[[Exception], None], serve: Callable[[ClientEvent], None] | None = None) -> None:

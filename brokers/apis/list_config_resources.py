@@ -1,7 +1,6 @@
 """ListConfigResources (74): KIP-714 (client metrics), KIP-1142 (the other types).
 
-Groups and client metrics subscriptions are listed when they have configs; brokers and topics are listed when they
-exist.
+Groups and client metrics subscriptions are listed when they have configs, brokers and topics when they exist.
 """
 
 from __future__ import annotations

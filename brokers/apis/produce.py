@@ -1,8 +1,7 @@
 """Produce (0): KIP-13, KIP-98 (idempotent producers), KIP-467 (errors of records), KIP-516 (topic ids from version 13
 on), KIP-951 (the new leader beside the error).
 
-Versions 0 to 2 are offered because old clients request them by a fixed number, as Kafka does; transactional batches are
-refused.
+As in Kafka versions 0 to 2 are offered: old clients request them by number. Transactional batches are refused.
 """
 
 from __future__ import annotations

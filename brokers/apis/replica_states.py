@@ -8,8 +8,7 @@ from mockraft.brokers.image import ClusterImage, Partition
 class ReplicaStates:
     """The reachability of the brokers of an image, computed once for a response about many partitions.
 
-    `listening` are the brokers with a listener of this name, fenced or not; `reachable` those of them that are not
-    fenced.
+    `listening` are the brokers with a listener of this name; `reachable` those of them that are not fenced.
     """
 
     def __init__(self, image: ClusterImage, listener_name: str) -> None:

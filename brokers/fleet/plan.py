@@ -1,7 +1,6 @@
 """Expansion of a script and a seed into timed actions, each on one broker: always the same for the same input.
 
-The plan does not look at a running fleet: a wave of a rolling restart starts at its time, whether or not the previous
-wave has finished.
+The plan does not look at a running fleet: a wave starts at its time even if the one before has not finished.
 """
 
 from __future__ import annotations

@@ -99,8 +99,7 @@ class FleetRunner:
     ) -> Self:
         """Return a runner for brokers 1 to `count` on the controllers at `bootstrap`; options are a Shard's.
 
-        Racks are assigned round-robin. Raises ValueError for a bootstrap that is no host:port and for an invalid
-        script.
+        Racks are assigned round-robin. ValueError for a bootstrap that is no host:port or an invalid script.
 
             async with FleetRunner.joining(controller.bootstrap, controller.cluster_id, 100) as fleet:
                 await fleet.until(lambda figures: figures.unfenced == 100)

@@ -16,8 +16,7 @@ OWN_REPLICATION_BROKERS_MAX = 100
 class Shard:
     """The brokers (id → rack) of one process and their actions, in order of time.
 
-    `seed` determines the ids of their directories; incarnation ids are new in every run. `command_config` is a file of
-    client properties.
+    `seed` determines directory ids, not incarnation ids. `command_config` is a file of client properties.
     """
 
     bootstrap: tuple[tuple[str, int], ...]

@@ -1,6 +1,4 @@
-"""The start offset of each leader epoch of a log (Kafka's `LeaderEpochFileCache`), kept in
-`leader-epoch-checkpoint`.
-"""
+"""The start offsets of a log's leader epochs, in `leader-epoch-checkpoint` (Kafka's `LeaderEpochFileCache`)."""
 
 from __future__ import annotations
 

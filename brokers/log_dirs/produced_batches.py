@@ -1,7 +1,6 @@
 """Validation of produced batches by a leader.
 
-Source: Kafka's ByteBufferLogInputStream, UnifiedLog.analyzeAndValidateRecords and LogValidator, with their order of
-checks.
+In the order of Kafka's ByteBufferLogInputStream, UnifiedLog.analyzeAndValidateRecords and LogValidator.
 """
 
 from __future__ import annotations

@@ -245,8 +245,7 @@ class ReplicaLog:
     def offset_for_timestamp(self, ms: int) -> tuple[int, int] | None:
         """Return the first record of this time or later, as (offset, timestamp); None when there is none.
 
-        For records compressed with a codec other than gzip: the first one of their batch, with the batch's largest
-        timestamp.
+        Compressed otherwise than by gzip: the first record of its batch, with the batch's largest timestamp.
         """
         for segment in self._files.segments:
             segment.load(self._disk, self.dir_name)

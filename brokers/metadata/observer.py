@@ -54,8 +54,7 @@ class Leader(NamedTuple):
 class Outcome(NamedTuple):
     """The result of one response.
 
-    `useful` is False when the request has to be repeated, after `backoff_ms` and perhaps at another node; `note` is the
-    reason.
+    Without `useful` the request is repeated after `backoff_ms`, perhaps at another node; `note` is the reason.
     """
 
     useful: bool = True

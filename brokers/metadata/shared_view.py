@@ -1,5 +1,4 @@
-"""One reading of the metadata log for the views of many brokers: a record costs only as much as the brokers it
-concerns.
+"""One reading of the metadata log for many brokers' views: a record costs only as much as those it concerns.
 
 A record about one broker goes to that broker's view, one about a partition to those of its replicas; common state
 (features, topics) is shared.

@@ -51,8 +51,7 @@ class Move:
 class Movers(Component):
     """The moves of one broker and the movers that copy them.
 
-    `quota` is the throttle, which follows the broker's config in the metadata log. Nothing runs while there are no
-    moves.
+    `quota` is the throttle of the broker's config in the metadata log. Nothing runs while there are no moves.
     """
 
     def __init__(self, core: Core, directories: Directories) -> None:

@@ -24,9 +24,7 @@ class Recovery(Enum):
     OFFLINE = auto()
     """Only a future log, and the current one may be in a directory that is offline: change nothing."""
     KEEP_ONE = auto()
-    """Two current logs, killed between the renames: keep the one in `keep`, the directory in the metadata; delete the
-    others.
-    """
+    """Two current logs, killed between the renames: the one in the directory `keep` stays, the others go."""
     REFUSE = auto()
     """Two current logs, and the metadata names neither directory: the broker does not start, a person decides."""
 

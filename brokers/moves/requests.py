@@ -1,6 +1,4 @@
-"""The start of a move requested by AlterReplicaLogDirs (Kafka's `ReplicaManager.alterReplicaLogDirs`, same order of
-checks).
-"""
+"""The start of a move (Kafka's `ReplicaManager.alterReplicaLogDirs`, same order of checks)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Distribution of replicas to movers and their order (Kafka's `AbstractFetcherManager.getFetcherId` and
-`LocalLeaderEndPoint`).
-"""
+"""Distribution of replicas to movers, and their order (Kafka's `getFetcherId` and `LocalLeaderEndPoint`)."""
 
 from __future__ import annotations
 

@@ -72,8 +72,7 @@ class CommittedIsr(NamedTuple):
 class Partition:
     """The state of one replica. Offsets are those of its log; times are ms.
 
-    `brokers(id)` returns the metadata of a broker, None when it is not registered; `min_insync_replicas()` the topic's
-    current setting.
+    `brokers(id)` returns a registered broker's metadata, else None; `min_insync_replicas()` the topic's setting.
     """
 
     def __init__(

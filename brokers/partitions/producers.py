@@ -1,7 +1,6 @@
 """The state of a partition's idempotent producers (Kafka's `ProducerStateManager`, KIP-98).
 
-A batch that was written before gets the same response again; one that comes too early or from an older epoch is
-refused.
+A batch written before gets the same response again; one too early or from an older epoch is refused.
 """
 
 from __future__ import annotations

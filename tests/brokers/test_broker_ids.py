@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.config import endpoint_of
 from mockraft.brokers.ids.broker_ids import Resolved, collect_garbage, resolve
 from mockraft.brokers.ids.host_map import HOSTS_FILE, HostFile
@@ -33,25 +33,16 @@ from mockraft.brokers.ids.identity import (
 from mockraft.brokers.ids.observed_cluster import ObservedCluster
 
 from ..topics import assigned, create_topics
+from .conftest import started
 
 SESSION_TIMEOUT_MS = 1_500
+QUIET: dict[str, Any] = {"heartbeat_interval_ms": 50, "serve_clients": False}
 
 
 @pytest.fixture
 async def controller() -> AsyncIterator[Controller]:
-    async with Controller(session_timeout_ms=SESSION_TIMEOUT_MS) as started:
-        yield started
-
-
-def joining(controller: Controller, broker_id: int, **options: Any) -> SimulatedBroker:
-    return SimulatedBroker.joining(
-        controller.bootstrap,
-        controller.cluster_id,
-        broker_id,
-        heartbeat_interval_ms=50,
-        serve_clients=False,
-        **options,
-    )
+    async with Controller(session_timeout_ms=SESSION_TIMEOUT_MS) as made:
+        yield made
 
 
 def observed(controller: Controller) -> ObservedCluster:
@@ -64,13 +55,8 @@ async def alive(controller: Controller, *broker_ids: int) -> None:
         assert await cluster.wait_for(lambda: set(cluster.alive) == set(broker_ids), 10_000)
 
 
-async def running(controller: Controller, *broker_ids: int, host: str = "h{}") -> list[SimulatedBroker]:
-    brokers = [joining(controller, each, host=host.format(each)) for each in broker_ids]
-    for broker in brokers:
-        broker.start()
-    for broker in brokers:
-        await broker.wait_until(BrokerState.RUNNING)
-    return brokers
+async def running(controller: Controller, *broker_ids: int) -> list[SimulatedBroker]:
+    return [await started(controller, each, host=f"h{each}", **QUIET) for each in broker_ids]
 
 
 async def place(controller: Controller, *broker_ids: int) -> None:
@@ -168,20 +154,6 @@ async def test_a_new_id_is_none_that_replicas_or_registrations_have(controller: 
     found = await resolved(controller, tmp_path, "new", steps=Steps(generate=True))
     assert found.broker_id == 3001
     await broker.kill()
-
-
-async def test_of_two_brokers_with_one_id_the_controller_lets_one_in() -> None:
-    async with Controller() as controller, joining(controller, 1) as first:
-        await first.wait_until(BrokerState.RUNNING)
-        second = joining(controller, 1)
-        second.start()
-        async with asyncio.timeout(60):
-            while not second.refusals["DUPLICATE_BROKER_REGISTRATION"]:
-                second.changed.clear()
-                await second.changed.wait()
-        assert second.state is BrokerState.STARTING
-        assert first.state is BrokerState.RUNNING
-        await second.kill()
 
 
 async def test_garbage_is_shown_first_and_then_removed(controller: Controller, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from mockraft.brokers.apis import forwarded
 from mockraft.brokers.channel import ControllerChannel, NotSentError
 from mockraft.brokers.forwarding import principal_bytes
 from mockraft.brokers.kernel import Kernel
-from mockraft.brokers.lifecycle import BrokerState
 from mockraft.brokers.shell.shell import Shell
 from mockraft.brokers.shell.socket_links import SocketLinks
 from mockraft.brokers.topic_creation import creatable
@@ -36,6 +35,7 @@ from mockraft.wire.messages.metadata_request import MetadataRequest, MetadataReq
 
 from ..topics import topic
 from ..waiting import until
+from .conftest import running
 
 
 class Asking:
@@ -60,11 +60,7 @@ class Asking:
 
 @pytest.fixture
 async def asking() -> AsyncIterator[Asking]:
-    async with (
-        Controller() as controller,
-        SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, serve_clients=True) as broker,
-    ):
-        await broker.wait_until(BrokerState.RUNNING)
+    async with Controller() as controller, running(controller, serve_clients=True) as broker:
         host, port = broker.bootstrap_servers.split(":")
         connection = await client.connect(host, int(port), client_id="asker")
         try:

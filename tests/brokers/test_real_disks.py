@@ -23,6 +23,7 @@ from mockraft.brokers.log_dirs.errors import StorageError
 from mockraft.wire import api_keys, record_batch
 
 from ..waiting import until
+from .conftest import started
 
 SEGMENT = "00000000000000000000.log"
 
@@ -50,27 +51,18 @@ def have_a_loop_for_a_segment(folder: Path) -> None:
 @pytest.fixture
 async def pair(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
     """Two brokers with real directories; the first has two of them."""
-    started = []
+    brokers: list[SimulatedBroker] = []
     async with Controller() as controller:
 
         async def start(**options: Any) -> tuple[SimulatedBroker, SimulatedBroker, Any]:
             for broker_id in (1, 2):
-                folders = [tmp_path / str(broker_id) / name for name in ("d0", "d1")]
-                broker = SimulatedBroker.joining(
-                    controller.bootstrap,
-                    controller.cluster_id,
-                    broker_id,
-                    log_dirs=folders,
-                    metadata_log_dir=tmp_path / str(broker_id) / "meta",
-                    **options,
-                )
-                started.append(broker)
-                broker.start()
-                await broker.wait_until(BrokerState.RUNNING)
-            return started[0], started[1], controller
+                folder = tmp_path / str(broker_id)
+                places = {"log_dirs": [folder / "d0", folder / "d1"], "metadata_log_dir": folder / "meta"}
+                brokers.append(await started(controller, broker_id, **places, **options))
+            return brokers[0], brokers[1], controller
 
         yield start
-        for broker in started:
+        for broker in brokers:
             await broker.kill()
 
 

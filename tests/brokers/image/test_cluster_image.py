@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mockraft import Controller, SimulatedBroker
+from mockraft import Controller
 from mockraft.brokers.image import ClusterImage, Partition
 from mockraft.brokers.image.cluster_image import APPLIED, NOT_MODELLED
-from mockraft.brokers.lifecycle import BrokerState
 from mockraft.wire import records
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.abort_transaction_record import AbortTransactionRecord
@@ -27,6 +26,7 @@ from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
 
 from ...waiting import until
+from ..conftest import running
 
 TOPIC = b"t" * 16
 TRANSACTIONS = {"BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"}
@@ -161,11 +161,9 @@ def test_a_snapshot_starts_over() -> None:
 async def test_image_equals_the_controllers_and_exists_only_with_a_client_listener() -> None:
     async with (
         Controller() as controller,
-        SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, rack="r") as broker,
-        SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 2, serve_clients=False) as silent,
+        running(controller, rack="r") as broker,
+        running(controller, 2, serve_clients=False) as silent,
     ):
-        await broker.wait_until(BrokerState.RUNNING)
-        await silent.wait_until(BrokerState.RUNNING)
         assert (silent.image, silent.listener) == (None, None)
         assert broker.image is not None
         theirs = controller.running.controller.image

@@ -25,6 +25,7 @@ from mockraft.wire.connection import write_request
 from mockraft.wire.messages.metadata_request import MetadataRequest
 
 from ...waiting import until
+from ..conftest import running, started
 
 Serving = Callable[..., Any]
 
@@ -32,19 +33,15 @@ Serving = Callable[..., Any]
 @pytest.fixture
 async def start() -> AsyncIterator[Serving]:
     """A running broker with these options on a controller of its own."""
-    started: list[SimulatedBroker] = []
+    brokers: list[SimulatedBroker] = []
     async with Controller() as controller:
 
         async def run(**options: Any) -> SimulatedBroker:
-            options = {"serve_clients": True, **options}
-            broker = SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, len(started) + 1, **options)
-            started.append(broker)
-            broker.start()
-            await broker.wait_until(BrokerState.RUNNING)
-            return broker
+            brokers.append(await started(controller, len(brokers) + 1, serve_clients=True, **options))
+            return brokers[-1]
 
         yield run
-        for broker in started:
+        for broker in brokers:
             await broker.kill()
 
 
@@ -213,11 +210,7 @@ def test_a_frame_is_read_or_refused(frame: bytes) -> None:
 @given(st.lists(st.one_of(frames, damaged(), headed.map(lambda data: len(data).to_bytes(4) + data)), max_size=8))
 def test_a_listener_outlives_any_bytes(chunks: list[bytes]) -> None:
     async def work() -> int:
-        async with (
-            Controller() as controller,
-            SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1) as broker,
-        ):
-            await broker.wait_until(BrokerState.RUNNING)
+        async with Controller() as controller, running(controller) as broker:
             host, port = broker.config.listeners[0].host, broker.config.listeners[0].port
             for chunk in chunks:
                 reader, writer = await asyncio.open_connection(host, port)

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft import BrokerState, Controller, SimulatedBroker
+from mockraft import Controller, SimulatedBroker
 from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.moves.errors import MoveEndedError
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
 from ...topics import ask, assigned, create_topics
 from ...waiting import until
+from ..conftest import running, started
 from ..partitions.conftest import consume, produce
 
 TOPIC = "t"
@@ -89,19 +90,9 @@ class Cluster:
 async def cluster() -> AsyncIterator[Cluster]:
     async with Controller() as controller:
         brokers = {
-            broker_id: SimulatedBroker.joining(
-                controller.bootstrap,
-                controller.cluster_id,
-                broker_id,
-                seed=broker_id,
-                log_dir_paths=(f"/simulated/{broker_id}/d0", f"/simulated/{broker_id}/d1"),
-            )
-            for broker_id in (LEADER, FOLLOWER)
+            each: await started(controller, each, log_dir_paths=(f"/simulated/{each}/d0", f"/simulated/{each}/d1"))
+            for each in (LEADER, FOLLOWER)
         }
-        for broker in brokers.values():
-            broker.start()
-        for broker in brokers.values():
-            await broker.wait_until(BrokerState.RUNNING)
         yield Cluster(controller, brokers)
         for broker in brokers.values():
             await broker.kill()
@@ -203,17 +194,8 @@ async def test_broker_killed_during_a_move_loses_no_record(tmp_path: Path, step:
         assert (logs_below(tmp_path / "d0"), logs_below(tmp_path / "d1")) == LEFT[step]
         before = directory_at(controller)
 
-        again = SimulatedBroker.joining(
-            controller.bootstrap,
-            controller.cluster_id,
-            1,
-            seed=1,
-            log_dir_paths=(str(tmp_path / "d0"), str(tmp_path / "d1")),
-            open_disk=RealDisk,
-            serve_clients=True,
-        )
-        async with again:
-            await again.wait_until(BrokerState.RUNNING)
+        paths = (str(tmp_path / "d0"), str(tmp_path / "d1"))
+        async with running(controller, log_dir_paths=paths, open_disk=RealDisk, serve_clients=True) as again:
             await until(lambda: not again.moves and not again.directories.assignments.queued)
             d0, d1 = (log_dir.directory_id for log_dir in again.config.log_dirs)
             assert before == (d1 if step in TOLD else d0)
