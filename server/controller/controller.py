@@ -98,7 +98,7 @@ class Controller:
         if self.image.open_transaction is not None:
             aborted = RecordAt(AbortTransactionRecord(reason="failover"), 0)
             self.commit(ControllerResult([aborted], None, "a transaction of the last controller was not ended"), now_ms)
-        if METADATA_VERSION not in self.image.settings.features:
+        if METADATA_VERSION not in self.image.features:
             self.commit(ControllerResult(self.log.bootstrap_records(), None, "the log was empty"), now_ms)
         if not self.is_registered:
             self.commit(register_itself(self), now_ms)

@@ -73,7 +73,7 @@ def config_views(controller: Controller) -> list[ConfigView]:
     """Return the dynamic configuration of every resource that has one."""
     return [
         ConfigView(_CONFIG_TYPES.get(resource_type, str(resource_type)), name, dict(values))
-        for (resource_type, name), values in sorted(controller.image.settings.configs.items())
+        for (resource_type, name), values in sorted(controller.image.configs.items())
     ]
 
 

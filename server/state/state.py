@@ -75,7 +75,7 @@ class State:
     def features(self) -> dict[str, int]:
         """Return the finalized level of each feature, metadata.version and kraft.version included."""
         controller = self._running.controller
-        return {**controller.image.settings.features, "kraft.version": controller.log.kraft_version}
+        return {**controller.image.features, "kraft.version": controller.log.kraft_version}
 
     def configs(self) -> list[ConfigView]:
         """Return the dynamic configuration, by resource."""

@@ -20,5 +20,5 @@ async def test_broker_registers_and_is_unfenced() -> None:
 def test_synchronous_controller_runs_in_a_thread() -> None:
     with Controller.sync(metadata_version=21) as controller:
         image = controller.call(lambda: controller.running.controller.image)
-        assert image.settings.features["metadata.version"] == 21
+        assert image.features["metadata.version"] == 21
         assert controller.bootstrap == f"127.0.0.1:{controller.port}"

@@ -72,7 +72,7 @@ def test_leaves_features_that_may_be_0_out_below_version_4(rig: Any) -> None:
 
 async def test_older_metadata_version_is_reported() -> None:
     async with Controller(metadata_version=7, kraft_version=0) as controller:
-        levels = controller.running.controller.image.settings.features
+        levels = controller.running.controller.image.features
         assert levels["metadata.version"] == 7
 
 

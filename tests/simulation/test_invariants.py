@@ -171,7 +171,7 @@ class ProducerIdsAreGivenOnce(Invariant):
 
 class ConfigsAreOfTopicsThatThereAre(Invariant):
     def verify(self, world: Any) -> None:
-        topics = {name for kind, name in world.image.settings.configs if kind == TOPIC}
+        topics = {name for kind, name in world.image.configs if kind == TOPIC}
         assert topics <= set(world.image.topics.by_name)
 
 

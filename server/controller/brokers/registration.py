@@ -214,7 +214,7 @@ def _unwritable(message: str) -> ApiError:
 
 def _check_features(controller: "ControllerContext", request: BrokerRegistrationRequest) -> None:
     """Check that every finalized level is in the broker's range; a feature without a range has 0 to 0."""
-    finalized = {**controller.image.settings.features, KRAFT_VERSION: controller.log.kraft_version}
+    finalized = {**controller.image.features, KRAFT_VERSION: controller.log.kraft_version}
     named = {feature.name for feature in request.features}
     for feature in request.features:
         _check_range(

@@ -85,6 +85,21 @@ class Image:
         return (record,)
 
     @property
+    def configs(self) -> dict[tuple[int, str], dict[str, str]]:
+        """Config values by (resource type, resource name)."""
+        return self.settings.configs
+
+    @property
+    def features(self) -> dict[str, int]:
+        """Finalized levels by feature name; level 0 is absent."""
+        return self.settings.features
+
+    @property
+    def client_quotas(self) -> dict[tuple[tuple[str, str | None], ...], dict[str, float]]:
+        """Quota values by entity."""
+        return self.settings.client_quotas
+
+    @property
     def metadata_version(self) -> int:
         """Finalized metadata.version level; the lowest one until the log contains one."""
         return self.settings.features.get(METADATA_VERSION, METADATA_VERSION_LEVEL_MIN)

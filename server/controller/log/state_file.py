@@ -67,7 +67,7 @@ def read_state(path: Path) -> SavedState:
     image = Image()
     for record, _ in records:
         image.apply(record, 0)
-    if METADATA_VERSION not in image.settings.features:
+    if METADATA_VERSION not in image.features:
         raise ValueError(f"{path}: no state to begin with: it has no metadata.version")
     # Broker epochs are offsets: the log goes on above them.
     above = max((broker.broker_epoch for broker in image.cluster.brokers.values()), default=0) + 1

@@ -69,7 +69,7 @@ class BrokenOperationError(ApiError):
 
 def topic_config(controller: "ControllerContext", topic_name: str, key: str) -> str | None:
     """Return a topic's value of one key: its own, else the controller node's, the cluster's, the default."""
-    own = controller.image.settings.configs.get((TOPIC, topic_name), {})
+    own = controller.image.configs.get((TOPIC, topic_name), {})
     return _effective(_layers(controller), config_keys.keys(TOPIC)[key], own).value
 
 
@@ -97,7 +97,7 @@ def alter_resource(
     A broker's values are written even if unchanged, so that it reloads them. `is_new` skips the check that the
     resource exists. ApiError with the code of the first broken rule.
     """
-    current = controller.image.settings.configs.get((resource_type, name), {})
+    current = controller.image.configs.get((resource_type, name), {})
     wanted = [
         (key, _changed(controller, resource_type, key, change, current.get(key)))
         for key, change in in_hash_map_order(changes)
@@ -114,7 +114,7 @@ def replace_resource(
     forwarded: bool = False,
 ) -> list[RecordAt]:
     """Return the ConfigRecords that leave one resource with exactly these values, as AlterConfigs does."""
-    current = controller.image.settings.configs.get((resource_type, name), {})
+    current = controller.image.configs.get((resource_type, name), {})
     wanted = in_hash_map_order(values)
     wanted += [(key, None) for key, _ in in_timeline_map_order(current) if key not in values]
     return _checked_records(controller, resource_type, name, wanted, values, is_new=False, forwarded=forwarded)
@@ -130,7 +130,7 @@ def _checked_records(
     is_new: bool,
     forwarded: bool,
 ) -> list[RecordAt]:
-    current = controller.image.settings.configs.get((resource_type, name), {})
+    current = controller.image.configs.get((resource_type, name), {})
     records = [
         ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
         for key, value in wanted
@@ -195,7 +195,7 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
 
 def _layers(controller: "ControllerContext") -> _Layers:
     """Sources of a topic's value if it has none of its own, in order."""
-    configs = controller.image.settings.configs
+    configs = controller.image.configs
     return (
         (configs.get((BROKER, str(controller.config.node_id)), {}), ConfigSource.DYNAMIC_BROKER),
         (configs.get((BROKER, ""), {}), ConfigSource.DYNAMIC_DEFAULT_BROKER),

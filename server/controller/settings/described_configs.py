@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def describe(controller: "ControllerContext", resource_type: int, name: str) -> list[DescribedConfig]:
     """Return all configs of a topic, a group or a client metrics subscription, sorted by name."""
-    own = controller.image.settings.configs.get((resource_type, name), {})
+    own = controller.image.configs.get((resource_type, name), {})
     return described_configs.describe(_layers(controller), resource_type, own)
 
 
@@ -32,6 +32,6 @@ def describe_cluster_default(controller: "ControllerContext") -> list[DescribedC
 
 
 def _layers(controller: "ControllerContext") -> Layers:
-    configs = controller.image.settings.configs
+    configs = controller.image.configs
     own = configs.get((BROKER, str(controller.config.node_id)), {})
     return described_configs.layers_of(own, configs.get((BROKER, ""), {}), controller.static_configs)

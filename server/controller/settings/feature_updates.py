@@ -52,7 +52,7 @@ def update_features(controller: "ControllerContext", updates: Mapping[str, Featu
 
     The response is the new kraft.version level: it needs control records of the log, not these.
     """
-    finalized = controller.image.settings.features | {METADATA_VERSION: controller.image.metadata_version}
+    finalized = controller.image.features | {METADATA_VERSION: controller.image.metadata_version}
     proposed = finalized | {name: update.level for name, update in updates.items()}
     kraft_version = controller.log.kraft_version
     records: list[RecordAt] = []
@@ -153,7 +153,7 @@ def _check_dependencies(name: str, level: int, proposed: Mapping[str, int]) -> N
 
 def _before_elr(controller: "ControllerContext") -> list[RecordAt]:
     """Generate the records ELR needs: one min.insync.replicas for the cluster, and none for single brokers."""
-    configs = controller.image.settings.configs
+    configs = controller.image.configs
     records = []
     if MIN_INSYNC_REPLICAS not in configs.get((BROKER, ""), {}):
         replicas = str(controller.config.min_insync_replicas)

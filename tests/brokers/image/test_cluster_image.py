@@ -170,5 +170,5 @@ async def test_image_equals_the_controllers_and_exists_only_with_a_client_listen
         await until(lambda: broker.observer.applied_offset >= controller.running.controller.log.high_watermark - 1)
         assert set(broker.image.brokers) == set(theirs.cluster.brokers) == {1, 2}
         assert broker.image.brokers[1].endpoints["PLAINTEXT"].port == broker.config.listeners[0].port != 0
-        assert broker.image.features == theirs.settings.features
+        assert broker.image.features == theirs.features
         assert set(broker.image.controllers) == set(theirs.cluster.controllers)

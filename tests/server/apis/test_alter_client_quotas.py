@@ -57,7 +57,7 @@ def test_quotas_are_set_changed_and_removed(cluster: Cluster) -> None:
     assert sorted(written(cluster), key=str) == [(ann, RATE, 5.0), (ann, "request_percentage", 0.5)]
     cluster.ask(request(entry(ann, (RATE, None), ("request_percentage", 1))))
     assert sorted(written(cluster), key=str) == [(ann, RATE, None), (ann, "request_percentage", 1.0)]
-    assert cluster.controller.image.settings.client_quotas == {((USER, "ann"),): {"request_percentage": 1.0}}
+    assert cluster.controller.image.client_quotas == {((USER, "ann"),): {"request_percentage": 1.0}}
 
 
 def test_unchanged_quota_is_not_written(cluster: Cluster) -> None:

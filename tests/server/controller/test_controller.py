@@ -72,7 +72,7 @@ def test_a_restarted_controller_restores_the_log_and_its_brokers(cluster: Cluste
     assert told == cluster.controller.image
     assert restarted.image.topics == told.topics
     assert restarted.image.cluster.brokers == told.cluster.brokers
-    assert restarted.image.settings.configs == told.settings.configs
+    assert restarted.image.configs == told.configs
     cluster.controller = restarted
     assert cluster.heartbeat(2).is_fenced is False
     cluster.advance(11_000)

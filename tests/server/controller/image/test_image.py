@@ -155,22 +155,19 @@ def test_omits_fields_unknown_to_a_lower_level(level: int) -> None:
 
 def test_a_feature_at_level_zero_is_no_longer_finalized() -> None:
     levels = [record("FeatureLevelRecord", name="group.version", feature_level=level) for level in (1, 0)]
-    assert image_of(*levels).settings.features == {}
+    assert image_of(*levels).features == {}
 
 
 def test_deleted_config_is_removed_with_its_empty_resource() -> None:
     values = [
         record("ConfigRecord", resource_type=4, resource_name="1", name="k", value=value) for value in ("v", None)
     ]
-    assert image_of(values[0]).settings.configs == {(4, "1"): {"k": "v"}}
-    assert image_of(*values).settings.configs == {}
+    assert image_of(values[0]).configs == {(4, "1"): {"k": "v"}}
+    assert image_of(*values).configs == {}
 
 
 def test_unknown_topic_config_is_skipped_on_replay() -> None:
-    assert (
-        image_of(record("ConfigRecord", resource_type=2, resource_name="t", name="no.such", value="v")).settings.configs
-        == {}
-    )
+    assert image_of(record("ConfigRecord", resource_type=2, resource_name="t", name="no.such", value="v")).configs == {}
 
 
 def test_removed_quotas_credentials_acls_and_tokens_leave_no_entry() -> None:
@@ -188,7 +185,7 @@ def test_removed_quotas_credentials_acls_and_tokens_leave_no_entry() -> None:
         record("RemoveDelegationTokenRecord", token_id="x"),
     ):
         image.apply(gone, 99)
-    assert image.settings.client_quotas == {}
+    assert image.client_quotas == {}
     assert (image.security.scram, image.security.acls, image.security.delegation_tokens) == ({}, {}, {})
 
 
@@ -196,9 +193,9 @@ def test_a_transaction_takes_effect_at_its_end() -> None:
     image = image_of(record("BeginTransactionRecord", name="x"))
     inside = record("FeatureLevelRecord", name="metadata.version", feature_level=30)
     assert image.apply(inside, 1) == ()
-    assert image.settings.features == {}
+    assert image.features == {}
     assert image.apply(record("EndTransactionRecord"), 2) == (inside,)
-    assert image.settings.features == {"metadata.version": 30}
+    assert image.features == {"metadata.version": 30}
     assert image.open_transaction is None
 
 
