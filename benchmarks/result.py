@@ -7,7 +7,7 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -137,10 +137,8 @@ def in_turns(kinds: Sequence[str], measure: Callable[[str, Path], float], rounds
 def spread(title: str, first: str, unit: str, taken: dict[str, list[float]]) -> Table:
     """Return a table of medians and extremes."""
     columns = [first, f"median {unit}", f"least {unit}", f"most {unit}", "runs"]
-    return Table(title, columns, [[name, *spread_cells(each)] for name, each in taken.items()])
-
-
-def spread_cells(values: Iterable[float]) -> list[Cell]:
-    """Return median, least, most and the number of the values."""
-    ordered = sorted(values)
-    return [*(f"{value:.2f}" for value in (statistics.median(ordered), ordered[0], ordered[-1])), len(ordered)]
+    rows: list[list[Cell]] = [
+        [name, *(f"{value:.2f}" for value in (statistics.median(each), min(each), max(each))), len(each)]
+        for name, each in taken.items()
+    ]
+    return Table(title, columns, rows)

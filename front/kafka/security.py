@@ -89,21 +89,16 @@ class ListenerSecurity:
     @property
     def serve_options(self) -> Sequence[str]:
         """Options of ``mockraft serve``; writes the files they name."""
-        options = ["--security-protocol", self.protocol]
-        if self.uses_tls:
-            assert self.authority is not None
-            options += ["--ssl-certificate-file", str(self.controller_certificate.certificate)]
-            options += ["--ssl-key-file", str(self.controller_certificate.key)]
-            options += ["--ssl-client-auth", self.client_auth]
-            options += ["--ssl-truststore-file", str(self.authority.certificate)]
+        options = {**self.controller_options}
+        is_plain = options.pop("plain_users", None) is not None
         if self.uses_sasl:
-            plain = self.mechanism == "PLAIN"
             users = self.directory / "users"
             users.touch(0o600)
-            users.write_text(f"{self.user}={self.password}\n" if plain else f"{self._scram_user()}\n")
-            options += ["--sasl-enabled-mechanisms", self.mechanism]
-            options += ["--plain-users-file" if plain else "--scram-users-file", str(users)]
-        return options
+            users.write_text(f"{self.user}={self.password}\n" if is_plain else f"{self._scram_user()}\n")
+            options.pop("scram_users", None)
+            options["sasl_enabled_mechanisms"] = self.mechanism
+            options["plain_users_file" if is_plain else "scram_users_file"] = users
+        return [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
 
     @property
     def controller_options(self) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from mockraft import AwaitedController, BrokerState, SyncController, SyncQuorum, SyncSimulatedBroker, VerificationError
+from mockraft import AwaitedController, BrokerState, SyncController, SyncQuorum, SyncSimulatedBroker
 
 
 @pytest.mark.mockraft(session_timeout_ms=3000, brokers=2)
@@ -32,12 +32,3 @@ def test_broker_follows_a_failover(
 
     mockraft_quorum.wait_for("BrokerHeartbeat", broker_id=1, node=3001)
     assert broker.state is BrokerState.RUNNING
-
-
-def test_failed_verification_raises(mockraft: SyncController) -> None:
-    mockraft.start_broker(1)
-
-    with pytest.raises(VerificationError) as failure:
-        mockraft.verify(1, "BrokerRegistration", broker_id=2)
-
-    assert "✗ brokerId: wanted 2, there was 1" in str(failure.value)

@@ -51,14 +51,3 @@ async def test_virtual_clock_expires_a_session(tmp_path: Path) -> None:
         assert not controller.state.broker(1).fenced
         controller.advance(9_000 + 9_000 // 8 + 1)
         assert controller.state.broker(1).fenced
-
-
-async def test_restart_and_reset_keep_the_port() -> None:
-    async with Controller() as controller:
-        port = controller.port
-        controller.restart()
-        assert controller.state.quorum().epoch == 2
-
-        controller.reset(state=True)
-        assert controller.state.quorum().epoch == 1
-        assert controller.port == port

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft import Controller, SimulatedBroker
-from mockraft.brokers.lifecycle import BrokerState
+from mockraft import Controller
 from mockraft.kafka.certificates import CertificateAuthority
 from mockraft.server.clock import VirtualClock
 from mockraft.wire import api_keys, client, sasl
@@ -142,19 +141,6 @@ def test_a_server_signature_must_match() -> None:
     tokens.send(b"r=nonce1,s=AAAA,i=4096")
     with pytest.raises(sasl.SaslError, match="does not know the password"):
         tokens.send(b"v=AAAA")
-
-
-async def test_a_simulated_broker_runs_on_a_secured_controller(
-    controller: Callable[..., Controller], authority: CertificateAuthority
-) -> None:
-    security = ClientSecurity("SASL_SSL", authority.certificate, login=BOB["SCRAM-SHA-512"])
-    async with (
-        controller("SASL_SSL") as running,
-        SimulatedBroker.joining(running.bootstrap, running.cluster_id, broker_id=1, security=security) as broker,
-    ):
-        await broker.wait_until(BrokerState.RUNNING)
-        (registered,) = running.journal.exchanges(api_keys.BROKER_REGISTRATION)
-        assert registered.principal == "User:bo,b="
 
 
 def test_kafkas_client_properties_are_understood(tmp_path: Path) -> None:
