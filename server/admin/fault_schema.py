@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from mockraft.server.admin.stub_schema import Schema, Tabled, plain_type
+from mockraft.server.admin.stub_schema import Schema, Tabled, closed_object, plain_type
 from mockraft.server.stubs.faults.every_kind import KINDS
 from mockraft.server.stubs.faults.fault import ConnectionMatch
 from mockraft.server.stubs.faults.kinds import REQUIRED, Kind, Parameter
@@ -44,14 +44,8 @@ def _kind(kind: Kind) -> Schema:
             "seed": {"type": "integer", "default": 0},
         }
     needs = any(parameter.default is REQUIRED for parameter in kind.parameters)
-    return {
-        "type": "object",
-        "title": kind.name,
-        "description": kind.summary,
-        "properties": properties,
-        "required": ["kind", "params"] if needs else ["kind"],
-        "additionalProperties": False,
-    }
+    required = ["kind", "params"] if needs else ["kind"]
+    return closed_object(properties, required, title=kind.name, description=kind.summary)
 
 
 def _connections() -> Schema:
@@ -59,17 +53,12 @@ def _connections() -> Schema:
     for scope in fields(ConnectionMatch):
         single = plain_type(str(scope.type).removeprefix("tuple[").removesuffix(", ...]"))
         scopes[camel(scope.name)] = {"anyOf": [single, {"type": "array", "items": single, "minItems": 1}]}
-    about = "The affected connections; default: all."
-    return {"type": "object", "description": about, "properties": scopes, "additionalProperties": False}
+    return closed_object(scopes, description="The affected connections; default: all.")
 
 
 def _params(kind: Kind) -> Schema:
-    return {
-        "type": "object",
-        "properties": {camel(each.name): _parameter(each) for each in kind.parameters},
-        "required": [camel(each.name) for each in kind.parameters if each.default is REQUIRED],
-        "additionalProperties": False,
-    }
+    required = [camel(each.name) for each in kind.parameters if each.default is REQUIRED]
+    return closed_object({camel(each.name): _parameter(each) for each in kind.parameters}, required)
 
 
 def _parameter(parameter: Parameter) -> Schema:

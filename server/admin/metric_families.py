@@ -30,16 +30,16 @@ def gauge(name: str, about: str, labels: Sequence[str], samples: Samples) -> Met
     return metric
 
 
-def counters(nodes: Mapping[str, T], *wanted: tuple[str, str, Callable[[T], float]]) -> Iterator[Metric]:
-    """Yield counters (name, description, how to look it up) of every node."""
+def counters(nodes: Mapping[str, T], prefix: str, *wanted: tuple[str, str, Callable[[T], float]]) -> Iterator[Metric]:
+    """Yield counters (name after the prefix, description, how to look it up) of every node."""
     for name, about, value in wanted:
-        yield counter(name, about, ("node",), [((node,), value(each)) for node, each in nodes.items()])
+        yield counter(prefix + name, about, ("node",), [((node,), value(each)) for node, each in nodes.items()])
 
 
-def gauges(nodes: Mapping[str, T], *wanted: tuple[str, str, Callable[[T], float]]) -> Iterator[Metric]:
+def gauges(nodes: Mapping[str, T], prefix: str, *wanted: tuple[str, str, Callable[[T], float]]) -> Iterator[Metric]:
     """Yield gauges, given likewise."""
     for name, about, value in wanted:
-        yield gauge(name, about, ("node",), [((node,), value(each)) for node, each in nodes.items()])
+        yield gauge(prefix + name, about, ("node",), [((node,), value(each)) for node, each in nodes.items()])
 
 
 def latencies(counts: Mapping[str, RequestCounts]) -> Metric:

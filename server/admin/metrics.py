@@ -79,9 +79,10 @@ class Metrics:
         yield latencies(counts)
         yield from counters(
             counts,
-            ("mockraft_received_bytes", "Bytes of requests, lengths included.", lambda each: each.received_bytes),
-            ("mockraft_sent_bytes", "Bytes of answers, lengths included.", lambda each: each.sent_bytes),
-            ("mockraft_unexpected_requests", "Requests that strict stubs did not expect.", lambda e: e.unexpected),
+            "mockraft_",
+            ("received_bytes", "Bytes of requests, lengths included.", lambda each: each.received_bytes),
+            ("sent_bytes", "Bytes of answers, lengths included.", lambda each: each.sent_bytes),
+            ("unexpected_requests", "Requests that strict stubs did not expect.", lambda each: each.unexpected),
         )
 
     def _brokers(self) -> Iterator[Metric]:
@@ -130,80 +131,63 @@ def _listeners(nodes: dict[str, RunningController]) -> Iterator[Metric]:
     )
     yield from counters(
         journals,
-        (
-            "mockraft_failures",
-            "Failures of mockraft's own handlers and periodic work.",
-            lambda journal: journal.failures,
-        ),
-        (
-            "mockraft_journal_dropped_entries",
-            "Entries dropped because the journal was full.",
-            lambda journal: journal.dropped,
-        ),
+        "mockraft_",
+        ("failures", "Failures of mockraft's own handlers and periodic work.", lambda journal: journal.failures),
+        ("journal_dropped_entries", "Entries dropped because the journal was full.", lambda journal: journal.dropped),
     )
     yield from gauges(
         journals,
-        ("mockraft_journal_entries", "Entries in the journal.", lambda journal: len(journal.entries)),
-        ("mockraft_journal_bytes", "Bytes that the journal holds.", lambda journal: journal.bytes_held),
+        "mockraft_",
+        ("journal_entries", "Entries in the journal.", lambda journal: len(journal.entries)),
+        ("journal_bytes", "Bytes that the journal holds.", lambda journal: journal.bytes_held),
     )
     yield from gauges(
         nodes,
-        ("mockraft_connections", "Open connections.", lambda running: running.node.connections),
-        ("mockraft_waiting_requests", "Requests that wait for records.", lambda running: running.node.parked),
+        "mockraft_",
+        ("connections", "Open connections.", lambda running: running.node.connections),
+        ("waiting_requests", "Requests that wait for records.", lambda running: running.node.parked),
     )
 
 
 def _controllers(controllers: dict[str, Controller]) -> Iterator[Metric]:
     """Yield the state of each node; a standby's image is as old as its fetches."""
-    name = "kafka_controller"
     yield from gauges(
         controllers,
-        (f"{name}_active_controller_count", "1 on the active controller.", lambda c: c.epoch != STANDBY),
-        (f"{name}_active_broker_count", "Unfenced brokers.", lambda c: len(_unfenced(c))),
+        "kafka_controller_",
+        ("active_controller_count", "1 on the active controller.", lambda c: c.epoch != STANDBY),
+        ("active_broker_count", "Unfenced brokers.", lambda c: len(_unfenced(c))),
+        ("fenced_broker_count", "Fenced brokers.", lambda c: len(c.image.cluster.brokers) - len(_unfenced(c))),
+        ("controlled_shutdown_broker_count", "Brokers in controlled shutdown.", _shutting_down),
+        ("global_topic_count", "Topics.", lambda c: len(c.image.topics.by_id)),
         (
-            f"{name}_fenced_broker_count",
-            "Fenced brokers.",
-            lambda c: len(c.image.cluster.brokers) - len(_unfenced(c)),
-        ),
-        (
-            f"{name}_controlled_shutdown_broker_count",
-            "Brokers in controlled shutdown.",
-            lambda c: sum(each.in_controlled_shutdown for each in _unfenced(c)),
-        ),
-        (f"{name}_global_topic_count", "Topics.", lambda c: len(c.image.topics.by_id)),
-        (
-            f"{name}_global_partition_count",
+            "global_partition_count",
             "Partitions.",
-            lambda c: sum(len(topic.partitions) for topic in c.image.topics.by_id.values()),
+            lambda c: sum(len(t.partitions) for t in c.image.topics.by_id.values()),
         ),
+        ("offline_partition_count", "Partitions without a leader.", lambda c: len(c.image.topics.index.leaderless())),
         (
-            f"{name}_offline_partition_count",
-            "Partitions without a leader.",
-            lambda c: len(c.image.topics.index.leaderless()),
-        ),
-        (
-            f"{name}_preferred_replica_imbalance_count",
+            "preferred_replica_imbalance_count",
             "Partitions whose leader is not the preferred replica.",
             lambda c: len(c.image.topics.index.imbalanced()),
         ),
-        (
-            f"{name}_last_applied_record_offset",
-            "Offset of the last record in the image.",
-            lambda c: c.applied_offset - 1,
-        ),
-        (
-            f"{name}_last_committed_record_offset",
-            "Offset of the last committed record.",
-            lambda c: c.log.high_watermark - 1,
-        ),
-        ("kafka_raft_current_epoch", "Epoch of the quorum.", lambda c: c.raft.epoch),
-        ("kafka_raft_current_leader", "Node id of the leader, -1 without one.", _leader),
-        ("kafka_raft_high_watermark", "Offset after the last committed record.", lambda c: c.log.high_watermark),
-        ("kafka_raft_log_end_offset", "Offset after the last record of the metadata log.", lambda c: c.log.end_offset),
-        ("kafka_raft_number_of_voters", "Voters.", lambda c: len(c.raft.voters.nodes)),
+        ("last_applied_record_offset", "Offset of the last record in the image.", lambda c: c.applied_offset - 1),
+        ("last_committed_record_offset", "Offset of the last committed record.", lambda c: c.log.high_watermark - 1),
+    )
+    yield from gauges(
+        controllers,
+        "kafka_raft_",
+        ("current_epoch", "Epoch of the quorum.", lambda c: c.raft.epoch),
+        ("current_leader", "Node id of the leader, -1 without one.", _leader),
+        ("high_watermark", "Offset after the last committed record.", lambda c: c.log.high_watermark),
+        ("log_end_offset", "Offset after the last record of the metadata log.", lambda c: c.log.end_offset),
+        ("number_of_voters", "Voters.", lambda c: len(c.raft.voters.nodes)),
     )
     about = "Brokers fenced because their session timed out, since this controller became active."
-    yield from counters(controllers, ("mockraft_broker_sessions_timed_out", about, _sessions_timed_out))
+    yield from counters(controllers, "mockraft_", ("broker_sessions_timed_out", about, _sessions_timed_out))
+
+
+def _shutting_down(controller: Controller) -> int:
+    return sum(each.in_controlled_shutdown for each in _unfenced(controller))
 
 
 def _unfenced(controller: Controller) -> list[BrokerRegistration]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, ClassVar
 
@@ -22,17 +22,21 @@ _PLAIN = {"bool": "boolean", "int": "integer", "float": "number", "str": "string
 _INTEGER_SCOPES = ("version", "brokerId", "connection", "node")
 
 
+def closed_object(properties: Schema, required: Sequence[str] | None = None, **more: object) -> Schema:
+    """Return the schema of an object without other fields."""
+    needs = {} if required is None else {"required": required}
+    return {"type": "object", **more, "properties": properties, **needs, "additionalProperties": False}
+
+
 def match_schema() -> Schema:
     """Return the schema of a match: conditions on requests for a stub, a count or a verification."""
     conditions = {"type": "object", "description": "Fields of the request by path.", "additionalProperties": _value({})}
     properties = {name: _scope(name) | {"description": about} for name, about in SCOPES.items()}
-    return {
-        "type": "object",
-        "description": "Conditions on a request; omitted ones match any value.",
-        "properties": {**properties, "where": conditions},
-        "additionalProperties": False,
-        "examples": [{"api": "BrokerHeartbeat", "brokerId": 1, "where": {"currentMetadataOffset": {"gte": 5}}}],
-    }
+    return closed_object(
+        {**properties, "where": conditions},
+        description="Conditions on a request; omitted ones match any value.",
+        examples=[{"api": "BrokerHeartbeat", "brokerId": 1, "where": {"currentMetadataOffset": {"gte": 5}}}],
+    )
 
 
 def stub_schema() -> Schema:
@@ -73,7 +77,7 @@ def stub_schema() -> Schema:
 def _value(single: Schema) -> Schema:
     """Return the schema of one value, a list (one of them), or operators."""
     operators = {name: {"description": operator.summary} for name, operator in OPERATORS.items()}
-    either = {"type": "object", "properties": operators, "additionalProperties": False, "title": "operators"}
+    either = closed_object(operators, title="operators")
     if not single:
         return {"anyOf": [{"type": ["string", "number", "boolean", "null", "array"]}, either]}
     return {"anyOf": [single, {"type": "array", "items": single}, either]}
@@ -86,9 +90,7 @@ def _scope(name: str) -> Schema:
     schema = _value({"type": ["integer" if name in _INTEGER_SCOPES else "string", "null"]})
     if name == "version":
         bounds = {bound: {"type": ["integer", "null"]} for bound in ("min", "max")}
-        schema["anyOf"].append(
-            {"type": "object", "properties": bounds, "additionalProperties": False, "title": "range"}
-        )
+        schema["anyOf"].append(closed_object(bounds, title="range"))
     return schema
 
 
@@ -100,15 +102,7 @@ def _trigger() -> Schema:
             value = next(plain_type(field.type) for field in fields(kind) if camel(field.name) == kind.parameter)
             value |= {"minimum": 0, "maximum": 1} if value["type"] == "number" else {"minimum": 1}
         seed = {"seed": {"type": "integer"}} if any(field.name == "seed" for field in fields(kind)) else {}
-        forms.append(
-            {
-                "type": "object",
-                "description": kind.summary,
-                "properties": {name: value, **seed},
-                "required": [name],
-                "additionalProperties": False,
-            }
-        )
+        forms.append(closed_object({name: value, **seed}, [name], description=kind.summary))
     bare = [name for name, kind in TRIGGERS.items() if kind.parameter is None]
     return {
         "anyOf": [*forms, {"type": "string", "enum": bare}],
@@ -124,15 +118,13 @@ def _action(kind: type[Action]) -> Schema:
     beside = dict(parameters["properties"])
     if kind.main is not None:
         forms.append(beside.pop(camel(kind.main)))
-    return {
-        "type": "object",
-        "title": kind.name,
-        "description": kind.summary,
-        "properties": {kind.name: forms[0] if len(forms) == 1 else {"anyOf": forms}, **beside},
-        "required": [kind.name],
-        "additionalProperties": False,
-        "examples": [{kind.name: kind.example}],
-    }
+    return closed_object(
+        {kind.name: forms[0] if len(forms) == 1 else {"anyOf": forms}, **beside},
+        [kind.name],
+        title=kind.name,
+        description=kind.summary,
+        examples=[{kind.name: kind.example}],
+    )
 
 
 def _bare_actions() -> Schema:
@@ -142,14 +134,8 @@ def _bare_actions() -> Schema:
 
 def _parameters(kind: type) -> Schema:
     own = [field for field in fields(kind) if field.init]
-    return {
-        "type": "object",
-        "properties": {camel(field.name): plain_type(field.type) for field in own},
-        "required": [
-            camel(field.name) for field in own if field.default is MISSING and field.default_factory is MISSING
-        ],
-        "additionalProperties": False,
-    }
+    needed = [each.name for each in own if each.default is MISSING and each.default_factory is MISSING]
+    return closed_object({camel(each.name): plain_type(each.type) for each in own}, list(map(camel, needed)))
 
 
 def plain_type(annotation: object) -> Schema:
