@@ -18,8 +18,7 @@ from mockraft.server.controller.image import BrokerRegistration, Topic
 from mockraft.server.controller.log.state_file import write_state
 from mockraft.server.controller.result import ControllerResult
 from mockraft.server.controller.topics.elections import Election
-from mockraft.server.controller.topics.partition_rules import partition_rules
-from mockraft.server.controller.topics.partitions import PartitionChange
+from mockraft.server.controller.topics.partition_rules import begin_change
 from mockraft.server.raft.raft import Raft
 from mockraft.server.running import NothingRunsError, RunningController
 from mockraft.server.state import reading
@@ -178,10 +177,14 @@ class State:
             if wanted == state.leader:
                 return []
             election = Election.UNCLEAN if unclean else Election.ONLINE
-            rules = partition_rules(
-                controller, found, state, election=election, may_lead=lambda b: b == wanted and controller.is_active(b)
+            change = begin_change(
+                controller,
+                found,
+                partition,
+                election=election,
+                may_lead=lambda broker_id: broker_id == wanted and controller.is_active(broker_id),
             )
-            record = PartitionChange(found.topic_id, partition, state, rules).build()
+            record = change.build()
             if record is None or record.record.leader != wanted:
                 raise ValueError(
                     f"broker {wanted} cannot lead {topic}-{partition}: replicas {list(state.replicas)},"

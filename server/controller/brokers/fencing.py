@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mockraft.server.controller.image import TopicPartition
 from mockraft.server.controller.image.cluster import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE
-from mockraft.server.controller.topics.partition_rules import partition_rules
-from mockraft.server.controller.topics.partitions import PartitionChange
+from mockraft.server.controller.topics.partition_rules import begin_change
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.unregister_broker_record import UnregisterBrokerRecord
@@ -96,11 +95,8 @@ def leader_and_isr_updates(
 
     changes = []
     for topic_id, partition_id in places:
-        topic = controller.image.topics.by_id[topic_id]
-        partition = topic.partitions[partition_id]
-        rules = partition_rules(controller, topic, partition, may_lead=may_lead)
-        change = PartitionChange(topic_id, partition_id, partition, rules)
-        change.isr = [replica for replica in partition.isr if replica not in (removed, unclean)]
+        change = begin_change(controller, controller.image.topics.by_id[topic_id], partition_id, may_lead=may_lead)
+        change.isr = [replica for replica in change.isr if replica not in (removed, unclean)]
         change.unclean_shutdown_replicas = () if unclean == NO_BROKER else (unclean,)
         record = change.build()
         if record is not None:

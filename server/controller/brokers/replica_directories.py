@@ -6,8 +6,7 @@ from mockraft.server.controller.brokers.fencing import leader_and_isr_updates
 from mockraft.server.controller.image import TopicPartition
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.server.controller.topics.elections import Election
-from mockraft.server.controller.topics.partition_rules import partition_rules
-from mockraft.server.controller.topics.partitions import PartitionChange
+from mockraft.server.controller.topics.partition_rules import begin_change
 from mockraft.wire import error_codes
 from mockraft.wire.messages import assign_replicas_to_dirs_response as response
 from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
@@ -67,9 +66,7 @@ def _assignment(
     controller: "ControllerContext", broker_id: int, place: TopicPartition, directory_id: bytes
 ) -> list[RecordAt]:
     topic = controller.image.topics.by_id[place.topic_id]
-    partition = topic.partitions[place.partition_id]
-    rules = partition_rules(controller, topic, partition, election=Election.ONLINE)
-    change = PartitionChange(place.topic_id, place.partition_id, partition, rules)
+    change = begin_change(controller, topic, place.partition_id, election=Election.ONLINE)
     change.directories[broker_id] = directory_id
     record = change.build()
     return [] if record is None else [record]

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from mockraft.server.controller.image import Partition, Topic
 from mockraft.server.controller.image.topics import NO_LEADER_CHANGE, RECOVERED, RECOVERING
 from mockraft.server.controller.result import ApiError, ControllerResult
-from mockraft.server.controller.topics.partition_rules import partition_rules
-from mockraft.server.controller.topics.partitions import PartitionChange
+from mockraft.server.controller.topics.partition_rules import begin_change
 from mockraft.wire import error_codes
 from mockraft.wire.messages import alter_partition_response as response
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData
@@ -111,8 +110,7 @@ def _change(
     records: list[RecordAt],
 ) -> response.PartitionData:
     partition = topic.partitions[data.partition_index]
-    rules = partition_rules(controller, topic, partition)
-    change = PartitionChange(topic.topic_id, data.partition_index, partition, rules)
+    change = begin_change(controller, topic, data.partition_index)
     change.isr = [member.broker_id for member in isr]
     change.leader_recovery_state = data.leader_recovery_state
     record = change.build()

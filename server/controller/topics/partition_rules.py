@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mockraft.server.controller.image import Partition, Topic
 from mockraft.server.controller.settings import configs
 from mockraft.server.controller.topics.elections import Election
-from mockraft.server.controller.topics.partitions import PartitionRules
+from mockraft.server.controller.topics.partitions import PartitionChange, PartitionRules
 from mockraft.server.controller.topics.placement import default_dir
 from mockraft.server.rules import Rule
 
@@ -43,6 +43,20 @@ def partition_rules(
         writes_all_directories=bool(rules) and Rule.CHANGES_CONTAIN_ALL_DIRECTORIES in rules,
         election=election or topic_election(controller, topic),
     )
+
+
+def begin_change(
+    controller: "ControllerContext",
+    topic: Topic,
+    partition_id: int,
+    *,
+    may_lead: Callable[[int], bool] | None = None,
+    election: Election | None = None,
+) -> PartitionChange:
+    """Return a change of one partition, with its constraints: see `partition_rules`."""
+    partition = topic.partitions[partition_id]
+    rules = partition_rules(controller, topic, partition, may_lead=may_lead, election=election)
+    return PartitionChange(topic.topic_id, partition_id, partition, rules)
 
 
 def min_isr(controller: "ControllerContext", topic: Topic) -> int:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from mockraft.server.controller.image import TopicPartition
 from mockraft.server.controller.result import ControllerResult
 from mockraft.server.controller.topics.elections import Election
-from mockraft.server.controller.topics.partition_rules import partition_rules, topic_election
-from mockraft.server.controller.topics.partitions import PartitionChange
+from mockraft.server.controller.topics.partition_rules import begin_change, topic_election
 from mockraft.wire.metadata_log_frame import RecordAt
 
 if TYPE_CHECKING:
@@ -44,9 +43,7 @@ def _elect(
         if len(records) >= ELECTIONS_PER_RUN_MAX:
             break
         topic = controller.image.topics.by_id[place.topic_id]
-        partition = topic.partitions[place.partition_id]
-        rules = partition_rules(controller, topic, partition, election=election)
-        record = PartitionChange(place.topic_id, place.partition_id, partition, rules).build()
+        record = begin_change(controller, topic, place.partition_id, election=election).build()
         if record is not None:
             records.append(record)
     return ControllerResult(records, len(records) >= ELECTIONS_PER_RUN_MAX, reason, atomic=False)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from mockraft.server.controller.image import Partition, Topic
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult
 from mockraft.server.controller.topics.elections import Election
-from mockraft.server.controller.topics.partition_rules import partition_rules, topic_election
-from mockraft.server.controller.topics.partitions import PartitionChange
+from mockraft.server.controller.topics.partition_rules import begin_change, topic_election
 from mockraft.server.controller.topics.topics import check_manual_assignment, first_cordoned, invalid_assignment
 from mockraft.server.rules import Rule
 from mockraft.wire import error_codes
@@ -84,8 +83,7 @@ def _cancel(controller: "ControllerContext", topic: Topic, partition_id: int, pa
                 "unclean leader election."
             )
         isr = replicas[:1]
-    rules = partition_rules(controller, topic, partition, election=election)
-    change = PartitionChange(topic.topic_id, partition_id, partition, rules)
+    change = begin_change(controller, topic, partition_id, election=election)
     change.isr, change.replicas, change.adding, change.removing = isr, replicas, (), ()
     return change.build()
 
@@ -111,8 +109,7 @@ def _change(
         if cordoned is not None:
             message = f"Broker {cordoned} has no log directory that is not cordoned."
             raise ApiError(error_codes.INELIGIBLE_REPLICA, message)
-    rules = partition_rules(controller, topic, partition, election=Election.ONLINE)
-    change = PartitionChange(topic.topic_id, partition_id, partition, rules)
+    change = begin_change(controller, topic, partition_id, election=Election.ONLINE)
     change.replicas = [*target, *removing]
     change.removing = removing or partition.removing_replicas
     change.adding = adding or partition.adding_replicas

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 from mockraft.server.controller.image.topics import NO_LEADER
 from mockraft.server.controller.result import ApiError, ControllerResult, check_fits_one_batch, invalid_request
 from mockraft.server.controller.topics.elections import Election
-from mockraft.server.controller.topics.partition_rules import partition_rules
-from mockraft.server.controller.topics.partitions import PartitionChange
+from mockraft.server.controller.topics.partition_rules import begin_change
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 
@@ -63,8 +62,7 @@ def _elect(controller: "ControllerContext", election: Election, name: str, parti
     is_preferred = election is Election.PREFERRED
     if partition.has_preferred_leader if is_preferred else partition.leader != NO_LEADER:
         raise _refusal(error_codes.ELECTION_NOT_NEEDED)
-    rules = partition_rules(controller, topic, partition, election=election)
-    record = PartitionChange(topic.topic_id, partition_id, partition, rules).build()
+    record = begin_change(controller, topic, partition_id, election=election).build()
     if record is None:
         if is_preferred:
             raise _refusal(error_codes.PREFERRED_LEADER_NOT_AVAILABLE)
