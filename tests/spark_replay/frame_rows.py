@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from os import PathLike
 from typing import Any
 
@@ -21,9 +21,9 @@ def table_of(path: str | PathLike[str], ports: Collection[int] = (PORT,), **opti
     return table
 
 
-def frames_of(path: str | PathLike[str], ports: Collection[int] = (PORT,), **options: Any) -> Counter[Said]:
+def frames_of(path: str | PathLike[str]) -> Counter[Said]:
     """Return the frames as sent, with their counts."""
-    return said_in(table_of(path, ports, **options))
+    return said_in(table_of(path))
 
 
 def said_in(table: pa.Table) -> Counter[Said]:
@@ -35,8 +35,3 @@ def said_in(table: pa.Table) -> Counter[Said]:
 def rows_of(table: pa.Table, *columns: str) -> Counter[tuple[Any, ...]]:
     """These columns of every row, in no order."""
     return Counter(zip(*(table[name].to_pylist() for name in columns), strict=True))
-
-
-def times(said: Iterable[Said]) -> Counter[Said]:
-    """Return the expected result of `frames_of`."""
-    return Counter(said)

@@ -27,6 +27,7 @@ from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
 
 from .capture_bytes import Packet, pcap, pcapng
+from .formats.segment_rows import written
 from .frame_rows import frames_of, said_in, table_of
 from .packetiser import (
     FLOW,
@@ -69,8 +70,7 @@ def everything(path: Path, ports: tuple[int, ...] = (PORT,), **options: Any) -> 
 @given(cut=st.integers(0, len(FORMS["pcapng"])))
 def test_a_file_cut_anywhere_keeps_all_frames_before_the_cut(tmp_path: Path, form: str, cut: int) -> None:
     whole = FORMS[form]
-    path = tmp_path / "x"
-    path.write_bytes(whole[:cut])
+    path = written(tmp_path / "x", whole[:cut])
     frames, kinds = everything(path, on_error="quarantine")
     found = said_in(frames)
     assert found - Counter(SAID) == Counter()
@@ -87,18 +87,8 @@ def test_bit_errors_by_editcap_are_rows_whatever_they_hit(tmp_path: Path, seed: 
     editcap = shutil.which("editcap")
     assert editcap is not None
     turned = tmp_path / "turned"
-    command: list[str | Path] = [
-        editcap,
-        "-F",
-        "pcapng",
-        "-E",
-        errors,
-        "--seed",
-        str(seed),
-        CAPTURES / "brokers-4.3.1.pcap",
-        turned,
-    ]
-    subprocess.run(command, check=True, capture_output=True)
+    options = ["-F", "pcapng", "-E", errors, "--seed", str(seed)]
+    subprocess.run([editcap, *options, CAPTURES / "brokers-4.3.1.pcap", turned], check=True, capture_output=True)
     frames, kinds = everything(turned, (19192, 19292))
     assert frames.num_rows <= 931
     assert frames.num_rows > {"0.00001": 850, "0.0005": 50, "0.02": -1}[errors]
@@ -110,8 +100,7 @@ def test_bit_errors_by_editcap_are_rows_whatever_they_hit(tmp_path: Path, seed: 
 @given(offset=st.integers(24, len(FORMS["pcap"]) - 1), noise=st.binary(min_size=1, max_size=3000))
 def test_noise_damages_only_hit_packets(tmp_path: Path, offset: int, noise: bytes) -> None:
     whole = FORMS["pcap"]
-    path = tmp_path / "x"
-    path.write_bytes(whole[:offset] + noise + whole[offset + len(noise) :])
+    path = written(tmp_path / "x", whole[:offset] + noise + whole[offset + len(noise) :])
     frames, _ = everything(path, on_error="skip")
     before = sum(whole.index(each.data) + len(each.data) <= offset for each in SAID)
     assert Counter(SAID[:before]) - said_in(frames) == Counter()
@@ -124,8 +113,7 @@ def test_captures_inside_payloads_are_bytes_also_behind_damage(tmp_path: Path) -
     said = [each for number in range(1, 60) for each in (request(number, inner), response(number, inner))]
     listed = packets(conversation(said, segment_bytes=60_000))
     whole = pcap(listed)
-    path = tmp_path / "x.pcap"
-    path.write_bytes(whole)
+    path = written(tmp_path / "x.pcap", whole)
     assert frames_of(path) == Counter(said)
     hit = len(pcap(listed[:20]))
     path.write_bytes(whole[: hit + 8] + b"\xff" * 8 + whole[hit + 16 :])
@@ -145,8 +133,7 @@ def test_reports_oversized_frame_and_resumes_at_next_segment(tmp_path: Path, cla
     segments = conversation([request(1), response(1), request(2), request(3), response(3)])
     at = [index for index, each in enumerate(segments) if each.from_client and each.payload][1]
     segments[at] = segments[at]._replace(payload=claim.to_bytes(4) + segments[at].payload[4:])
-    path = tmp_path / "x.pcap"
-    path.write_bytes(pcap(packets(segments)))
+    path = written(tmp_path / "x.pcap", pcap(packets(segments)))
     frames, kinds = everything(path)
     assert said_in(frames) == Counter([request(1), response(1), request(3), response(3)])
     assert kinds["desync"] == 1
@@ -154,8 +141,7 @@ def test_reports_oversized_frame_and_resumes_at_next_segment(tmp_path: Path, cla
 
 def test_file_without_packets_has_no_frames(tmp_path: Path) -> None:
     for form, empty in (("pcap", pcap([])), ("pcapng", pcapng([]))):
-        path = tmp_path / form
-        path.write_bytes(empty)
+        path = written(tmp_path / form, empty)
         assert everything(path) == (FRAMES.empty_table(), Counter())
     path.write_bytes(b"")
     with pytest.raises(CaptureError, match="it is empty"):
@@ -166,9 +152,8 @@ def test_file_without_packets_has_no_frames(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ports", [(), (PORT,), (FLOW.client_port,), (1, 2, 65_535)])
 def test_wrong_ports_give_no_wrong_frames(tmp_path: Path, ports: tuple[int, ...]) -> None:
-    path = tmp_path / "x.pcap"
     # The client's port named, the wrong side is the server: what opens it says who is the client.
-    path.write_bytes(FORMS["pcap"])
+    path = written(tmp_path / "x.pcap", FORMS["pcap"])
     frames, _ = everything(path, ports)
     assert said_in(frames) == (Counter() if 1 in ports else Counter(SAID))
 
@@ -195,8 +180,7 @@ def test_tls_plain_and_sasl_connections_are_recognised(tmp_path: Path, ports: tu
         opaque(Flow(client_port=40_004), [b"GET / HTTP/1.1\r\n\r\n"]),
     ]
     mixed = [each for turn in range(200) for talk in talks for each in talk[turn : turn + 1]]
-    path = tmp_path / "x.pcap"
-    path.write_bytes(pcap(packets(timed(mixed))))
+    path = written(tmp_path / "x.pcap", pcap(packets(timed(mixed))))
     frames, kinds = everything(path, ports)
     assert said_in(frames) == Counter([*SAID, *sasl])
     assert (kinds["tls"], kinds["sasl"]) == (1, 1)
@@ -242,8 +226,7 @@ print(frames, peak() - before, [(row["kind"], row["detail"]) for row in events])
 @pytest.mark.parametrize("limit", [UNPACKED_BYTES * 2, UNPACKED_BYTES // 4])
 def test_decompression_bomb_needs_memory_for_few_chunks(tmp_path: Path, compression: str, limit: int) -> None:
     segments = conversation([request(1, bytes(1200))])
-    small = tmp_path / "small"
-    small.write_bytes(pcap(packets(segments)))
+    small = written(tmp_path / "small", pcap(packets(segments)))
     # The last packet, again and again.
     record = pcap(packets(segments[-1:]))[24:]
     part = record * 10_000

@@ -7,7 +7,6 @@ from random import Random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .capture_bytes import pcap
 from .frame_rows import frames_of, rows_of, said_in, table_of
 from .packetiser import (
     RST,
@@ -21,11 +20,11 @@ from .packetiser import (
     mixed,
     moved,
     overlapped,
-    packets,
     repeated,
     timed,
     with_keep_alives,
 )
+from .streams.reassembled import written
 
 house = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 seeds = st.integers(0, 2**32)
@@ -33,9 +32,7 @@ sizes = st.sampled_from([1, 3, 17, 60, 200, 1448])
 
 
 def read_back(tmp_path: Path, segments: list[Segment]) -> Counter[Said]:
-    path = tmp_path / "said.pcap"
-    path.write_bytes(pcap(packets(segments)))
-    return frames_of(path)
+    return frames_of(written(tmp_path / "said.pcap", segments))
 
 
 @house
@@ -142,9 +139,7 @@ def test_a_port_that_is_used_again_is_another_connection(tmp_path: Path, seed: i
     if ends_with_a_reset:
         opened.append(opened[-1]._replace(flags=RST, payload=b""))
     again = conversation(second, isns=(chance.randrange(2**32), chance.randrange(2**32)))
-    path = tmp_path / "again.pcap"
-    path.write_bytes(pcap(packets(timed(opened + again))))
-    table = table_of(path)
+    table = table_of(written(tmp_path / "again.pcap", timed(opened + again)))
     assert said_in(table) == Counter(first + second)
     assert rows_of(table, "incarnation", "pair_status") == {(1, "paired"): 6, (2, "paired"): 8}
 
@@ -158,9 +153,8 @@ def test_connections_that_talk_at_the_same_time_are_kept_apart(tmp_path: Path, s
         flow = Flow(client_port=40_000 + number // 2, client=f"10.0.0.{3 + number % 2}")
         said = exchanges(5, chance)
         talks.append((flow, said, conversation(said, flow, isns=(number, 2**32 - 1 - number))))
-    path = tmp_path / "many.pcap"
-    path.write_bytes(pcap(packets(timed(interleaved([segments for _, _, segments in talks], chance)))))
-    table = table_of(path)
+    segments = timed(interleaved([each for _, _, each in talks], chance))
+    table = table_of(written(tmp_path / "many.pcap", segments))
     for flow, said, _ in talks:
         mine = table.filter(
             [

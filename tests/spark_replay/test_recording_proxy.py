@@ -1,10 +1,12 @@
 """The proxy between simulated brokers and a controller: forwarding, translation, recording."""
 
 import asyncio
+import contextlib
 import errno
 import json
 import os
 from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,21 @@ def proxied(path: Path, *upstreams: Endpoint, **options: Any) -> RecordingProxy:
 
 def upstream_of(controller: Controller) -> Endpoint:
     return Endpoint(controller.host, controller.port)
+
+
+@contextlib.asynccontextmanager
+async def serving(handler: Callable[..., Awaitable[None]]) -> AsyncIterator[Endpoint]:
+    async with await asyncio.start_server(handler, "127.0.0.1", 0) as server:
+        yield Endpoint(*server.sockets[0].getsockname())
+
+
+async def said_by(listener: Endpoint, first: bytes = b"") -> bytes:
+    """Everything that comes after these bytes until the connection is closed."""
+    reader, writer = await asyncio.open_connection(*listener)
+    writer.write(first)
+    said = await reader.read()
+    writer.close()
+    return said
 
 
 async def run_a_broker(bootstrap: str, controller: Controller) -> None:
@@ -150,14 +167,8 @@ async def test_encrypted_bytes_are_forwarded_and_recorded_unchanged(tmp_path: Pa
         writer.write(await reader.readexactly(len(hello)))
         writer.close()
 
-    server = await asyncio.start_server(echo, "127.0.0.1", 0)
-    upstream = Endpoint(*server.sockets[0].getsockname())
-    async with proxied(path, upstream) as proxy:
-        reader, writer = await asyncio.open_connection(*proxy.listeners[upstream])
-        writer.write(hello)
-        assert await reader.read() == hello
-        writer.close()
-    server.close()
+    async with serving(echo) as upstream, proxied(path, upstream) as proxy:
+        assert await said_by(proxy.listeners[upstream], hello) == hello
     assert [row.payload for row in rows(path) if row.payload] == [hello, hello]
     assert read_exchanges(path) == []
 
@@ -166,10 +177,7 @@ async def test_non_kafka_frame_closes_connection_as_kafka_does(tmp_path: Path) -
     path = tmp_path / "run.pcapng"
     events: list[str] = []
     async with Controller() as controller, proxied(path, upstream_of(controller), on_event=events.append) as proxy:
-        reader, writer = await asyncio.open_connection(*proxy.listeners[upstream_of(controller)])
-        writer.write(b"GET / HTTP/1.1\r\n\r\n")
-        assert await reader.read() == b""
-        writer.close()
+        assert await said_by(proxy.listeners[upstream_of(controller)], b"GET / HTTP/1.1\r\n\r\n") == b""
     assert "not a Kafka frame" in events[0]
 
 
@@ -177,9 +185,7 @@ async def test_reports_unreachable_upstream_and_closes_client(tmp_path: Path) ->
     events: list[str] = []
     gone = Endpoint("127.0.0.1", free_port())
     async with proxied(tmp_path / "run.pcapng", gone, on_event=events.append) as proxy:
-        reader, writer = await asyncio.open_connection(*proxy.listeners[gone])
-        assert await reader.read() == b""
-        writer.close()
+        assert await said_by(proxy.listeners[gone]) == b""
     assert events == [f"cannot connect to {gone}: Connection refused"]
 
 
@@ -277,9 +283,7 @@ async def test_forwards_raw_sasl_token_without_recording_it(tmp_path: Path) -> N
         await writer.wait_closed()
         ended.set()
 
-    server = await asyncio.start_server(swallow, "127.0.0.1", 0)
-    upstream = Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
-    async with proxied(path, upstream) as proxy:
+    async with serving(swallow) as upstream, proxied(path, upstream) as proxy:
         _, writer = await asyncio.open_connection(*proxy.listeners[upstream])
         handshake = write_request(SaslHandshakeRequest(mechanism="PLAIN"), 0, 1, "c")
         writer.write(handshake + len(token).to_bytes(4) + token)
@@ -287,7 +291,6 @@ async def test_forwards_raw_sasl_token_without_recording_it(tmp_path: Path) -> N
         writer.close()
         await writer.wait_closed()
         await asyncio.wait_for(ended.wait(), 20)
-    server.close()
     assert come.endswith(token)
     assert b"PLAIN" in path.read_bytes()
     assert b"secret" not in path.read_bytes()
@@ -303,9 +306,7 @@ async def test_half_closed_client_still_gets_pending_responses(tmp_path: Path) -
         writer.write(answer)
         writer.close()
 
-    server = await asyncio.start_server(answer_after_the_end, "127.0.0.1", 0)
-    upstream = Endpoint(*server.sockets[0].getsockname())
-    async with server, asyncio.timeout(60), proxied(path, upstream) as proxy:
+    async with serving(answer_after_the_end) as upstream, asyncio.timeout(60), proxied(path, upstream) as proxy:
         reader, writer = await asyncio.open_connection(*proxy.listeners[upstream])
         writer.write(asked_frame)
         writer.write_eof()
@@ -324,12 +325,8 @@ async def test_records_controller_that_sends_first(tmp_path: Path) -> None:
         writer.write(said)
         writer.close()
 
-    server = await asyncio.start_server(speak, "127.0.0.1", 0)
-    upstream = Endpoint(*server.sockets[0].getsockname())
-    async with server, asyncio.timeout(60), proxied(path, upstream) as proxy:
-        reader, writer = await asyncio.open_connection(*proxy.listeners[upstream])
-        assert await reader.read() == said
-        writer.close()
+    async with serving(speak) as upstream, asyncio.timeout(60), proxied(path, upstream) as proxy:
+        assert await said_by(proxy.listeners[upstream]) == said
     assert [row.payload for row in rows(path) if row.payload] == [said]
 
 

@@ -18,6 +18,7 @@ from mockraft.wire.pcapng import Flow, PcapngWriter
 
 from . import packetiser
 from .capture_bytes import ETHERNET, LOOP, NULL, RAW, SLL, SLL2, Packet, pcap, pcapng
+from .formats.segment_rows import written
 from .frame_rows import rows_of, table_of
 from .packetiser import (
     FLOW,
@@ -171,8 +172,7 @@ VARIANTS = {
 @pytest.mark.parametrize("name", VARIANTS)
 def test_real_packets_in_another_wrapping_are_the_same_frames_to_both(tmp_path: Path, name: str) -> None:
     change, link_type = VARIANTS[name]
-    path = tmp_path / "wrapped.pcap"
-    path.write_bytes(rewritten(CONTROLLER, change, link_type))
+    path = written(tmp_path / "wrapped.pcap", rewritten(CONTROLLER, change, link_type))
     ours = by_us(path, PORTS[CONTROLLER])
     assert ours == by_us(CONTROLLER, PORTS[CONTROLLER])
     assert ours == by_tshark(path, PORTS[CONTROLLER])
@@ -189,8 +189,7 @@ def test_real_packets_out_of_order_are_the_same_frames_to_both(tmp_path: Path) -
         assert order != sorted(order)
         return [each._replace(data=found[index].data) for each, index in zip(found, order, strict=True)]
 
-    path = tmp_path / "shuffled.pcap"
-    path.write_bytes(rewritten(CONTROLLER, shuffled))
+    path = written(tmp_path / "shuffled.pcap", rewritten(CONTROLLER, shuffled))
     ours, theirs = by_us(path, PORTS[CONTROLLER]), by_tshark(path, PORTS[CONTROLLER], in_order=False)
     assert ours.total() == theirs.total() == 1726
     assert Counter(row[:3] for row in ours.elements()) == Counter(row[:3] for row in theirs.elements())
@@ -239,8 +238,7 @@ BENT: dict[str, tuple[list[Segment], bool]] = {
 @pytest.mark.parametrize("name", BENT)
 def test_tcp_variants_give_tshark_and_mockraft_the_same_frames(tmp_path: Path, name: str) -> None:
     segments, in_order = BENT[name]
-    path = tmp_path / "bent.pcap"
-    path.write_bytes(pcap(packets(segments)))
+    path = written(tmp_path / "bent.pcap", pcap(packets(segments)))
     ours, theirs = by_us(path, {packetiser.PORT}), by_tshark(path, {packetiser.PORT}, in_order=in_order)
     assert ours.total() == len(SAID)
     assert Counter(row[:3] for row in ours.elements()) == Counter(row[:3] for row in theirs.elements())
@@ -260,8 +258,7 @@ FORMS: dict[str, bytes] = {
 
 @pytest.mark.parametrize("name", FORMS)
 def test_file_variants_give_tshark_and_mockraft_the_same_frames(tmp_path: Path, name: str) -> None:
-    path = tmp_path / "formed"
-    path.write_bytes(FORMS[name])
+    path = written(tmp_path / "formed", FORMS[name])
     ours = by_us(path, {FLOW.server_port})
     assert ours.total() == len(SAID)
     assert ours == by_tshark(path, {FLOW.server_port})

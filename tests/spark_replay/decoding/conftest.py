@@ -9,9 +9,8 @@ import pytest
 from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.schemas import FRAMES
 from mockraft.wire import messages
+from mockraft.wire.connection import write_request, write_response
 from mockraft.wire.message import Message
-from mockraft.wire.messages.request_header import RequestHeader
-from mockraft.wire.messages.response_header import ResponseHeader
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 
@@ -41,23 +40,15 @@ def frame_table(rows: Sequence[AnyRow]) -> pa.RecordBatch:
     )
 
 
-def request_frame(message: Message, version: int, *, correlation_id: int = 1, client_id: str | None = "a") -> Row:
+def request_frame(message: Message, version: int, client_id: str | None = "a") -> Row:
     """A request as it is framed, less its four bytes of length."""
-    header = RequestHeader(
-        request_api_key=message.api_key,
-        request_api_version=version,
-        correlation_id=correlation_id,
-        client_id=client_id,
-    )
-    before = messages.request_header_version(message.api_key, version)
-    return header.write(before) + message.write(version), message.api_key, version, False
+    return write_request(message, version, 1, client_id)[4:], message.api_key, version, False
 
 
-def response_frame(message: Message, version: int, *, correlation_id: int = 1) -> Row:
+def response_frame(message: Message, version: int) -> Row:
     """A response as it is framed, less its four bytes of length."""
-    header = ResponseHeader(correlation_id=correlation_id)
     before = messages.response_header_version(message.api_key, version)
-    return header.write(before) + message.write(version), message.api_key, version, True
+    return write_response(message.write(version), 1, before)[4:], message.api_key, version, True
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ from mockraft.wire.schema_files import schema
 
 from ...wire import test_oracle_kio
 from ...wire.conftest import random_body
-from .conftest import frame_table, request_frame, response_frame
+from .conftest import AnyRow, frame_table, request_frame, response_frame
 
 
 def only(messages: pa.RecordBatch) -> dict[str, Any]:
@@ -74,32 +74,16 @@ def test_no_frames_are_no_messages() -> None:
 
 def test_undecodable_frame_is_a_row_with_reason() -> None:
     data, _, _, _ = request_frame(BrokerHeartbeatRequest(), 2)
-    messages = decode_frames(
-        frame_table(
-            [
-                (data, 63, 2, False),
-                (data, 9999, 0, False),
-                (data, -1, -1, True),
-                (data, 63, 99, False),
-                (data[:-5], 63, 2, False),
-                (data + b"more", 63, 2, False),
-                (b"", 63, 2, False),
-                (None, 63, 2, False),
-                (data, None, None, False),
-            ]
-        )
-    ).to_pylist()
-    assert [row["decode_status"] for row in messages] == [
-        "ok",
-        "unknown_api",
-        "unknown_api",
-        "unknown_version",
-        "error",
-        "error",
-        "error",
-        "truncated",
-        "opaque",
-    ]
+    rows: dict[str, list[AnyRow]] = {
+        "ok": [(data, 63, 2, False)],
+        "unknown_api": [(data, 9999, 0, False), (data, -1, -1, True)],
+        "unknown_version": [(data, 63, 99, False)],
+        "error": [(data[:-5], 63, 2, False), (data + b"more", 63, 2, False), (b"", 63, 2, False)],
+        "truncated": [(None, 63, 2, False)],
+        "opaque": [(data, None, None, False)],
+    }
+    messages = decode_frames(frame_table([row for listed in rows.values() for row in listed])).to_pylist()
+    assert [row["decode_status"] for row in messages] == [status for status, listed in rows.items() for _ in listed]
     assert [row["frame_no"] for row in messages] == [*range(9)]
     assert [row["roundtrip"] for row in messages] == [True] + [None] * 8
     assert messages[1]["api_name"] is None
@@ -302,15 +286,9 @@ def test_shapes_agree_on_floats_of_any_bits() -> None:
     request = AlterClientQuotasRequest(entries=[EntryData(entity=[EntityData(entity_type="user")], ops=[op])])
     row = request_frame(request, 1)
     at = row[0].index(b"\x05rate") + 5
-    bits = [
-        "7ff0000000000000",
-        "fff0000000000000",
-        "7ff0000000000001",
-        "7ff8000000000000",
-        "8000000000000000",
-        "0" * 16,
-    ]
-    rows = [changed(row, at, bytes.fromhex(text)) for text in [*bits, "0010000000000000", "4024000000000000"]]
+    starts = ["7ff000", "fff000", "7ff800", "800000", "000000", "001000", "402400"]
+    bits = [*(start.ljust(16, "0") for start in starts), "7ff0000000000001"]
+    rows = [changed(row, at, bytes.fromhex(text)) for text in bits]
     verdicts = verify_equal(frame_table([row] * 6 + rows * 2))
     assert {*verdicts["decode_status"].to_pylist()} == {"ok"}
 

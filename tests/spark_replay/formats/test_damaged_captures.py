@@ -141,11 +141,8 @@ def test_bit_errors_by_editcap_cost_packets_not_the_file(tmp_path: Path, seed: i
     editcap = shutil.which("editcap")
     assert editcap is not None
     original, turned = CAPTURES / "brokers-4.3.1.pcap", tmp_path / "turned"
-    subprocess.run(
-        [editcap, "-F", "pcapng", "-E", "0.002", "--seed", str(seed), original, turned],
-        check=True,
-        capture_output=True,
-    )
+    options = ["-F", "pcapng", "-E", "0.002", "--seed", str(seed)]
+    subprocess.run([editcap, *options, original, turned], check=True, capture_output=True)
     found, every = rows(turned), rows(original)
     left_out = counts(turned)
     assert len(found) + sum(left_out.values()) == len(every)

@@ -28,7 +28,7 @@ from mockraft.wire import api_keys
 from mockraft.wire.client import DisconnectedError, connect
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 
-CAPTURES = Path(__file__).parents[2] / "captures"
+CAPTURE = Path(__file__).parents[2] / "captures" / "controller-4.3.1.pcap"
 
 
 async def on(controller: Controller, exchanges: list[Captured], **options: Any) -> Replayed:
@@ -105,7 +105,7 @@ async def test_unreachable_address_is_an_error(exchanges: list[Captured]) -> Non
 
 
 def test_steps_follow_capture_order_and_broker_absences() -> None:
-    captured = read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093})
+    captured = read_exchanges(CAPTURE, {19093})
     known = survey(captured)
     to_send = [step for step in steps(captured, known) if isinstance(step, Step)]
     assert len(to_send) == 858
@@ -121,7 +121,7 @@ def test_steps_follow_capture_order_and_broker_absences() -> None:
 
 async def test_a_real_controllers_capture_has_the_same_answers() -> None:
     """Exchanges before a broker's absence, which would need waiting (see docs/capture-and-replay.md)."""
-    exchanges = read_exchanges(CAPTURES / "controller-4.3.1.pcap", {19093})[:450]
+    exchanges = read_exchanges(CAPTURE, {19093})[:450]
     async with Controller() as controller:
         found = report(await on(controller, exchanges))
     assert found.findings == []
@@ -131,19 +131,14 @@ async def test_a_real_controllers_capture_has_the_same_answers() -> None:
 SERVE = (sys.executable, "-m", "mockraft", "serve", "--port", "0")
 
 
-@pytest.fixture
-def captured(exchanges: list[Captured]) -> list[Captured]:
-    return exchanges
-
-
-def replayed(captured: list[Captured], run: Run) -> tuple[pa.Table, pa.Table]:
-    pairs = list(replay_session([to_batch(captured)], run, "s"))
+def replayed(exchanges: list[Captured], run: Run) -> tuple[pa.Table, pa.Table]:
+    pairs = list(replay_session([to_batch(exchanges)], run, "s"))
     return pa.Table.from_batches([results for results, _ in pairs]), pa.Table.from_batches([d for _, d in pairs])
 
 
-def on_a_controller(captured: list[Captured], **options: Any) -> tuple[pa.Table, pa.Table]:
+def on_a_controller(exchanges: list[Captured], **options: Any) -> tuple[pa.Table, pa.Table]:
     with Controller.sync() as controller:
-        return replayed(captured, Run("r", Endpoint(controller.host, controller.port), Options(**options)))
+        return replayed(exchanges, Run("r", Endpoint(controller.host, controller.port), Options(**options)))
 
 
 def counted(diffs: pa.Table) -> list[dict[str, object]]:
@@ -151,14 +146,14 @@ def counted(diffs: pa.Table) -> list[dict[str, object]]:
 
 
 def test_mockrafts_own_capture_has_no_difference_on_a_new_process_and_a_row_an_exchange(
-    captured: list[Captured],
+    exchanges: list[Captured],
 ) -> None:
-    results, diffs = replayed(captured, Run("r", FreshProcess(SERVE)))
+    results, diffs = replayed(exchanges, Run("r", FreshProcess(SERVE)))
     assert (results.schema, diffs.schema) == (REPLAY_RESULTS, DIFFS)
     assert counted(diffs) == []
-    assert sorted(results["number"].to_pylist()) == [each.number for each in captured]
+    assert sorted(results["number"].to_pylist()) == [each.number for each in exchanges]
     rows = {row["number"]: row for row in results.to_pylist()}
-    for each in captured:
+    for each in exchanges:
         row = rows[each.number]
         assert (row["conn_id"], row["incarnation"], row["api_key"]) == (*each.connection, each.api_key)
         assert (row["run_id"], row["session"], row["mode"]) == ("r", "s", "causal")
@@ -172,30 +167,30 @@ def test_mockrafts_own_capture_has_no_difference_on_a_new_process_and_a_row_an_e
     assert other == {row["number"] for row in diffs.to_pylist()}
 
 
-def test_one_changed_byte_is_exactly_that_difference(captured: list[Captured]) -> None:
-    at = next(index for index, each in enumerate(captured) if each.api_key == api_keys.BROKER_HEARTBEAT)
-    response = captured[at].response
+def test_one_changed_byte_is_exactly_that_difference(exchanges: list[Captured]) -> None:
+    at = next(index for index, each in enumerate(exchanges) if each.api_key == api_keys.BROKER_HEARTBEAT)
+    response = exchanges[at].response
     assert response is not None
     # correlation id, no tags, throttle, error code, isCaughtUp: the next byte says whether the broker is fenced
     changed = bytearray(response)
     changed[12] ^= 1
-    captured[at] = captured[at]._replace(response=bytes(changed))
-    _, diffs = on_a_controller(captured)
+    exchanges[at] = exchanges[at]._replace(response=bytes(changed))
+    _, diffs = on_a_controller(exchanges)
     (row,) = counted(diffs)
-    assert (row["number"], row["path"], row["kind"], row["rule"]) == (captured[at].number, "isFenced", "changed", "")
+    assert (row["number"], row["path"], row["kind"], row["rule"]) == (exchanges[at].number, "isFenced", "changed", "")
     assert {row["expected"], row["actual"]} == {"true", "false"}
 
 
-def test_at_the_captures_pace_the_answers_are_the_same(captured: list[Captured]) -> None:
-    results, diffs = on_a_controller(captured, order="paced", speed=50.0)
+def test_at_the_captures_pace_the_answers_are_the_same(exchanges: list[Captured]) -> None:
+    results, diffs = on_a_controller(exchanges, order="paced", speed=50.0)
     assert counted(diffs) == []
     assert set(results["mode"].to_pylist()) == {"paced"}
 
 
 def test_connection_order_is_independent_except_for_ids(
-    captured: list[Captured],
+    exchanges: list[Captured],
 ) -> None:
-    results, diffs = on_a_controller(captured, order="connection")
+    results, diffs = on_a_controller(exchanges, order="connection")
     sent: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for row in results.to_pylist():
         sent.setdefault((row["conn_id"], row["incarnation"]), []).append((row["number"], row["sent_ns"]))
@@ -207,40 +202,40 @@ def test_connection_order_is_independent_except_for_ids(
     assert [row["path"] for row in counted(diffs) if row["api_key"] == api_keys.BROKER_HEARTBEAT] in ([], ["isFenced"])
 
 
-def test_exchange_without_response_is_a_row_with_reason(captured: list[Captured]) -> None:
-    lost = captured[0]._replace(response=None, response_frame_no=None)
-    results, diffs = on_a_controller([lost, *captured[1:3]])
+def test_exchange_without_response_is_a_row_with_reason(exchanges: list[Captured]) -> None:
+    lost = exchanges[0]._replace(response=None, response_frame_no=None)
+    results, diffs = on_a_controller([lost, *exchanges[1:3]])
     row = results.to_pylist()[0]
     assert (row["status"], row["detail"], row["equal"]) == ("left_out", "no answer in the capture", None)
     assert diffs.num_rows == len([each for each in diffs["number"].to_pylist() if each != lost.number])
 
 
-def test_rows_become_exchanges_again(captured: list[Captured]) -> None:
-    batch = to_batch(captured)
+def test_rows_become_exchanges_again(exchanges: list[Captured]) -> None:
+    batch = to_batch(exchanges)
     assert batch.schema == EXCHANGES
-    assert list(of_batches([batch.slice(0, 3), batch.slice(3)])) == captured
+    assert list(of_batches([batch.slice(0, 3), batch.slice(3)])) == exchanges
 
 
-def test_a_fresh_process_is_as_the_captured_controller_was(captured: list[Captured]) -> None:
-    known = survey(captured)
+def test_a_fresh_process_is_as_the_captured_controller_was(exchanges: list[Captured]) -> None:
+    known = survey(exchanges)
     assert known.node_id == 3000
     assert known.metadata_version is not None
     assert known.metadata_version > 20
     assert Counter(known.cluster_ids).total() > 2
 
 
-def test_failed_target_is_an_error_with_its_output(captured: list[Captured]) -> None:
+def test_failed_target_is_an_error_with_its_output(exchanges: list[Captured]) -> None:
     for command, complaint in (
         ([sys.executable, "-c", "raise SystemExit('no luck')"], "did not become ready: no luck"),
         (["no-such-command"], "cannot start no-such-command: No such file or directory"),
     ):
         with pytest.raises(TargetError, match=complaint):
-            replayed(captured, Run("r", FreshProcess(command)))
+            replayed(exchanges, Run("r", FreshProcess(command)))
 
 
-def test_unreachable_endpoint_is_an_error(captured: list[Captured]) -> None:
+def test_unreachable_endpoint_is_an_error(exchanges: list[Captured]) -> None:
     with pytest.raises(ConnectionError, match="cannot connect"):
-        replayed(captured, Run("r", Endpoint("127.0.0.1", free_port())))
+        replayed(exchanges, Run("r", Endpoint("127.0.0.1", free_port())))
 
 
 def test_reports_version_that_cannot_be_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,9 +250,6 @@ def test_a_version_that_is_installed_is_not_installed_again(tmp_path: Path) -> N
     (tmp_path / "1.2").mkdir()
     (tmp_path / "1.2" / "installed").touch()
     assert install("1.2", tmp_path).parent.parent == tmp_path / "1.2"
-
-
-CAPTURE = Path(__file__).parents[2] / "captures" / "controller-4.3.1.pcap"
 
 
 def facts(port: int, cluster_id: str | None, first_ns: int, last_ns: int) -> ConnectionFacts:

@@ -47,11 +47,10 @@ def heartbeat(at_s: float, broker: int = 1, conn_id: int = 1) -> dict[str, Any]:
     return {"conn_id": conn_id, "ts_last_ns": round(at_s * SECOND), "body": f'{{"brokerId":{broker},"brokerEpoch":5}}'}
 
 
-def answer(at_s: float, *, is_fenced: bool, conn_id: int = 1, latency_ns: int = 1_000_000) -> dict[str, Any]:
+def answer(at_s: float, *, is_fenced: bool) -> dict[str, Any]:
     """A heartbeat's answer."""
     body = f'{{"errorCode":0,"isFenced":{str(is_fenced).lower()}}}'
-    times = {"ts_last_ns": round(at_s * SECOND), "latency_ns": latency_ns}
-    return {"conn_id": conn_id, "is_response": True, "body": body, **times}
+    return {"is_response": True, "body": body, "ts_last_ns": round(at_s * SECOND), "latency_ns": 1_000_000}
 
 
 def fetch(at_s: float, epoch: int) -> dict[str, Any]:
@@ -59,42 +58,18 @@ def fetch(at_s: float, epoch: int) -> dict[str, Any]:
     return {"api_key": FETCH, "api_version": 18, "ts_last_ns": round(at_s * SECOND), "body": METADATA % epoch}
 
 
+_PLACE = {"run_id": "r1", "session": "s", "number": 0, "conn_id": 1, "incarnation": 1, "request_frame_no": 0}
+_EXCHANGE: dict[str, Any] = {**_PLACE, "api_key": HEARTBEAT, "api_version": 1}
+
+
 def results(*rows: dict[str, Any]) -> pa.RecordBatch:
     """Rows of REPLAY_RESULTS."""
-    plain = {
-        "run_id": "r1",
-        "session": "s",
-        "mode": "causal",
-        "number": 0,
-        "conn_id": 1,
-        "incarnation": 1,
-        "status": "ok",
-        "api_key": HEARTBEAT,
-        "api_version": 1,
-        "request_frame_no": 0,
-        "raw_equal": True,
-        "equal": True,
-        "captured_latency_ns": 1_000_000,
-        "latency_ns": 2_000_000,
-    }
-    return batch(schemas.REPLAY_RESULTS, list(rows), **plain)
+    same = {"mode": "causal", "status": "ok", "raw_equal": True, "equal": True}
+    times = {"captured_latency_ns": 1_000_000, "latency_ns": 2_000_000}
+    return batch(schemas.REPLAY_RESULTS, list(rows), **_EXCHANGE, **same, **times)
 
 
 def diffs(*rows: dict[str, Any]) -> pa.RecordBatch:
     """Rows of DIFFS."""
-    plain = {
-        "run_id": "r1",
-        "session": "s",
-        "number": 0,
-        "conn_id": 1,
-        "incarnation": 1,
-        "request_frame_no": 0,
-        "api_key": HEARTBEAT,
-        "api_version": 1,
-        "path": "isFenced",
-        "kind": "changed",
-        "rule": "",
-        "expected": "false",
-        "actual": "true",
-    }
-    return batch(schemas.DIFFS, list(rows), **plain)
+    change = {"path": "isFenced", "kind": "changed", "rule": "", "expected": "false", "actual": "true"}
+    return batch(schemas.DIFFS, list(rows), **_EXCHANGE, **change)
