@@ -36,19 +36,22 @@ def _content(found: Run, against: Run | None) -> dict[str, object]:
     areas: list[dict[str, object]] = []
     for area in found.areas:
         verdicts = [each for each in found.verdicts if each.area == area]
-        words = [_word(each) for each in verdicts]
         cases = [_case(each, others.get(each.name) if against else None, each.name in parted) for each in verdicts]
-        areas.append({"name": area, "cases": cases, **{word: words.count(word) for word in (*_WORDS.values(), _KNOWN)}})
-    words = [_word(each) for each in found.verdicts]
+        areas.append({"name": area, "cases": cases, **_counts(verdicts)})
     return {
         "run": found,
         "against": against,
         "areas": areas,
-        "total": {word: words.count(word) for word in (*_WORDS.values(), _KNOWN)},
+        "total": _counts(found.verdicts),
         "largest": max((sum(each.area == area for each in found.verdicts) for area in found.areas), default=1),
         "differences": {each.id: each for each in known_differences()},
         "parted": len(parted),
     }
+
+
+def _counts(verdicts: list[Verdict]) -> dict[str, int]:
+    words = [_word(each) for each in verdicts]
+    return {word: words.count(word) for word in (*_WORDS.values(), _KNOWN)}
 
 
 def _word(verdict: Verdict) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from mockraft.wire import messages, uuids
@@ -23,6 +24,14 @@ def request(api: str, fields: Tree, version: int) -> Message:
 def complete(api: str, fields: Tree, version: int, *, drop: bool = False) -> Tree:
     """Return the request's JSON with defaults for the missing fields; with `drop`, without those of other versions."""
     return _complete(messages.by_name(f"{api}Request"), schema(f"{api}Request").root, fields, version, drop)
+
+
+def feature_ranges(supported: Mapping[str, tuple[int, int]]) -> list[Tree]:
+    """Return the features of a registration as JSON."""
+    return [
+        {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
+        for name, (low, high) in supported.items()
+    ]
 
 
 def in_base64(data: bytes) -> str:

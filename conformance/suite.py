@@ -7,32 +7,11 @@ from importlib import import_module
 from mockraft.conformance.case import CASES, Case
 
 AREAS = (
-    "listener",
-    "registration",
-    "heartbeats",
-    "sessions",
-    "topics",
-    "topic deletion",
-    "partitions",
-    "placement",
-    "isr",
-    "elections",
-    "reassignments",
-    "directories",
-    "cordoning",
-    "configs",
-    "described configs",
-    "features",
-    "quotas",
-    "scram",
-    "tokens",
-    "acls",
-    "producer ids",
-    "log",
-    "quorum",
-    "envelope",
-    "cluster",
-    "robustness",
+    *("listener", "registration", "heartbeats", "sessions"),
+    *("topics", "topic deletion", "partitions", "placement", "isr", "elections", "reassignments"),
+    *("directories", "cordoning", "configs", "described configs", "features", "quotas"),
+    *("scram", "tokens", "acls", "producer ids"),
+    *("log", "quorum", "envelope", "cluster", "robustness"),
 )
 """The areas in their order; each is a module of `mockraft.conformance.cases`, with underscores for spaces."""
 

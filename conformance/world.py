@@ -12,9 +12,9 @@ from mockraft.conformance.cleanup import Step, undoing
 from mockraft.conformance.expectation import ANYTHING, InAnyOrder, NotApplicableError, expect
 from mockraft.conformance.identities import Identities
 from mockraft.conformance.log import Log, Written
-from mockraft.conformance.partition_view import PartitionView
+from mockraft.conformance.partition_state import PartitionState
 from mockraft.conformance.records import Expected
-from mockraft.conformance.requests import Tree, request
+from mockraft.conformance.requests import Tree, feature_ranges, request
 from mockraft.conformance.target import Target
 from mockraft.wire import error_codes, messages
 from mockraft.wire.client import DisconnectedError, KafkaConnection
@@ -38,6 +38,11 @@ class Broker:
     epoch: int
     dirs: list[str]
     registration: Tree
+
+    @property
+    def sender(self) -> Tree:
+        """The fields of its requests that name it."""
+        return {"brokerId": self.id, "brokerEpoch": self.epoch}
 
 
 @dataclass
@@ -63,7 +68,7 @@ class World:
         self._connection: KafkaConnection | None = None
         self._undo: list[Step] = []
         self._brokers: dict[int, Broker] = {}
-        self._partitions: dict[tuple[str, int], PartitionView] = {}
+        self._partitions: dict[tuple[str, int], PartitionState] = {}
         self._topic_ids: set[str] = set()
 
     def name(self, text: str = "it") -> str:
@@ -144,11 +149,7 @@ class World:
             **self.target.supported_features,
             **{name.replace("_", "."): each for name, each in ranges.items()},
         }
-        return [
-            {"name": name, "minSupportedVersion": each[0], "maxSupportedVersion": each[1]}
-            for name, each in supported.items()
-            if each is not None
-        ]
+        return feature_ranges({name: each for name, each in supported.items() if each is not None})
 
     async def broker(
         self, log_dirs: int = 1, *, rack: str | None = None, fenced: bool = False, cordoned: Sequence[int] = ()
@@ -167,12 +168,7 @@ class World:
 
     async def heartbeat(self, broker: Broker, *, answer: object = None, version: int = -1, **fields: object) -> Tree:
         """Send a heartbeat of a broker that has caught up, with these fields; without `answer`, expect success."""
-        request_tree: Tree = {
-            "brokerId": broker.id,
-            "brokerEpoch": broker.epoch,
-            "currentMetadataOffset": CAUGHT_UP,
-            **fields,
-        }
+        request_tree: Tree = {**broker.sender, "currentMetadataOffset": CAUGHT_UP, **fields}
         return await self.send("BrokerHeartbeat", request_tree, answer=answer or {"errorCode": 0}, version=version)
 
     async def fence(self, *brokers: Broker) -> None:
@@ -218,7 +214,7 @@ class World:
             "configs": [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()],
         }
 
-    async def partition(self, topic: Topic, index: int = 0) -> PartitionView:
+    async def partition(self, topic: Topic, index: int = 0) -> PartitionState:
         """Return a partition's state according to its records. Skips new records of the log."""
         await self.records()
         return self._partitions[topic.id, index]
@@ -246,11 +242,7 @@ class World:
             **members,
             **fields,
         }
-        request_tree: Tree = {
-            "brokerId": sender.id,
-            "brokerEpoch": sender.epoch,
-            "topics": [{"topicId": topic.id, "partitions": [partition]}],
-        }
+        request_tree: Tree = {**sender.sender, "topics": [{"topicId": topic.id, "partitions": [partition]}]}
         return await self.send("AlterPartition", request_tree, answer=answer, version=version)
 
     async def close(self) -> None:
@@ -302,7 +294,7 @@ class World:
     def _follow(self, record: Written) -> None:
         if record.kind == "PartitionRecord":
             at = (record.fields["topicId"], record.fields["partitionId"])
-            self._partitions[at] = PartitionView.created(record.fields)
+            self._partitions[at] = PartitionState.created(record.fields)
         elif record.kind == "PartitionChangeRecord":
             at = (record.fields["topicId"], record.fields["partitionId"])
             if at in self._partitions:

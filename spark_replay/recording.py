@@ -140,7 +140,7 @@ class _PendingRequest(NamedTuple):
     time_ns: int
 
 
-class RecordedConnection(RecorderConnection):
+class _RecordedConnection(RecorderConnection):
     """One connection of a capture file."""
 
     def __init__(self, recording: Recording, client: Endpoint, server: Endpoint, time_ns: int) -> None:
@@ -150,20 +150,17 @@ class RecordedConnection(RecorderConnection):
         self.pending: dict[int, _PendingRequest] = {}
 
     def keep_request(self, request: Request, time_ns: int) -> None:
-        """Write a request."""
         frame = request.frame
         offset = self.recording.writer.send(self.flow, True, len(frame).to_bytes(4) + frame, time_ns)
         self.pending[request.correlation_id] = _PendingRequest(request._replace(frame=b""), offset, time_ns)
 
     def keep_response(self, frame: bytes, time_ns: int) -> None:
-        """Write a response, and the line of its exchange."""
         pending = self.pending.pop(int.from_bytes(frame[:4], signed=True), None)
         offset = self.recording.writer.send(self.flow, False, len(frame).to_bytes(4) + frame, time_ns)
         if pending is not None:
             self.recording.index(self, pending, offset, time_ns)
 
     def raw(self, from_client: bool, data: bytes, time_ns: int) -> None:
-        """Write bytes that are not Kafka frames, or encrypted ones."""
         self.recording.writer.send(self.flow, from_client, data, time_ns)
 
     def closed(self, time_ns: int) -> None:
@@ -238,9 +235,9 @@ class Recording(TrafficRecorder):
         """Size of the capture file."""
         return self._file.size
 
-    def connection(self, client: Endpoint, server: Endpoint, time_ns: int) -> RecordedConnection:
+    def connection(self, client: Endpoint, server: Endpoint, time_ns: int) -> _RecordedConnection:
         """Begin a connection between these two endpoints."""
-        return RecordedConnection(self, client, server, time_ns)
+        return _RecordedConnection(self, client, server, time_ns)
 
     def flush(self) -> None:
         """Write the buffered lines of the index."""
@@ -255,7 +252,7 @@ class Recording(TrafficRecorder):
         self._index.close()
 
     def index(
-        self, connection: RecordedConnection, pending: _PendingRequest, offset: int | None, time_ns: int | None
+        self, connection: _RecordedConnection, pending: _PendingRequest, offset: int | None, time_ns: int | None
     ) -> None:
         """Add an exchange to the index; `offset` and `time_ns` are those of the response."""
         request = pending.request

@@ -12,14 +12,14 @@ _ENDS = "client string, client_port int32, server string, server_port int32"
 _INCARNATION = f"conn_id int64, incarnation int32, {_ENDS}"
 
 
-def _columns(*lines: str) -> list[pa.Field]:
+def columns(*lines: str) -> list[pa.Field]:
     """Return the columns of lines like `seq int64, data binary`; types have Arrow's names."""
     pairs = [column.split() for line in lines for column in line.split(",")]
     return [pa.field(name, pa.type_for_alias(kind)) for name, kind in pairs]
 
 
 PACKETS = pa.schema(
-    _columns(
+    columns(
         "file string, packet_no int64, file_offset int64, ts_ns int64",
         "linktype int32, vlan int32, src string, dst string, sport int32, dport int32",
         "seq int64, ack int64, flags int16, payload_len int32, captured_len int32, payload binary",
@@ -29,14 +29,14 @@ PACKETS = pa.schema(
 
 RUNS = pa.schema(
     [
-        *_columns(f"conn_id int64, {_ENDS}, dir int8, incarnation_hint int32, known_by int8, seq int64"),
-        *_columns("first_ts_ns int64, file string, file_offset int64, data binary"),
+        *columns(f"conn_id int64, {_ENDS}, dir int8, incarnation_hint int32, known_by int8, seq int64"),
+        *columns("first_ts_ns int64, file string, file_offset int64, data binary"),
         ("seg_len", pa.list_(pa.int32())),
         ("seg_ts_ns", pa.list_(pa.int64())),
         ("seg_off", pa.list_(pa.int64())),
-        *_columns("syn bool, fin bool, rst bool"),
+        *columns("syn bool, fin bool, rst bool"),
         ("holes", pa.list_(pa.struct([("at", pa.int32()), ("len", pa.int32())]))),
-        *_columns("dup_bytes int64, conflict_bytes int64"),
+        *columns("dup_bytes int64, conflict_bytes int64"),
     ]
 )
 """A row is a contiguous run of bytes of one direction (0 client to server, 1 back) inside one chunk of a file.
@@ -49,7 +49,7 @@ that were left out, `conflict_bytes` those of them that differed.
 """
 
 FRAMES = pa.schema(
-    _columns(
+    columns(
         f"{_INCARNATION}, frame_no int64, is_response bool",
         "api_key int16, api_version int16, header_version int8, correlation_id int32, client_id string",
         "ts_first_ns int64, ts_last_ns int64, packet_first int64, packet_last int64, segments int32",
@@ -63,17 +63,17 @@ FRAMES = pa.schema(
 and the latency from the request's last byte to its own last.
 """
 
-CONN_EVENTS = pa.schema(_columns(_INCARNATION, "dir int8, ts_ns int64, kind string, bytes int64, detail string"))
+CONN_EVENTS = pa.schema(columns(_INCARNATION, "dir int8, ts_ns int64, kind string, bytes int64, detail string"))
 """Events of a connection: syn fin rst gap dup conflict midstream desync tls sasl, hole, oversized."""
 
-FILE_EVENTS = pa.schema(_columns("file string, file_offset int64, kind string, count int64, detail string"))
+FILE_EVENTS = pa.schema(columns("file string, file_offset int64, kind string, count int64, detail string"))
 """File parts that are in no table: fragments, not_tcp, unknown_link, cut_header, truncated, corrupt, quarantined."""
 
 MESSAGES = pa.schema(
     [
         *[FRAMES.field(name) for name in FRAMES.names if name != "frame"],
-        *_columns("api_name string, decode_status string, error_offset int32, error string"),
-        *_columns("roundtrip bool, first_diff_offset int32"),
+        *columns("api_name string, decode_status string, error_offset int32, error string"),
+        *columns("roundtrip bool, first_diff_offset int32"),
         ("unknown_tags", pa.list_(pa.int64())),
         ("body", pa.string()),
     ]
@@ -83,7 +83,7 @@ JSON as Kafka's converters write it (on Spark optionally a VARIANT).
 """
 
 EXCHANGES = pa.schema(
-    _columns(
+    columns(
         f"{_INCARNATION}, api_key int16, api_version int16, correlation_id int32, client_id string",
         "request_frame_no int64, response_frame_no int64, request_ts_ns int64, response_ts_ns int64, latency_ns int64",
         "request binary, response binary",
@@ -93,11 +93,11 @@ EXCHANGES = pa.schema(
 
 REPLAY_RESULTS = pa.schema(
     [
-        *_columns("run_id string, session string, mode string, number int64"),
+        *columns("run_id string, session string, mode string, number int64"),
         *[EXCHANGES.field(name) for name in EXCHANGES.names if name not in ("request", "response", "latency_ns")],
-        *_columns("sent_ns int64, recv_ns int64, captured_latency_ns int64, latency_ns int64"),
-        *_columns("status string, detail string, raw_equal bool, equal bool"),
-        *_columns("captured_response binary, live_response binary"),
+        *columns("sent_ns int64, recv_ns int64, captured_latency_ns int64, latency_ns int64"),
+        *columns("status string, detail string, raw_equal bool, equal bool"),
+        *columns("captured_response binary, live_response binary"),
     ]
 )
 """A row is a replayed exchange; `status` is ok, timeout, closed, error or left_out (reason in `detail`)."""
@@ -106,7 +106,7 @@ _OF_EXCHANGE = ("run_id", "session", "number", "conn_id", "incarnation", "reques
 DIFFS = pa.schema(
     [
         *(REPLAY_RESULTS.field(name) for name in _OF_EXCHANGE),
-        *_columns("path string, kind string, expected string, actual string, rule string"),
+        *columns("path string, kind string, expected string, actual string, rule string"),
     ]
 )
 """A row is a difference of a live response from the captured one: missing, extra, changed, order or volatile_ok."""

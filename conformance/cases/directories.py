@@ -20,12 +20,7 @@ async def assign(
 ) -> None:
     """Send AssignReplicasToDirs and expect these error codes of the partitions."""
     named: Tree = {"topicId": topic_id, "partitions": [{"partitionIndex": index} for index in partitions]}
-    request = {
-        "brokerId": broker.id,
-        "brokerEpoch": broker.epoch,
-        "directories": [{"id": directory, "topics": [named]}],
-        **fields,
-    }
+    request = {**broker.sender, "directories": [{"id": directory, "topics": [named]}], **fields}
     response = [{"partitionIndex": i, "errorCode": code} for i, code in zip(partitions, codes_, strict=True)]
     expected = [{"id": directory, "topics": [{"topicId": topic_id, "partitions": response}]}]
     await world.send("AssignReplicasToDirs", request, answer={"errorCode": 0, "directories": expected})
@@ -88,7 +83,7 @@ async def assignment_by_stale_broker_is_refused(world: World) -> None:
 async def assignments_are_not_there_before_metadata_version_17(world: World) -> None:
     a = await world.broker()
     answer = {"errorCode": codes.UNSUPPORTED_VERSION}
-    await world.send("AssignReplicasToDirs", {"brokerId": a.id, "brokerEpoch": a.epoch}, answer=answer)
+    await world.send("AssignReplicasToDirs", a.sender, answer=answer)
 
 
 @case("a fenced broker may assign", ASSIGN_TEST, Rank.SHOULD, since=17)

@@ -96,11 +96,7 @@ async def unknown_topic_id_is_refused(world: World) -> None:
     await world.partition(topic)
     for topic_id in (world.uuid(), NO_ID):
         partition = {"partitionIndex": 0, "newIsrWithEpochs": [{"brokerId": a.id}]}
-        request = {
-            "brokerId": a.id,
-            "brokerEpoch": a.epoch,
-            "topics": [{"topicId": topic_id, "partitions": [partition]}],
-        }
+        request = {**a.sender, "topics": [{"topicId": topic_id, "partitions": [partition]}]}
         await world.send("AlterPartition", request, answer=result(codes.UNKNOWN_TOPIC_ID), version=3)
 
 

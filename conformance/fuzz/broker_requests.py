@@ -3,7 +3,7 @@
 import hashlib
 
 from mockraft.conformance.fuzz.drawn import Draw, drawn
-from mockraft.conformance.requests import Tree
+from mockraft.conformance.requests import Tree, feature_ranges
 from mockraft.wire import uuids
 
 RESERVED = [uuids.text_of(bytes(15) + bytes([number])) for number in (0, 1, 2, 99)]
@@ -17,14 +17,6 @@ def directories(broker_id: int) -> list[str]:
 def incarnation(broker_id: int, number: int) -> str:
     """Return an incarnation id."""
     return uuids.text_of(hashlib.md5(f"{broker_id} {number}".encode()).digest())
-
-
-def feature_ranges(supported: dict[str, tuple[int, int]]) -> list[Tree]:
-    """Return the features of a registration."""
-    return [
-        {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
-        for name, (low, high) in supported.items()
-    ]
 
 
 @drawn(70, "BrokerRegistration")

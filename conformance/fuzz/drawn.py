@@ -4,7 +4,8 @@ import random
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from mockraft.conformance.fuzz.model import BrokerState, Model, PartitionState
+from mockraft.conformance.fuzz.model import BrokerState, Model
+from mockraft.conformance.partition_state import PartitionState
 from mockraft.conformance.requests import Tree
 
 BROKERS = range(1, 7)

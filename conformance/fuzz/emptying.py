@@ -2,9 +2,8 @@
 
 import time
 
-from mockraft.conformance.fuzz.broker_requests import feature_ranges
 from mockraft.conformance.fuzz.side import Side
-from mockraft.conformance.requests import Tree
+from mockraft.conformance.requests import Tree, feature_ranges
 
 SET, DELETE = 0, 1
 EVERY_ACL = {

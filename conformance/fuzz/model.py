@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from mockraft.conformance.partition_state import PartitionState
 from mockraft.conformance.requests import Tree
 
 
@@ -16,28 +17,6 @@ class BrokerState:
     in_controlled_shutdown: bool
     log_dirs: list[str]
     cordoned: list[str] | None
-
-
-@dataclass
-class PartitionState:
-    """One partition."""
-
-    replicas: list[int]
-    isr: list[int]
-    leader: int
-    leader_epoch: int
-    partition_epoch: int
-    recovery: int
-    adding: list[int]
-    removing: list[int]
-    directories: list[str]
-    elr: list[int]
-    last_known_elr: list[int]
-
-    @property
-    def is_reassigning(self) -> bool:
-        """True while replicas are being added or removed."""
-        return bool(self.adding or self.removing)
 
 
 @dataclass
@@ -87,9 +66,9 @@ class Model:
                 del self.topics[topic]
                 self.configs.pop((2, topic), None)
             case "PartitionRecord":
-                self._add_partition(record)
+                self.topics[self._names[record["topicId"]]][record["partitionId"]] = PartitionState.created(record)
             case "PartitionChangeRecord":
-                self._change_partition(record)
+                self.topics[self._names[record["topicId"]]][record["partitionId"]].change(record)
             case "ClearElrRecord":
                 self._clear_elr(record["topicName"])
             case "AccessControlEntryRecord":
@@ -132,33 +111,6 @@ class Model:
         if (cordoned := record.get("cordonedLogDirs")) is not None:
             broker.cordoned = cordoned
 
-    def _add_partition(self, record: Tree) -> None:
-        self.topics[self._names[record["topicId"]]][record["partitionId"]] = PartitionState(
-            replicas=record["replicas"],
-            isr=record["isr"],
-            leader=record["leader"],
-            leader_epoch=record["leaderEpoch"],
-            partition_epoch=record["partitionEpoch"],
-            recovery=record.get("leaderRecoveryState", 0),
-            adding=record["addingReplicas"],
-            removing=record["removingReplicas"],
-            directories=record.get("directories", []),
-            elr=record.get("eligibleLeaderReplicas") or [],
-            last_known_elr=record.get("lastKnownElr") or [],
-        )
-
-    def _change_partition(self, record: Tree) -> None:
-        partition = self.topics[self._names[record["topicId"]]][record["partitionId"]]
-        for key, attribute in _PARTITION_FIELDS.items():
-            if record.get(key) is not None:
-                setattr(partition, attribute, record[key])
-        if "leader" in record:
-            partition.leader = record["leader"]
-            partition.leader_epoch += 1
-        if "leaderRecoveryState" in record:
-            partition.recovery = record["leaderRecoveryState"]
-        partition.partition_epoch += 1
-
     def _clear_elr(self, name: str) -> None:
         for topic in [name] if name else list(self.topics):
             for partition in self.topics.get(topic, {}).values():
@@ -178,14 +130,3 @@ class Model:
         keys.discard(record["key"])
         if not record["remove"]:
             keys.add(record["key"])
-
-
-_PARTITION_FIELDS = {
-    "isr": "isr",
-    "replicas": "replicas",
-    "removingReplicas": "removing",
-    "addingReplicas": "adding",
-    "directories": "directories",
-    "eligibleLeaderReplicas": "elr",
-    "lastKnownElr": "last_known_elr",
-}

@@ -18,22 +18,17 @@ from mockraft.spark_replay.regression.replay import LEFT_OUT, Outcome
 from mockraft.spark_replay.regression.rows import REPLAYED
 from mockraft.spark_replay.regression.session_replay import Run, replayed
 from mockraft.spark_replay.regression.sessions import ClusterPeriod, ConnectionFacts, Sessions, connections_of
-from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS
+from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS, columns
 from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 _FACTS = pa.schema(
-    [
-        ("conn_id", pa.int64()),
-        ("incarnation", pa.int32()),
-        ("server", pa.string()),
-        ("server_port", pa.int32()),
-        ("cluster_id", pa.string()),
-        ("first_ns", pa.int64()),
-        ("last_ns", pa.int64()),
-    ]
+    columns(
+        "conn_id int64, incarnation int32, server string, server_port int32",
+        "cluster_id string, first_ns int64, last_ns int64",
+    )
 )
 _CONNECTION = ["conn_id", "incarnation"]
 _ENDPOINT = ["server", "server_port"]

@@ -10,7 +10,7 @@ import time
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -119,7 +119,8 @@ class StandaloneCluster:
                 process.kill()
                 process.wait()
                 for each in started:
-                    with_nothing_left(each)
+                    with suppress(psutil.NoSuchProcess):
+                        each.kill()
 
     def _daemon(self, name: str) -> list[str]:
         """Return the command of `spark-class` for a class, without starting its JVM."""
@@ -140,14 +141,6 @@ class StandaloneCluster:
             )
         self.processes.append(process)
         return process
-
-
-def with_nothing_left(process: psutil.Process) -> None:
-    """Kill a process that may have ended already."""
-    try:
-        process.kill()
-    except psutil.NoSuchProcess:
-        return
 
 
 @contextmanager

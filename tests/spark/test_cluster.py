@@ -1,7 +1,6 @@
 """A real cluster: spark-submit to a standalone master with two workers, mockraft in an archive, one worker killed."""
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +8,7 @@ import pytest
 from mockraft.spark_replay import read_frames
 from mockraft.spark_replay.decoding import decode_batches
 
+from ..spark_replay.streams.reassembled import in_order
 from .standalone_cluster import QUICK_JAVA, StandaloneCluster, standalone_cluster, wait_for, write_archive
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark_processes"), pytest.mark.timeout(900)]
@@ -33,10 +33,6 @@ SETTINGS = {
 }
 
 
-def rows(table: pa.Table) -> list[dict[str, Any]]:
-    return sorted(table.to_pylist(), key=lambda row: (row["conn_id"], row["is_response"], row["frame_no"]))
-
-
 def all_held(cluster: StandaloneCluster, gate: Path) -> bool:
     """Return True if a process of each worker waits in the middle of a task."""
     waiting = {int(file.name) for file in gate.iterdir()}
@@ -53,7 +49,7 @@ def test_killed_worker_changes_no_result(tmp_path: Path, controller_capture: str
         archive = write_archive(tmp_path / "mockraft.zip")
         arguments = [str(tmp_path), str(gate), str(PORT), controller_capture]
         job = cluster.submit(JOB, arguments, py_files=archive, settings=SETTINGS)
-        expected = rows(pa.Table.from_batches(decode_batches(read_frames(controller_capture, [PORT]))))
+        expected = in_order(pa.Table.from_batches(decode_batches(read_frames(controller_capture, [PORT]))))
         wait_for("a task of each worker is in its middle", lambda: all_held(cluster, gate), job)
         cluster.kill(cluster.workers[1])
         (gate / "go").touch()
@@ -62,7 +58,7 @@ def test_killed_worker_changes_no_result(tmp_path: Path, controller_capture: str
         assert "Lost executor" in cluster.log("job")
         assert cluster.workers[0].poll() is None
     assert len(expected) == 1726
-    assert rows(pq.read_table(tmp_path / "messages")) == expected
+    assert in_order(pq.read_table(tmp_path / "messages")) == expected
     assert not list(tmp_path.glob(".messages*")), "what the killed ones had written"
 
     modules = {line for file in origins.iterdir() for line in file.read_text().splitlines()}

@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from mockraft.spark_replay.schemas import FRAMES
 
+from ..spark_replay.streams.reassembled import in_order
+
 pytestmark = [pytest.mark.spark]
 
 PORT = 19093
@@ -26,10 +28,6 @@ def worker_table() -> Any:
 def numbered(count: int, start: int = 0) -> pa.RecordBatch:
     numbers = range(start, start + count)
     return pa.RecordBatch.from_pydict({"number": numbers, "payload": [b"%d" % each for each in numbers]}, NUMBERS)
-
-
-def rows(table: pa.Table) -> list[dict[str, Any]]:
-    return sorted(table.to_pylist(), key=lambda row: (row["conn_id"], row["is_response"], row["frame_no"]))
 
 
 def doubled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -53,7 +51,7 @@ def test_frames_that_workers_write_are_those_of_the_dataframe(
     assert table.write_parquet(tmp_path / "frames") == 1726
     read = spark.read.parquet(str(tmp_path / "frames"))
     assert read.schema == to_spark_schema(FRAMES)
-    assert rows(read.toArrow()) == rows(table.dataframe().toArrow())
+    assert in_order(read.toArrow()) == in_order(table.dataframe().toArrow())
     assert {each.name for each in tmp_path.iterdir()} == {"frames"}
 
 

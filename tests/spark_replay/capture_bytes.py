@@ -26,7 +26,6 @@ def pcap(
     nanoseconds: bool = False,
     snaplen: int = 262_144,
 ) -> bytes:
-    """A classic pcap file."""
     unit_ns = 1 if nanoseconds else 1000
     magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
     out = [pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, snaplen, link_type)]
@@ -38,14 +37,12 @@ def pcap(
 
 
 def block(kind: int, body: bytes, order: str = "<") -> bytes:
-    """One pcapng block."""
     body += bytes(-len(body) % 4)
     size = pack(f"{order}I", 12 + len(body))
     return pack(f"{order}I", kind) + size + body + size
 
 
 def section(order: str = "<") -> bytes:
-    """A pcapng section header."""
     return block(_SECTION, pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1), order)
 
 

@@ -50,8 +50,6 @@ class Said(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """One TCP segment."""
-
     flow: Flow
     from_client: bool
     time_ns: int

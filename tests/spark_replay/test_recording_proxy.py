@@ -250,7 +250,6 @@ def fetch_request() -> FetchRequest:
 
 
 async def asked(listener: Endpoint, *requests: Any) -> list[Any]:
-    """The answers, on one connection."""
     connection = await connect(*listener)
     answers = [await connection.send(request) for request in requests]
     await connection.close()

@@ -29,20 +29,8 @@ class Row(NamedTuple):
 
 
 def rows(source: Path | Split, **options: Any) -> list[Row]:
-    """The segments that the reader under test finds."""
     return [
-        Row(
-            row["packet_no"],
-            row["ts_ns"],
-            row["src"],
-            row["sport"],
-            row["dst"],
-            row["dport"],
-            row["seq"],
-            row["flags"],
-            row["payload"],
-            row["payload_len"] - row["captured_len"],
-        )
+        Row._make([*(row[name] for name in Row._fields[:-1]), row["payload_len"] - row["captured_len"]])
         for segments in read_segments(source, **options)
         for row in packets(segments).to_pylist()
     ]
@@ -60,7 +48,6 @@ def counts(path: Path, **options: Any) -> dict[str, int]:
 
 
 def written(path: Path, data: bytes) -> Path:
-    """The file with these bytes."""
     path.write_bytes(data)
     return path
 

@@ -31,7 +31,6 @@ ONE = Segment(FLOW, True, 0, 7, 0, 0x10, b"hello")
 
 
 def said_rows(segments: list[Segment]) -> list[Row]:
-    """The expected segments."""
     found = []
     for number, each in enumerate(segments, 1):
         ends = (each.flow.client, each.flow.client_port), (each.flow.server, each.flow.server_port)

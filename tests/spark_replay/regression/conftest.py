@@ -19,7 +19,6 @@ from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, De
 
 @pytest.fixture(scope="session")
 def own_capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file."""
     path = tmp_path_factory.mktemp("own") / "run.pcapng"
     asyncio.run(_record(path))
     return path
@@ -27,7 +26,6 @@ def own_capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def exchanges(own_capture: Path) -> list[Captured]:
-    """The contents."""
     return read_exchanges(own_capture)
 
 

@@ -38,17 +38,14 @@ def batch(schema: pa.Schema, rows: list[dict[str, Any]], **plain: Any) -> pa.Rec
 
 
 def messages(*rows: dict[str, Any]) -> pa.RecordBatch:
-    """Rows of MESSAGES."""
     return batch(schemas.MESSAGES, list(rows), **_PLAIN)
 
 
 def heartbeat(at_s: float, broker: int = 1, conn_id: int = 1) -> dict[str, Any]:
-    """A broker's heartbeat."""
     return {"conn_id": conn_id, "ts_last_ns": round(at_s * SECOND), "body": f'{{"brokerId":{broker},"brokerEpoch":5}}'}
 
 
 def answer(at_s: float, *, is_fenced: bool) -> dict[str, Any]:
-    """A heartbeat's answer."""
     body = f'{{"errorCode":0,"isFenced":{str(is_fenced).lower()}}}'
     return {"is_response": True, "body": body, "ts_last_ns": round(at_s * SECOND), "latency_ns": 1_000_000}
 
@@ -63,13 +60,11 @@ _EXCHANGE: dict[str, Any] = {**_PLACE, "api_key": HEARTBEAT, "api_version": 1}
 
 
 def results(*rows: dict[str, Any]) -> pa.RecordBatch:
-    """Rows of REPLAY_RESULTS."""
     same = {"mode": "causal", "status": "ok", "raw_equal": True, "equal": True}
     times = {"captured_latency_ns": 1_000_000, "latency_ns": 2_000_000}
     return batch(schemas.REPLAY_RESULTS, list(rows), **_EXCHANGE, **same, **times)
 
 
 def diffs(*rows: dict[str, Any]) -> pa.RecordBatch:
-    """Rows of DIFFS."""
     change = {"path": "isFenced", "kind": "changed", "rule": "", "expected": "false", "actual": "true"}
     return batch(schemas.DIFFS, list(rows), **_EXCHANGE, **change)

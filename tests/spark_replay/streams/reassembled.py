@@ -20,7 +20,6 @@ Row = dict[str, Any]
 
 
 def written(path: Path, segments: Sequence[Segment], **options: Any) -> Path:
-    """The segments as a capture file."""
     path.write_bytes(pcap(packets(segments, **options)))
     return path
 
@@ -32,7 +31,6 @@ def in_order(frames: pa.Table) -> list[Row]:
 
 
 def read(path: Path, ports: Collection[int] = (PORT,), **options: Any) -> tuple[list[Row], list[Row]]:
-    """Frames and connection events of a file."""
     events: list[pa.RecordBatch] = []
     frames = pa.Table.from_batches(list(read_frames(path, ports, conn_events=events, **options)), schema=FRAMES)
     frames.validate(full=True)
