@@ -57,15 +57,12 @@ async def run(
     log = Log(target)
     verdicts: dict[str, Verdict] = {}
 
-    async def judge(number: int, case: Case) -> None:
-        verdict = verdicts[case.name] = await _verdict(target, log, Identities(identities, number), case)
-        on_verdict(verdict)
-
     places = asyncio.Semaphore(parallel)
 
-    async def in_its_place(number: int, case: Case) -> None:
+    async def judge(number: int, case: Case) -> None:
         async with places:
-            await judge(number, case)
+            verdict = verdicts[case.name] = await _verdict(target, log, Identities(identities, number), case)
+        on_verdict(verdict)
 
     numbered = list(enumerate(chosen))
     try:
@@ -73,7 +70,7 @@ async def run(
             if case.alone and not case.disruptive:
                 await judge(number, case)
         together = [each for each in numbered if not each[1].alone and not each[1].disruptive]
-        await asyncio.gather(*(in_its_place(*each) for each in together))
+        await asyncio.gather(*(judge(*each) for each in together))
         for number, case in numbered:
             if case.disruptive:
                 await judge(number, case)

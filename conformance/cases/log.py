@@ -20,7 +20,7 @@ FAR = 1 << 40
 
 
 async def epoch_and_end(world: World) -> tuple[int, int]:
-    response = await describe(world, answer={"errorCode": 0})
+    response = await describe(world, answer={"errorCode": 0}, version=-1)
     partition = response["topics"][0]["partitions"][0]
     return partition["leaderEpoch"], partition["highWatermark"]
 

@@ -23,7 +23,10 @@ _PACKED_READ_BYTES = 1 << 16
 
 
 class CaptureFile:
-    """An open capture file. `size` is None for a compressed one, whose offsets count uncompressed bytes."""
+    """An open capture file. `size` is None for a compressed one, whose offsets count uncompressed bytes.
+
+    `failure` is the error that the next read will raise.
+    """
 
     def __init__(self, path: str | PathLike[str], decompressed_bytes_max: int | None = None) -> None:
         self.path = os.fspath(path)
@@ -39,7 +42,7 @@ class CaptureFile:
         self.compression = next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), None)
         self.size = None if self.compression else size
         self.decompressed_bytes_max = decompressed_bytes_max or max(_FREE_BYTES, _RATIO_MAX * size)
-        self._failure: OSError | None = None
+        self.failure: OSError | None = None
         self._stream: io.RawIOBase = self._raw
         if self.compression:
             import pyarrow as pa
@@ -69,19 +72,19 @@ class CaptureFile:
         after the bytes before that were returned.
         """
         done = 0
-        while done < len(target) and self._failure is None:
+        while done < len(target) and self.failure is None:
             try:
                 # A failing read loses all of its bytes, so compressed bytes are read in small pieces.
                 limit = done + _PACKED_READ_BYTES if self.compression else len(target)
                 count = self._stream.readinto(target[done:limit])
             except OSError as error:
-                self._failure = error
+                self.failure = error
                 break
             if not count:
                 break
             done += count
-        if self._failure is not None and not done:
-            raise self._problem(self._failure)
+        if self.failure is not None and not done:
+            raise self._problem(self.failure)
         self.position += done
         if self.compression and self.position > self.decompressed_bytes_max:
             raise CaptureError(
@@ -90,11 +93,6 @@ class CaptureFile:
                 self.position,
             )
         return done
-
-    @property
-    def has_failed(self) -> bool:
-        """Return True if the next read will raise."""
-        return self._failure is not None
 
     def _problem(self, error: OSError) -> Exception:
         if self.compression is None:

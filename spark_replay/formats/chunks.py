@@ -88,7 +88,7 @@ class ChunkReader:
             count, self.is_cut = 0, True
         self.buffer, self.size = buffer, len(carried) + count
         buffer[self.size :] = 0
-        is_short = count < size and not self.file.has_failed
+        is_short = count < size and self.file.failure is None
         self.at_end = is_short or self.is_cut or (self.end is not None and self.offset + self.size >= self.end)
 
 

@@ -14,7 +14,8 @@ VALUE_CHARS_MAX = 4096
 """Longest value in a row of DIFFS; the complete responses are in REPLAY_RESULTS."""
 
 _OF_DIFFERENCE = ("path", "kind", "expected", "actual", "rule")
-_KEY = tuple(name for name in DIFFS.names if name not in _OF_DIFFERENCE)
+OF_EXCHANGE = tuple(name for name in DIFFS.names if name not in _OF_DIFFERENCE)
+"""The columns of DIFFS that name the exchange."""
 
 REPLAYED = pa.schema(
     [
@@ -61,7 +62,7 @@ def split(replayed: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Split a batch of REPLAYED into REPLAY_RESULTS and DIFFS."""
     results = replayed.select(REPLAY_RESULTS.names)
     lists = replayed.column("differences")
-    rows = replayed.select(list(_KEY)).take(pa.compute.list_parent_indices(lists))
+    rows = replayed.select(list(OF_EXCHANGE)).take(pa.compute.list_parent_indices(lists))
     parts = lists.flatten()
     fields = dict(zip(_OF_DIFFERENCE, parts.flatten(), strict=True))
     columns = [fields[name] if name in fields else rows.column(name) for name in DIFFS.names]

@@ -101,14 +101,10 @@ class Rules:
         """Return the fields of a request at a version."""
         return self._root(api_key, version, is_request=True)
 
-    def of_api(self, api_key: int) -> Iterator[Rule]:
-        """Return the rule of every field of an API's response."""
-        return (self._overridden(rule) for rule in _rules(api_key))
-
     def __iter__(self) -> Iterator[Rule]:
         """Iterate over the rules of every field of every response."""
         for api_key in sorted(api_keys.NAMES):
-            yield from self.of_api(api_key)
+            yield from (self._overridden(rule) for rule in _rules(api_key))
 
     def _root(self, api_key: int, version: int, *, is_request: bool) -> Node:
         key = api_key, version, is_request

@@ -106,7 +106,7 @@ def _read(
 
 def _drain(traffic: Traffic, conn_events: list[pa.RecordBatch]) -> None:
     for batch in conn_events:
-        traffic.add_conn_events(batch)
+        traffic.events.add_conn_events(batch)
     conn_events.clear()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from mockraft.spark_replay.report.columns import count_rows, cut_texts, integers
-from mockraft.spark_replay.report.sketches import LogHistogram, Tally
+from mockraft.spark_replay.report.sketches import LogHistogram, Tally, keep_first
 from mockraft.spark_replay.report.traffic import known_api
 
 EXCUSED = "volatile_ok"
@@ -95,11 +95,4 @@ class Replayed:
         chosen = table.join(first, keys=keys, join_type="inner").combine_chunks()
         for row in chosen.to_pylist():
             place = (known_api(row["api_key"]), row.pop("place"), row["kind"])
-            self._example(place, row)
-
-    def _example(self, place: Place, row: dict[str, Any]) -> None:
-        had = self.examples.get(place)
-        if had is None and len(self.examples) >= _EXAMPLES_MAX:
-            return
-        if had is None or (row["session"], row["number"]) < (had["session"], had["number"]):
-            self.examples[place] = row
+            keep_first(self.examples, place, row, ("session", "number"), _EXAMPLES_MAX)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Generic, TypeVar
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -157,3 +157,14 @@ class Tally(Generic[K]):
     def most_common(self, count: int) -> list[tuple[K, int]]:
         """Return the keys with the largest counts."""
         return sorted(self.counts.items(), key=lambda item: -item[1])[:count]
+
+
+def keep_first(
+    examples: dict[K, dict[str, Any]], key: K, row: dict[str, Any], columns: Sequence[str], keys_max: int
+) -> None:
+    """Keep the first row of each key, by the order of some columns; none of further keys once there are `keys_max`."""
+    had = examples.get(key)
+    if had is None and len(examples) >= keys_max:
+        return
+    if had is None or [row[name] for name in columns] < [had[name] for name in columns]:
+        examples[key] = row

@@ -78,7 +78,7 @@ def traffic_of_tables(folder: Path, on_rows: OnRows) -> Traffic:
     tables, traffic = Tables(folder), Traffic()
     _add(tables, "messages", schemas.MESSAGES, MESSAGE_COLUMNS, traffic.add_messages, on_rows)
     for name, schema, add in (
-        ("conn_events", schemas.CONN_EVENTS, traffic.add_conn_events),
+        ("conn_events", schemas.CONN_EVENTS, traffic.events.add_conn_events),
         ("file_events", schemas.FILE_EVENTS, traffic.add_file_events),
     ):
         if tables.path(name) is not None:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from mockraft.spark_replay.report.columns import count_rows, cut_texts, first_integer, integers
 from mockraft.spark_replay.report.events import TrafficEvents
 from mockraft.spark_replay.report.heartbeats import Heartbeats
-from mockraft.spark_replay.report.sketches import DistinctKeys, LogHistogram, Tally, TimeBins
+from mockraft.spark_replay.report.sketches import DistinctKeys, LogHistogram, Tally, TimeBins, keep_first
 from mockraft.wire import api_keys
 
 UNKNOWN_API = -1
@@ -83,10 +83,6 @@ class Traffic:
         self.heartbeats.add(batch)
         self.events.add_messages(batch)
 
-    def add_conn_events(self, batch: pa.RecordBatch) -> None:
-        """Add rows of CONN_EVENTS."""
-        self.events.add_conn_events(batch)
-
     def add_file_events(self, batch: pa.RecordBatch) -> None:
         """Add rows of FILE_EVENTS."""
         for row in cut_texts(batch, "detail", "file").to_pylist():
@@ -99,12 +95,10 @@ class Traffic:
 
     def _span(self, batch: pa.RecordBatch) -> None:
         bounds = pc.min_max(batch.column("ts_last_ns")).as_py()
-        if bounds["min"] is not None:
-            self._extend(bounds["min"], bounds["max"])
-
-    def _extend(self, first_ns: int, last_ns: int) -> None:
-        self.first_ns = first_ns if self.first_ns is None else min(self.first_ns, first_ns)
-        self.last_ns = last_ns if self.last_ns is None else max(self.last_ns, last_ns)
+        first_ns, last_ns = bounds["min"], bounds["max"]
+        if first_ns is not None:
+            self.first_ns = first_ns if self.first_ns is None else min(self.first_ns, first_ns)
+            self.last_ns = last_ns if self.last_ns is None else max(self.last_ns, last_ns)
 
     def _connections(self, batch: pa.RecordBatch) -> None:
         ids = integers(batch, "conn_id").view(np.uint64) + integers(batch, "incarnation").view(np.uint64) * _SPREAD
@@ -140,11 +134,4 @@ class Traffic:
         wrong = batch.filter(pc.or_(unread, parted)).select(_EXAMPLE)
         for row in wrong.slice(0, 1_000).to_pylist():
             group = (known_api(row["api_key"]), row["api_version"], row["is_response"], row["decode_status"])
-            self._example(group, row)
-
-    def _example(self, group: Group, row: dict[str, Any]) -> None:
-        had = self.examples.get(group)
-        if had is None and len(self.examples) >= _EXAMPLES_MAX:
-            return
-        if had is None or row["ts_last_ns"] < had["ts_last_ns"]:
-            self.examples[group] = row
+            keep_first(self.examples, group, row, ("ts_last_ns",), _EXAMPLES_MAX)

@@ -9,25 +9,19 @@ from mockraft.spark_replay.spark.capture_paths import capture_paths, loaded_path
 from mockraft.spark_replay.spark.options import LEVELS, SourceOptions
 from mockraft.spark_replay.spark.partition_reading import SCHEMAS, Predicate, read_partition, splits_of
 from mockraft.spark_replay.spark.stream_reader import CaptureStreamReader
-from pyspark.sql import SparkSession
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamReader,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    InputPartition,
-    IsNotNull,
-    LessThan,
-    LessThanOrEqual,
-)
+from pyspark.sql import SparkSession, datasource
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-_OPERATORS = {EqualTo: "=", LessThan: "<", LessThanOrEqual: "<=", GreaterThan: ">", GreaterThanOrEqual: ">=", In: "in"}
+_OPERATORS = {
+    datasource.EqualTo: "=",
+    datasource.LessThan: "<",
+    datasource.LessThanOrEqual: "<=",
+    datasource.GreaterThan: ">",
+    datasource.GreaterThanOrEqual: ">=",
+    datasource.In: "in",
+}
 _ALWAYS_SET = {"file", "ts_ns", "first_ts_ns", "client_port", "server_port", "sport", "dport"}
 
 
@@ -116,7 +110,7 @@ class FilteringReader(CaptureReader):
             predicate = _predicate(each)
             if predicate is not None:
                 self._predicates.append(predicate)
-            elif not (isinstance(each, IsNotNull) and each.attribute[0] in _ALWAYS_SET):
+            elif not (isinstance(each, datasource.IsNotNull) and each.attribute[0] in _ALWAYS_SET):
                 yield each
 
 

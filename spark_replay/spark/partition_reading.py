@@ -86,7 +86,7 @@ def read_partition(
     Raises CaptureError, with file and offset, for the first damage, if `on_error` is fail; SplitDesyncError for a split
     of a wrong plan.
     """
-    if _names_another_file(split, predicates):
+    if any(each.column == "file" and each.values and split.path not in each.values for each in predicates):
         return
     try:
         for batch in _LEVELS[options.level](split, options, predicates):
@@ -204,7 +204,3 @@ def _of_hosts(segments: Segments, hosts: Sequence[set[str]]) -> Segments:
     kept = wanted[segments.flow]
     arrays = [field.name for field in fields(segments) if field.name not in _OF_THE_CHUNK]
     return replace(segments, **{name: getattr(segments, name)[kept] for name in arrays})
-
-
-def _names_another_file(split: Split, predicates: Sequence[Predicate]) -> bool:
-    return any(each.column == "file" and each.values and split.path not in each.values for each in predicates)

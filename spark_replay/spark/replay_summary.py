@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mockraft.spark_replay.regression.replay import LEFT_OUT, OK
 from mockraft.spark_replay.regression.rules import Rules
-from mockraft.spark_replay.spark.replaying import Tables, counted_differences, gone_differences
+from mockraft.spark_replay.spark.replaying import Tables, counted_differences
 from mockraft.wire import api_keys
 from mockraft.wire.json_form import Json
 from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +41,7 @@ def summarise(tables: Tables, rules: Rules, baseline: DataFrame | None = None) -
         "rawEqual": sum(each["raw_equal"] for each in apis),
         "different": different,
         "known": 0 if baseline is None else counted_differences(diffs, None).count() - new.count(),
-        "gone": 0 if baseline is None else gone_differences(diffs, baseline).count(),
+        "gone": 0 if baseline is None else counted_differences(baseline, diffs).count(),
         "apis": [
             {
                 "api": _name(each["api_key"]),

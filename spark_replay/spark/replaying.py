@@ -15,7 +15,7 @@ import pyarrow as pa
 from mockraft.spark_replay.regression.captured import of_batches
 from mockraft.spark_replay.regression.coordinator import CoordinatorClient, ReplayCoordinator
 from mockraft.spark_replay.regression.replay import LEFT_OUT, Outcome
-from mockraft.spark_replay.regression.rows import REPLAYED
+from mockraft.spark_replay.regression.rows import OF_EXCHANGE, REPLAYED
 from mockraft.spark_replay.regression.session_replay import Run, replayed
 from mockraft.spark_replay.regression.sessions import ClusterPeriod, ConnectionFacts, Sessions, connections_of
 from mockraft.spark_replay.schemas import DIFFS, EXCHANGES, REPLAY_RESULTS, columns
@@ -33,7 +33,6 @@ _FACTS = pa.schema(
 _CONNECTION = ["conn_id", "incarnation"]
 _ENDPOINT = ["server", "server_port"]
 _IN_SESSION = pa.schema([("session", pa.string()), *EXCHANGES])
-_OF_DIFFERENCE = ["path", "kind", "expected", "actual", "rule"]
 REPORT_EVERY_S = 1.0
 
 
@@ -113,7 +112,8 @@ def write_replay(
         kept.unpersist()
     found = _stored(spark, both, REPLAYED)
     found.select(*REPLAY_RESULTS.names).write.mode("overwrite").parquet(f"{out}/replay_results")
-    diffs_of(found).write.mode("overwrite").parquet(f"{out}/diffs")
+    diffs = found.select(*OF_EXCHANGE, F.explode("differences").alias("found")).select(*OF_EXCHANGE, "found.*")
+    diffs.write.mode("overwrite").parquet(f"{out}/diffs")
     _delete(spark, both)
     return read_replay(spark, out)
 
@@ -123,23 +123,12 @@ def read_replay(spark: SparkSession, out: str) -> Tables:
     return Tables(_stored(spark, f"{out}/replay_results", REPLAY_RESULTS), _stored(spark, f"{out}/diffs", DIFFS))
 
 
-def diffs_of(replayed_rows: DataFrame) -> DataFrame:
-    """Return DIFFS of rows of REPLAYED."""
-    names = [name for name in DIFFS.names if name not in _OF_DIFFERENCE]
-    return replayed_rows.select(*names, F.explode("differences").alias("found")).select(*names, "found.*")
-
-
 def counted_differences(diffs: DataFrame, baseline: DataFrame | None) -> DataFrame:
-    """Return the rows of DIFFS that count: not excused by a rule, and not in the baseline."""
+    """Return the rows of DIFFS that count: not excused by a rule, and not in the baseline, if there is one."""
     counted = _keyed(diffs)
     if baseline is not None:
         counted = counted.join(_keyed(baseline).select("key").distinct(), "key", "left_anti")
     return counted.select(*DIFFS.names)
-
-
-def gone_differences(diffs: DataFrame, baseline: DataFrame) -> DataFrame:
-    """Return the baseline's differences that no longer occur."""
-    return counted_differences(baseline, diffs)
 
 
 def _keyed(diffs: DataFrame) -> DataFrame:

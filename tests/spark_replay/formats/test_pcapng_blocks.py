@@ -119,6 +119,8 @@ def test_compression_is_detected_by_magic_bytes(tmp_path: Path, form: str, compr
     assert rows(packed) == rows(plain)
     assert rows(packed, chunk_bytes=900) == rows(plain)
     assert counts(packed) == {}
+    (split,) = plan_splits(packed, 500)
+    assert len(rows(split)) == len(PACKETS)
 
 
 def test_offsets_of_compressed_file_count_uncompressed_bytes(tmp_path: Path) -> None:
@@ -126,12 +128,6 @@ def test_offsets_of_compressed_file_count_uncompressed_bytes(tmp_path: Path) -> 
     packed = written(tmp_path / "x.pcap.gz", gzip.compress(plain.read_bytes(), 1))
     found = [each.file_offset.tolist() for each in read_segments(packed)]
     assert found == [each.file_offset.tolist() for each in read_segments(plain)]
-
-
-def test_compressed_file_is_one_split(tmp_path: Path) -> None:
-    packed = compressed(tmp_path / "x", FORMS["pcap"], "zstd")
-    (split,) = plan_splits(packed, 500)
-    assert len(rows(split)) == len(PACKETS)
 
 
 def test_parts_of_gzip_one_after_the_other_are_one_file(tmp_path: Path) -> None:

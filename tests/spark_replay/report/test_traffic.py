@@ -76,7 +76,7 @@ def test_events_of_connections_are_counted_and_the_loud_ones_listed() -> None:
     traffic = Traffic()
     ends = {"client": "a", "client_port": 1, "server": "b", "server_port": 2, "dir": 1}
     rows = [{"kind": "gap", "ts_ns": 5, "bytes": 1460, "detail": None}, {"kind": "syn", "ts_ns": 1, "bytes": 0}]
-    traffic.add_conn_events(batch(schemas.CONN_EVENTS, rows, conn_id=1, incarnation=1, **ends))
+    traffic.events.add_conn_events(batch(schemas.CONN_EVENTS, rows, conn_id=1, incarnation=1, **ends))
     assert [(row["kind"], row["count"], row["bytes"]) for row in sections.not_read(traffic)["connections"]] == [
         ("gap", 1, 1460),
         ("syn", 1, 0),

@@ -17,7 +17,6 @@ from ..packetiser import (
     Segment,
     conversation,
     exchanges,
-    moved,
     overlapped,
     repeated,
     request,
@@ -57,13 +56,6 @@ def test_a_conversation_is_its_frames_with_partners_and_latency(tmp_path: Path, 
     assert rows[0]["header_version"] == 2
     assert rows[1]["segments"] == 3
     assert kinds(events) == {"syn": 0, "fin": 0}
-
-
-def test_sequence_numbers_wrap_in_the_middle_of_a_frame(tmp_path: Path) -> None:
-    segments = moved(conversation(SAID, isns=(0, 0)), -2000, -50)
-    rows, events = read(written(tmp_path / "x.pcap", segments))
-    assert bodies(rows) == [each.frame for each in SAID if each.from_client]
-    assert "gap" not in kinds(events)
 
 
 def test_an_id_used_again_belongs_to_the_latest_request_before_the_response(tmp_path: Path) -> None:
