@@ -36,13 +36,18 @@ def assignment(broker: SimulatedBroker, topic_id: bytes, directory_id: bytes) ->
     )
 
 
+async def with_orders(cluster: Cluster, partitions: int, **options: Any) -> tuple[SimulatedBroker, bytes, list[bytes]]:
+    """Broker 1 with topic orders: the broker, the topic's id, and the directory of each partition."""
+    broker = await cluster.start(**options)
+    topic_id = await cluster.create("orders", *[[1]] * partitions)
+    return broker, topic_id, await cluster.placed(topic_id)
+
+
 # Placement and assignments.
 
 
 async def test_replicas_are_dealt_to_the_emptiest_directories_and_have_their_logs_there(cluster: Cluster) -> None:
-    broker = await cluster.start(dirs=3)
-    topic_id = await cluster.create("orders", [1], [1], [1], [1], [1], [1], [1])
-    found = await cluster.placed(topic_id)
+    broker, topic_id, found = await with_orders(cluster, 7, dirs=3)
     assert sorted(found.count(directory_id) for directory_id in ids(broker)) == [2, 2, 3]
     for index, directory_id in enumerate(found):
         assert broker.logs.directory_of((topic_id, index)) == directory_id
@@ -77,9 +82,7 @@ async def test_when_a_log_cannot_be_made_in_one_directory_the_next_one_gets_it(c
 
 
 async def test_matching_directory_is_not_assigned_again(cluster: Cluster) -> None:
-    broker = await cluster.start()
-    topic_id = await cluster.create("orders", [1], [1], [1])
-    await cluster.placed(topic_id)
+    broker, topic_id, _ = await with_orders(cluster, 3)
     told = len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS))
     broker = await cluster.restart(broker)
     await cluster.heartbeats()
@@ -92,9 +95,7 @@ async def test_matching_directory_is_not_assigned_again(cluster: Cluster) -> Non
 async def test_replica_in_another_directory_stays_and_the_metadata_is_corrected(
     cluster: Cluster, said: bytes, dirs: int
 ) -> None:
-    broker = await cluster.start(dirs=dirs)
-    topic_id = await cluster.create("orders", [1])
-    (there,) = await cluster.placed(topic_id)
+    broker, topic_id, (there,) = await with_orders(cluster, 1, dirs=dirs)
     told = len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS))
     await ask(cluster.controller.bootstrap, assignment(broker, topic_id, said))
     await until(lambda: len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS)) == told + 2)
@@ -103,9 +104,7 @@ async def test_replica_in_another_directory_stays_and_the_metadata_is_corrected(
 
 
 async def test_a_deleted_topics_logs_go(cluster: Cluster) -> None:
-    broker = await cluster.start()
-    topic_id = await cluster.create("orders", [1], [1])
-    await cluster.placed(topic_id)
+    broker, _, _ = await with_orders(cluster, 2)
     await cluster.delete("orders")
     await until(lambda: not broker.directories.placed)
     assert broker.logs.held() == []
@@ -133,9 +132,7 @@ def empty_disks(cluster: Cluster, broker: SimulatedBroker) -> tuple[DirectoryAt,
 
 
 async def test_unfenced_before_assignments_are_confirmed_as_in_kafka_4_3_1(cluster: Cluster) -> None:
-    broker = await cluster.start()
-    topic_id = await cluster.create("orders", [1])
-    await cluster.placed(topic_id)
+    broker, _, _ = await with_orders(cluster, 1)
     await cluster.stop(broker)
     again = SimulatedBroker(cluster.again(broker.config, log_dirs=empty_disks(cluster, broker)))
     cluster.brokers[1] = again
@@ -146,9 +143,7 @@ async def test_unfenced_before_assignments_are_confirmed_as_in_kafka_4_3_1(clust
 
 
 async def test_kip_text_keeps_it_fenced_until_assignments_are_confirmed(cluster: Cluster) -> None:
-    broker = await cluster.start()
-    topic_id = await cluster.create("orders", [1], [1])
-    await cluster.placed(topic_id)
+    broker, topic_id, _ = await with_orders(cluster, 2)
     again = await cluster.restart(broker, log_dirs=empty_disks(cluster, broker), fenced_until_assigned=True)
     assert set(cluster.directories(topic_id)) == set(ids(again))
     exchanges = cluster.controller.journal.exchanges()
@@ -164,9 +159,7 @@ async def test_kip_text_keeps_it_fenced_until_assignments_are_confirmed(cluster:
 async def test_a_directory_that_is_offline_at_the_start_is_not_registered_and_its_replicas_are_left_alone(
     cluster: Cluster,
 ) -> None:
-    broker = await cluster.start()
-    topic_id = await cluster.create("orders", [1], [1], [1], [1])
-    before = await cluster.placed(topic_id)
+    broker, topic_id, before = await with_orders(cluster, 4)
     kept, gone = broker.config.log_dirs
     broker = await cluster.restart(broker, log_dirs=(kept,), offline_log_dirs={gone.path: "not readable"})
     await cluster.heartbeats()
@@ -182,9 +175,7 @@ async def test_a_directory_that_is_offline_at_the_start_is_not_registered_and_it
 
 
 async def test_replicas_of_a_replaced_disk_are_recreated_and_assigned(cluster: Cluster) -> None:
-    broker = await cluster.start()
-    topic_id = await cluster.create("orders", [1], [1], [1], [1])
-    before = await cluster.placed(topic_id)
+    broker, topic_id, before = await with_orders(cluster, 4)
     kept, gone = broker.config.log_dirs
     del cluster.disks[1, gone.path]
     fresh = gone._replace(directory_id=b"\x07" * 16)
@@ -195,9 +186,7 @@ async def test_replicas_of_a_replaced_disk_are_recreated_and_assigned(cluster: C
 
 
 async def test_returning_directory_keeps_its_identity(cluster: Cluster) -> None:
-    broker = await cluster.start()
-    topic_id = await cluster.create("orders", [1], [1], [1], [1])
-    before = await cluster.placed(topic_id)
+    broker, topic_id, before = await with_orders(cluster, 4)
     broker.fail_log_dir(PATHS[1])
     await until(lambda: cluster.image.cluster.brokers[1].log_dirs == (ids(broker)[0],))
     broker.heal_log_dir(PATHS[1])
@@ -210,9 +199,7 @@ async def test_returning_directory_keeps_its_identity(cluster: Cluster) -> None:
 
 
 async def test_a_broker_that_is_given_another_directory_registers_it(cluster: Cluster) -> None:
-    broker = await cluster.start(dirs=1)
-    topic_id = await cluster.create("orders", [1])
-    (there,) = await cluster.placed(topic_id)
+    broker, topic_id, (there,) = await with_orders(cluster, 1, dirs=1)
     added = broker.config.log_dirs[0]._replace(path=PATHS[1], directory_id=b"\x09" * 16)
     broker = await cluster.restart(broker, log_dirs=(*broker.config.log_dirs, added))
     assert set(cluster.image.cluster.brokers[1].log_dirs) == {there, added.directory_id}

@@ -41,14 +41,25 @@ def leading(
     end_offset: int = 0,
     high_watermark: int = 0,
     min_isr: int = 1,
+    appended: int | None = None,
 ) -> Partition:
+    """Led by broker 1, which then appends up to this offset."""
     partition = Partition(1, brokers, lambda: min_isr, lag_time_max_ms=LAG_MS)
     assert partition.lead(assigned(isr), end_offset, high_watermark, now_ms=0)
+    if appended is not None:
+        partition.appended(appended, now_ms=1)
     return partition
 
 
 def fetch(partition: Partition, replica: int, offset: int, now_ms: int = 0, epoch: int | None = None) -> bool:
     return partition.fetched(replica, offset, 0, EPOCHS[replica] if epoch is None else epoch, now_ms)
+
+
+def joined_by_3(brokers: Brokers) -> Partition:
+    """Replica 3 has fetched all there is, and is proposed for the ISR of 1 and 2."""
+    partition = leading(brokers, (1, 2))
+    fetch(partition, 3, 0)
+    return partition
 
 
 def pending(partition: Partition) -> IsrChange:
@@ -80,8 +91,7 @@ def test_sole_replica_commits_its_appends(brokers: Brokers) -> None:
 
 
 def test_high_watermark_never_decreases_when_a_follower_is_truncated(brokers: Brokers) -> None:
-    partition = leading(brokers, (1, 2))
-    partition.appended(10, now_ms=1)
+    partition = leading(brokers, (1, 2), appended=10)
     fetch(partition, 2, 10)
     assert not fetch(partition, 2, 4)
     assert partition.high_watermark == 10
@@ -110,8 +120,7 @@ def test_high_watermark_ignores_fenced_followers(brokers: Brokers) -> None:
 
 
 def test_the_high_watermark_stands_below_the_min_isr(brokers: Brokers) -> None:
-    partition = leading(brokers, (1, 2), min_isr=3)
-    partition.appended(5, now_ms=1)
+    partition = leading(brokers, (1, 2), min_isr=3, appended=5)
     assert not fetch(partition, 2, 5)
     assert partition.high_watermark == 0
 
@@ -133,8 +142,7 @@ def test_new_leader_keeps_its_high_watermark_until_the_isr_has_fetched(brokers: 
 
 
 def test_a_stuck_follower_is_proposed_out_after_the_lag_time(brokers: Brokers) -> None:
-    partition = leading(brokers)
-    partition.appended(5, now_ms=1)
+    partition = leading(brokers, appended=5)
     fetch(partition, 2, 5, now_ms=900)
     assert not partition.shrink(LAG_MS)
     assert partition.shrink(LAG_MS + 1)
@@ -142,8 +150,7 @@ def test_a_stuck_follower_is_proposed_out_after_the_lag_time(brokers: Brokers) -
 
 
 def test_a_slow_follower_counts_as_caught_up_at_the_fetch_that_it_now_reaches(brokers: Brokers) -> None:
-    partition = leading(brokers, (1, 2))
-    partition.appended(5, now_ms=1)
+    partition = leading(brokers, (1, 2), appended=5)
     fetch(partition, 2, 0, now_ms=500)
     partition.appended(9, now_ms=501)
     fetch(partition, 2, 5, now_ms=1200)
@@ -159,8 +166,7 @@ def test_a_follower_with_all_records_stays_however_long_it_is_silent(brokers: Br
 
 
 def test_while_a_shrink_is_pending_the_high_watermark_waits_for_the_old_isr(brokers: Brokers) -> None:
-    partition = leading(brokers)
-    partition.appended(5, now_ms=1)
+    partition = leading(brokers, appended=5)
     fetch(partition, 2, 5, now_ms=900)
     partition.shrink(LAG_MS + 1)
     assert (partition.maximal_isr, partition.high_watermark) == (frozenset({1, 2, 3}), 0)
@@ -169,8 +175,7 @@ def test_while_a_shrink_is_pending_the_high_watermark_waits_for_the_old_isr(brok
 
 
 def test_no_second_change_is_proposed_while_one_is_pending(brokers: Brokers) -> None:
-    partition = leading(brokers, (1, 2))
-    fetch(partition, 3, 0)
+    partition = joined_by_3(brokers)
     change = pending(partition)
     partition.appended(5, now_ms=1)
     assert not partition.shrink(100 * LAG_MS)
@@ -181,8 +186,7 @@ def test_no_second_change_is_proposed_while_one_is_pending(brokers: Brokers) -> 
 
 
 def test_a_follower_at_the_high_watermark_is_proposed_in(brokers: Brokers) -> None:
-    partition = leading(brokers, (1, 2))
-    partition.appended(8, now_ms=1)
+    partition = leading(brokers, (1, 2), appended=8)
     fetch(partition, 2, 8)
     fetch(partition, 3, 7)
     assert partition.pending is None
@@ -221,8 +225,7 @@ def test_follower_without_a_broker_epoch_may_join(brokers: Brokers) -> None:
 
 
 def test_the_joining_replica_holds_the_high_watermark_before_it_is_committed(brokers: Brokers) -> None:
-    partition = leading(brokers, (1, 2))
-    fetch(partition, 3, 0)
+    partition = joined_by_3(brokers)
     partition.appended(5, now_ms=100 * LAG_MS)
     assert not fetch(partition, 2, 5, now_ms=100 * LAG_MS)
     assert partition.high_watermark == 0
@@ -244,23 +247,20 @@ def test_the_joining_replica_holds_the_high_watermark_before_it_is_committed(bro
 def test_a_refused_change_stays_pending_is_taken_back_or_is_sent_again(
     brokers: Brokers, error_code: int, is_sent_again: bool, maximal_isr: tuple[int, ...]
 ) -> None:
-    partition = leading(brokers, (1, 2))
-    fetch(partition, 3, 0)
+    partition = joined_by_3(brokers)
     assert partition.refused(pending(partition), error_code) == is_sent_again
     assert (partition.maximal_isr, partition.pending is None) == (frozenset(maximal_isr), error_code in NOT_APPLIED)
 
 
 @pytest.mark.parametrize("isr", [CommittedIsr(1, 1, (1, 2, 3)), CommittedIsr(0, -1, (1, 2, 3))])
 def test_response_of_another_epoch_is_ignored(brokers: Brokers, isr: CommittedIsr) -> None:
-    partition = leading(brokers, (1, 2))
-    fetch(partition, 3, 0)
+    partition = joined_by_3(brokers)
     assert not partition.committed(pending(partition), isr, 1)
     assert partition.isr == {1, 2}
 
 
 def test_an_answer_to_a_change_that_the_log_overtook_is_passed_over(brokers: Brokers) -> None:
-    partition = leading(brokers, (1, 2))
-    fetch(partition, 3, 0)
+    partition = joined_by_3(brokers)
     change = pending(partition)
     partition.lead(assigned((1,), partition_epoch=1), 0, 0, 1)
     assert not partition.committed(change, CommittedIsr(0, 1, (1, 2, 3)), 1)
@@ -272,8 +272,7 @@ def test_an_answer_to_a_change_that_the_log_overtook_is_passed_over(brokers: Bro
 
 
 def test_an_older_partition_epoch_is_passed_over(brokers: Brokers) -> None:
-    partition = leading(brokers, (1, 2))
-    fetch(partition, 3, 0)
+    partition = joined_by_3(brokers)
     partition.committed(pending(partition), CommittedIsr(0, 1, (1, 2, 3)), 1)
     assert not partition.lead(assigned((1, 2)), 0, 0, 1)
     assert not partition.follow(assigned(leader=2, leader_epoch=1))
@@ -282,8 +281,7 @@ def test_an_older_partition_epoch_is_passed_over(brokers: Brokers) -> None:
 
 
 def test_same_leader_epoch_keeps_the_follower_state(brokers: Brokers) -> None:
-    partition = leading(brokers)
-    partition.appended(5, now_ms=1)
+    partition = leading(brokers, appended=5)
     fetch(partition, 2, 4)
     partition.lead(assigned((1, 2), partition_epoch=1), 5, 0, 2)
     assert partition.followers[2].end_offset == 4
@@ -291,8 +289,7 @@ def test_same_leader_epoch_keeps_the_follower_state(brokers: Brokers) -> None:
 
 
 def test_a_new_epoch_of_the_same_leader_gives_the_isr_another_lag_time(brokers: Brokers) -> None:
-    partition = leading(brokers, (1, 2))
-    partition.appended(5, now_ms=1)
+    partition = leading(brokers, (1, 2), appended=5)
     fetch(partition, 2, 4, now_ms=2)
     partition.lead(assigned((1, 2), leader_epoch=1, partition_epoch=1), 5, 4, 5000)
     assert partition.epoch_start_offset == 5
