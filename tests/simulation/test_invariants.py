@@ -1,7 +1,6 @@
 """Invariants of every world at every moment, one class each."""
 
 import os
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.producer_ids_record import ProducerIdsRecord
 
 from ..budgets import budget
+from .invariant import Invariant
 
 pytestmark = pytest.mark.one_python
 
@@ -32,12 +32,6 @@ def partitions(world: Any) -> Iterator[tuple[tuple[bytes, int], Partition]]:
     for topic in world.image.topics.by_id.values():
         for partition_id, partition in topic.partitions.items():
             yield (topic.topic_id, partition_id), partition
-
-
-class Invariant:
-    @abstractmethod
-    def verify(self, world: Any) -> None:
-        """AssertionError when the truth does not hold."""
 
 
 class LeaderIsInIsr(Invariant):
@@ -269,9 +263,7 @@ def test_every_truth_holds_in_every_world(new_world: Any, seed: int) -> None:
                 verify(invariant, world)
         except AssertionError as broken:
             broken.add_note(f"seed {seed}, step {number}: {event}; again: MOCKRAFT_SIMULATION_SEEDS={seed + 1} \\")
-            broken.add_note(
-                f"pytest 'tests/simulation/test_invariants.py::test_every_truth_holds_in_every_world[{seed}]'"
-            )
+            broken.add_note(f"pytest '{AGAIN}[{seed}]'")
             raise
     for kind in AT_THE_END:
         verify(kind(), world)

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 import pytest
 from mockraft.brokers.partitions.partition import Partition
 
 from ...budgets import budget
+from ..invariant import Invariant
 
 pytestmark = pytest.mark.one_python
 
 SEEDS = range(budget(30, 60))
 STEPS = 1_200
-
-
-class Invariant:
-    """Something that is always true. It may remember what it saw."""
-
-    @abstractmethod
-    def verify(self, world: Any) -> None:
-        """AssertionError when it is not."""
 
 
 class HighWatermarkOnlyGrowsOnALeader(Invariant):

@@ -1,6 +1,5 @@
 """Invariants of every quorum at every moment, one class each."""
 
-from abc import abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +8,13 @@ from mockraft.server.raft.states import Role
 from mockraft.wire import record_batch
 
 from ...budgets import budget
+from ..invariant import Invariant
 
 pytestmark = pytest.mark.one_python
 
 SEEDS = range(budget(60, 240))
 VIOLENT_MS = 9_000
 CALM_MS = 8_000
-
-
-class Invariant:
-    """Something that is always true. It may remember what it saw."""
-
-    @abstractmethod
-    def verify(self, world: Any) -> None:
-        """AssertionError when it is not."""
 
 
 class OneLeaderPerEpoch(Invariant):
