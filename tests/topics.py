@@ -1,7 +1,7 @@
 """Topics, and requests on connections of their own."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mockraft.wire import client
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsAssignment, CreatePartitionsTopic
@@ -11,6 +11,7 @@ from mockraft.wire.messages.create_topics_request import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 
 if TYPE_CHECKING:
     from mockraft.wire.message import RequestMessage
@@ -47,15 +48,27 @@ def more_partitions(name: str, count: int, *manual: list[int]) -> CreatePartitio
 
 
 async def ask(
-    bootstrap: str, request: "RequestMessage[R]", version: int | None = None, *, request_timeout_ms: int = 30_000
+    bootstrap: str,
+    request: "RequestMessage[R]",
+    version: int | None = None,
+    *,
+    client_id: str = "test",
+    request_timeout_ms: int = 30_000,
 ) -> R:
     """Send a request on a connection of its own and return the response."""
     host, port = bootstrap.rsplit(":", 1)
-    connection = await client.connect(host, int(port), client_id="test", request_timeout_ms=request_timeout_ms)
+    connection = await client.connect(host, int(port), client_id=client_id, request_timeout_ms=request_timeout_ms)
     try:
         return await connection.send(request, version=version)
     finally:
         await connection.close()
+
+
+async def described_quorum(bootstrap: str) -> Any:
+    """The metadata partition as a controller's DescribeQuorum has it."""
+    topic = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
+    (partition,) = (await ask(bootstrap, DescribeQuorumRequest(topics=[topic]))).topics[0].partitions
+    return partition
 
 
 async def create_topics(bootstrap: str, *topics: CreatableTopic) -> list[bytes]:

@@ -12,9 +12,10 @@ from mockraft import Controller
 from mockraft.kafka.child_process import free_port
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.spark_replay.exchanges import read_exchanges
-from mockraft.wire.client import DisconnectedError, connect
+from mockraft.wire.client import DisconnectedError
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
+from ..topics import ask
 from .cli import DEADLINE_S, completed, one_line, started
 
 
@@ -25,10 +26,8 @@ def capturing(*options: str, command: str = "capture") -> Iterator[tuple[subproc
         yield process, Endpoint(found[1], int(found[2]))
 
 
-async def ask(listener: Endpoint) -> None:
-    connection = await connect(*listener)
-    assert (await connection.send(DescribeClusterRequest(endpoint_type=2))).error_code == 0
-    await connection.close()
+async def use(listener: Endpoint) -> None:
+    assert (await ask(str(listener), DescribeClusterRequest(endpoint_type=2))).error_code == 0
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGKILL, -9)])
@@ -38,7 +37,7 @@ async def test_stopped_or_killed_capture_contains_all_traffic(
     path = tmp_path / "run.pcapng"
     async with Controller() as controller:
         with capturing("--upstream", controller.bootstrap, "--out", str(path)) as (process, listener):
-            await ask(listener)
+            await use(listener)
             process.send_signal(number)
             _, errors = process.communicate(timeout=DEADLINE_S)
             assert process.returncode == code, errors
@@ -52,7 +51,7 @@ async def test_stubs_are_recorded_from_a_controller_in_use(tmp_path: Path) -> No
     async with Controller() as controller:
         options = ["--upstream", controller.bootstrap, "--out", str(path)]
         with capturing(*options, command="record") as (process, listener):
-            await ask(listener)
+            await use(listener)
             process.terminate()
             _, errors = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 0, errors
@@ -66,7 +65,7 @@ async def test_early_end_of_recording_is_reported_by_exit_code(tmp_path: Path) -
     options = ["--out", str(path), "--max-bytes", "200"]
     async with Controller() as controller:
         with capturing("--upstream", controller.bootstrap, *options) as (process, listener):
-            await ask(listener)
+            await use(listener)
             process.terminate()
             _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 1
@@ -100,7 +99,7 @@ async def test_unreachable_controller_is_reported_during_recording(tmp_path: Pat
     nobody = f"127.0.0.1:{free_port()}"
     with capturing("--upstream", nobody, "--out", str(tmp_path / "x"), command="record") as (process, listener):
         with pytest.raises(DisconnectedError):
-            await ask(listener)
+            await use(listener)
         process.terminate()
         _, errors = process.communicate(timeout=DEADLINE_S)
     assert f"cannot connect to {nobody}: Connection refused" in errors

@@ -10,8 +10,9 @@ from mockraft import Controller
 from mockraft.commands.traffic import recorder
 from mockraft.commands.traffic.recorder import RECORDINGS_MAX, LocalRecorder
 from mockraft.server.admin.app import create_app
-from mockraft.wire.client import connect
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+from ..topics import ask
 
 
 @pytest.fixture
@@ -39,11 +40,7 @@ async def http(controller: Controller) -> AsyncIterator[httpx.AsyncClient]:
 
 async def cluster_id(bootstrap: str, client_id: str = "a-test") -> str:
     """The cluster as a controller reports it."""
-    host, _, port = bootstrap.rpartition(":")
-    connection = await connect(host, int(port), client_id=client_id)
-    response: Any = await connection.send(DescribeClusterRequest(endpoint_type=2))
-    await connection.close()
-    return str(response.cluster_id)
+    return (await ask(bootstrap, DescribeClusterRequest(endpoint_type=2), client_id=client_id)).cluster_id
 
 
 async def test_recorded_answers_of_the_upstream_are_replayed(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from mockraft.double.process import MockraftController
 from mockraft.kafka.child_process import wait_until
-from mockraft.wire import client
-from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+
+from ..topics import described_quorum
 
 CLUSTER_ID = "p66Y0sRpQNGVKjK4oTgauw"
 
@@ -17,15 +17,8 @@ CLUSTER_ID = "p66Y0sRpQNGVKjK4oTgauw"
 def described(port: int) -> Any:
     """The quorum as the controller on this port tells it; None while it does not lead."""
 
-    async def ask() -> Any:
-        connection = await client.connect("127.0.0.1", port)
-        topic = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
-        response = await connection.send(DescribeQuorumRequest(topics=[topic]))
-        await connection.close()
-        (partition,) = response.topics[0].partitions
-        return None if partition.error_code else partition
-
-    return asyncio.run(ask())
+    partition = asyncio.run(described_quorum(f"127.0.0.1:{port}"))
+    return None if partition.error_code else partition
 
 
 @pytest.fixture

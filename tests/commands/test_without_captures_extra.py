@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller
-from mockraft.wire.client import connect
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
+from ..topics import ask
 from .cli import DEADLINE_S, started
 
 CAPTURE = str(Path(__file__).parents[1] / "captures" / "brokers-4.3.1.pcap")
@@ -43,11 +43,9 @@ async def test_proxy_records_without_the_extra(tmp_path: Path, command: str) -> 
     path = tmp_path / "out"
     async with Controller() as controller:
         options = ["--listen", "127.0.0.1:0", "--upstream", controller.bootstrap, "--out", str(path)]
-        ready = r"mockraft \w+ ready bootstrap=(\S+):(\d+) .*\n"
+        ready = r"mockraft \w+ ready bootstrap=(\S+) .*\n"
         with started(command, *options, ready=ready, command=("-c", LIGHT)) as (process, found):
-            client = await connect(found[1], int(found[2]))
-            assert (await client.send(DescribeClusterRequest(endpoint_type=2))).error_code == 0
-            await client.close()
+            assert (await ask(found[1], DescribeClusterRequest(endpoint_type=2))).error_code == 0
             process.terminate()
             _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0, errors

@@ -10,30 +10,25 @@ from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.running_quorum import QuorumError, directory_id
 from mockraft.wire import api_keys, client, error_codes
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
-from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 
-from ..topics import topic
+from ..topics import ask, described_quorum, topic
 from ..waiting import until
 
 ALL = [3000, 3001, 3002]
 WAIT_S = 20
 
 
-def creation(name: str) -> CreateTopicsRequest:
-    return CreateTopicsRequest(topics=[topic(name, 1, 1)], timeout_ms=5000)
-
-
 async def create(quorum: Quorum, name: str, node_id: int | None = None) -> int:
     """Create a topic at a node, the active one unless told; gives the error code."""
     node_id = quorum.active if node_id is None else node_id
     assert node_id is not None
+    request = CreateTopicsRequest(topics=[topic(name, 1, 1)], timeout_ms=5000)
+    return (await ask(address(quorum, node_id), request)).topics[0].error_code
+
+
+def address(quorum: Quorum, node_id: int) -> str:
     config = quorum.node(node_id).config
-    connection = await client.connect(config.voter_host, config.voter_port, client_id="test")
-    try:
-        response = await connection.send(creation(name))
-        return int(response.topics[0].error_code)
-    finally:
-        await connection.close()
+    return f"{config.voter_host}:{config.voter_port}"
 
 
 def topics(quorum: Quorum, node_id: int) -> set[str]:
@@ -107,14 +102,7 @@ async def test_leader_resigns_on_orderly_stop() -> None:
 
 async def test_describe_quorum_names_the_leader_and_every_voter() -> None:
     async with Quorum(3) as quorum:
-        config = quorum.node(3000).config
-        connection = await client.connect(config.voter_host, config.voter_port)
-        request = DescribeQuorumRequest(
-            topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
-        )
-        response = await connection.send(request)
-        await connection.close()
-        (partition,) = response.topics[0].partitions
+        partition = await described_quorum(address(quorum, 3000))
         assert partition.leader_id == 3000
         assert [voter.replica_id for voter in partition.current_voters] == ALL
         assert [voter.replica_directory_id for voter in partition.current_voters] == [

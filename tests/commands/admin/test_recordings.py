@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from mockraft import Controller, SyncController
-from mockraft.wire.client import connect
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
+from ...topics import ask
 from .conftest import Cli
+
+CLUSTER = DescribeClusterRequest(endpoint_type=2)
 
 
 @pytest.fixture
@@ -19,22 +21,12 @@ def double() -> Iterator[SyncController]:
         yield running
 
 
-def ask(bootstrap: str) -> None:
-    async def ask_it() -> None:
-        host, _, port = bootstrap.rpartition(":")
-        connection = await connect(host, int(port), client_id="a-test")
-        await connection.send(DescribeClusterRequest(endpoint_type=2))
-        await connection.close()
-
-    asyncio.run(ask_it())
-
-
 def test_a_recording_is_started_written_loaded_and_removed(double: SyncController, tmp_path: Path) -> None:
     cli = Cli(double.admin_url)
     assert cli("recordings") == "no recordings: mockraft recordings --help\n"
     with Controller.sync() as upstream:
         name, _, bootstrap = cli("recordings", "start", upstream.bootstrap).strip().partition(" bootstrap=")
-        ask(bootstrap)
+        asyncio.run(ask(bootstrap, CLUSTER))
         assert upstream.bootstrap in cli("recordings")
     file = tmp_path / "stubs.json"
     assert cli("recordings", "stubs", name, "--out", file) == f"2 stubs made, in {file}\n"
@@ -49,7 +41,7 @@ def test_a_recording_is_started_written_loaded_and_removed(double: SyncControlle
 
 
 def test_the_journal_becomes_stubs(double: SyncController) -> None:
-    ask(double.bootstrap)
+    asyncio.run(ask(double.bootstrap, CLUSTER))
     cli = Cli(double.admin_url)
     made = json.loads(cli("recordings", "journal", "--only", "endpointType", "--any-client", "--any-version"))
     matches = [each["match"] for each in made["stubs"]]
