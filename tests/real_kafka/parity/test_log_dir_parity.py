@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,12 +14,12 @@ from mockraft.brokers.log_dirs.ensemble import LogDirsError
 from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.brokers.log_dirs.startup_rules import open_log_dirs
 from mockraft.brokers.log_dirs.storage_format import format_log_dirs
-from mockraft.kafka.jars import classpath, java
 from mockraft.wire import record_batch
+
+from .oracle import kafkas_answers
 
 pytestmark = pytest.mark.real_kafka
 
-ORACLE = Path(__file__).parents[2] / "oracle_java" / "LogDirOracle.java"
 CLUSTER = "41QSStLtR3qOekbX4ZlbHA"
 GOOD = MetaProperties(1, CLUSTER, 8)
 NAMES = ("d0", "d1")
@@ -195,16 +194,8 @@ def prepared(case: str, folder: Path) -> Path:
 
 
 def ask_kafka(lines: list[str]) -> list[str]:
-    options = [
-        "-Xmx160m",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
-        "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
-    ]
-    command = [java(), *options, "-cp", classpath("4.3.1"), str(ORACLE)]
-    asked = "\n".join(lines).encode()
-    printed = subprocess.run(command, input=asked, capture_output=True, check=True, timeout=200).stdout
-    return printed.decode().removesuffix("\n").split("\n")
+    options = ("-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    return kafkas_answers("LogDirOracle.java", lines, *options, "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
 
 
 def files(root: Path) -> dict[str, list[str]]:
@@ -267,6 +258,9 @@ def test_broker_starts_or_refuses_as_kafka_does(tmp_path: Path) -> None:
     assert sum(answer.startswith("live") for answer in answers) > 10
 
 
+PIECES = (b"\\", b"\n", b"\r", b" ", b"=", b":", b"#", b"\\u0041", b"\\u00", b"\t", b"\f", b"\xff", b"\0", b"-", b"8")
+
+
 def damaged(chance: random.Random) -> bytes:
     """A file like one that a disk, an editor or a person has been at."""
     data = bytearray(with_id("b").write())
@@ -274,25 +268,7 @@ def damaged(chance: random.Random) -> bytes:
         del data[chance.randrange(len(data)) :]
     for _ in range(chance.randrange(4)):
         at = chance.randrange(len(data) + 1)
-        piece = chance.choice(
-            [
-                b"\\",
-                b"\n",
-                b"\r",
-                b" ",
-                b"=",
-                b":",
-                b"#",
-                b"\\u0041",
-                b"\\u00",
-                b"\t",
-                b"\f",
-                b"\xff",
-                b"\0",
-                b"-",
-                b"8",
-            ]
-        )
+        piece = chance.choice(PIECES)
         data[at : at + chance.choice((0, 0, 1, 8))] = piece
     return bytes(data)
 

@@ -2,27 +2,17 @@
 
 import itertools
 import random
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 from mockraft.brokers.moves.copy_quota import CopyQuota
 from mockraft.brokers.moves.scheduling import mover_of
-from mockraft.kafka.jars import classpath, java
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.topics.placement import UsableBroker, in_racks, place
 
+from .oracle import kafkas_answers
+
 pytestmark = pytest.mark.real_kafka
-
-ORACLES = Path(__file__).parents[2] / "oracle_java"
-
-
-def kafkas_answers(oracle: str, lines: list[str]) -> list[str]:
-    """The answers of Kafka's classes, one for each line."""
-    command = [java(), "-cp", classpath("4.3.1"), str(ORACLES / oracle)]
-    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True, timeout=60)
-    return done.stdout.splitlines()
 
 
 class Steady(random.Random):

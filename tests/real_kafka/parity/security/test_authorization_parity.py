@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
+from mockraft.conformance.requests import request
 from mockraft.kafka.processes import wait_until
 from mockraft.server.apis.registry import APIS
 from mockraft.server.controller.security.acl_types import (
@@ -18,17 +19,6 @@ from mockraft.server.controller.security.acl_types import (
 from mockraft.wire import api_keys, messages
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages import alter_configs_request, describe_configs_request, incremental_alter_configs_request
-from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
-from mockraft.wire.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from mockraft.wire.messages.alter_user_scram_credentials_request import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
 from mockraft.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
@@ -37,12 +27,9 @@ from mockraft.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteA
 from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from mockraft.wire.messages.describe_acls_request import DescribeAclsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
-from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from mockraft.wire.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsTopics,
 )
-from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 pytestmark = pytest.mark.real_kafka
 
@@ -144,31 +131,29 @@ def cluster_requests() -> Iterator[Any]:
     yield DeleteAclsRequest(
         filters=[DeleteAclsFilter(resource_type_filter=1, operation=each, permission_type=1) for each in (1, 99)]
     )
-    yield ElectLeadersRequest(
-        election_type=0, topic_partitions=[TopicPartitions(topic="t", partitions=[0, 1])], timeout_ms=0
-    )
-    yield ElectLeadersRequest(topic_partitions=None)
-    yield AlterPartitionReassignmentsRequest(
-        topics=[ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[1])])]
-    )
-    yield ListPartitionReassignmentsRequest(topics=None)
-    yield ListPartitionReassignmentsRequest(
-        topics=[ListPartitionReassignmentsTopics(name="t", partition_indexes=[0, 1])]
-    )
-    parts = (("user", "a"), ("client-id", None))
-    entity = [EntityData(entity_type=kind, entity_name=name) for kind, name in parts]
-    yield AlterClientQuotasRequest(
-        entries=[EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1.0)])]
-    )
-    yield AlterUserScramCredentialsRequest(
-        deletions=[ScramCredentialDeletion(name="b", mechanism=1), ScramCredentialDeletion(name="a", mechanism=1)],
-        upsertions=[ScramCredentialUpsertion(name="a", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p")],
-    )
-    yield UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="group.version", max_version_level=9)])
-    for key in (api_keys.DESCRIBE_QUORUM, api_keys.UNREGISTER_BROKER, api_keys.ALLOCATE_PRODUCER_IDS):
-        yield messages.request(key)()
-    for key in (api_keys.ADD_RAFT_VOTER, api_keys.REMOVE_RAFT_VOTER):
-        yield messages.request(key)()
+    partition = {"name": "t", "partitions": [{"partitionIndex": 0, "replicas": [1]}]}
+    entity = [{"entityType": "user", "entityName": "a"}, {"entityType": "client-id", "entityName": None}]
+    upsertion = {"name": "a", "mechanism": 1, "iterations": 4096, "salt": "cw==", "saltedPassword": "cA=="}
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("ElectLeaders", {"topicPartitions": [{"topic": "t", "partitions": [0, 1]}], "timeoutMs": 0}),
+        ("ElectLeaders", {"topicPartitions": None}),
+        ("AlterPartitionReassignments", {"topics": [partition]}),
+        ("ListPartitionReassignments", {"topics": None}),
+        ("ListPartitionReassignments", {"topics": [{"name": "t", "partitionIndexes": [0, 1]}]}),
+        ("AlterClientQuotas", {"entries": [{"entity": entity, "ops": [{"key": "producer_byte_rate", "value": 1.0}]}]}),
+        (
+            "AlterUserScramCredentials",
+            {"deletions": [{"name": "b", "mechanism": 1}, {"name": "a", "mechanism": 1}], "upsertions": [upsertion]},
+        ),
+        ("UpdateFeatures", {"featureUpdates": [{"feature": "group.version", "maxVersionLevel": 9}]}),
+        ("DescribeQuorum", {}),
+        ("UnregisterBroker", {}),
+        ("AllocateProducerIds", {}),
+        ("AddRaftVoter", {}),
+        ("RemoveRaftVoter", {}),
+    ]
+    for api, fields in told:
+        yield request(api, fields, messages.by_name(f"{api}Request").max_version)
 
 
 def refused_on_cluster(side: Any) -> list[Any]:
@@ -178,16 +163,6 @@ def refused_on_cluster(side: Any) -> list[Any]:
         for version in range(api.min_version, api.max_version + 1):
             life.forward("eve", message, version)
     return life.told
-
-
-def test_cluster_authorization_failures_have_the_same_form(
-    on_both: Callable[..., tuple[Any, Any]],
-) -> None:
-    theirs, ours = on_both(refused_on_cluster, **WITH_AUTHORIZER)
-    assert theirs == ours
-    assert {api.api_key for api in APIS.values() if api.forwardable and api.operation is not None} == {
-        message.api_key for message in cluster_requests()
-    }
 
 
 def each_operation(side: Any) -> list[Any]:
@@ -200,11 +175,6 @@ def each_operation(side: Any) -> list[Any]:
             if message.api_key not in (api_keys.DESCRIBE_QUORUM, api_keys.CREATE_ACLS, api_keys.ALLOCATE_PRODUCER_IDS):
                 life.forward(operation.name, message)
     return life.told
-
-
-def test_operations_imply_the_same_operations(on_both: Callable[..., tuple[Any, Any]]) -> None:
-    theirs, ours = on_both(each_operation, **WITH_AUTHORIZER)
-    assert theirs == ours
 
 
 def new_topic(name: str, **fields: Any) -> CreatableTopic:
@@ -257,11 +227,6 @@ def topics(side: Any) -> list[Any]:
     return life.told
 
 
-def test_topics_are_created_expanded_and_deleted_by_authorized_users(on_both: Callable[..., tuple[Any, Any]]) -> None:
-    theirs, ours = on_both(topics, **WITH_AUTHORIZER)
-    assert theirs == ours
-
-
 def config_resources(request: Any) -> Any:
     """A request of any API about configs, with one key of each type of resource."""
     kinds = {
@@ -309,11 +274,6 @@ def configs(side: Any) -> list[Any]:
     return life.told
 
 
-def test_configs_are_altered_by_authorized_users(on_both: Callable[..., tuple[Any, Any]]) -> None:
-    theirs, ours = on_both(configs, **WITH_AUTHORIZER, allow_everyone_if_no_acl_found=True)
-    assert theirs == ours
-
-
 def tokens(side: Any) -> list[Any]:
     life = Life(side)
     create(side, Acl(AclOperation.CREATE_TOKENS, USER, "User:carol"), Acl(AclOperation.ALL, USER, "User:"))
@@ -324,11 +284,6 @@ def tokens(side: Any) -> list[Any]:
         life.forward(user, asked, 3, token_authenticated=True)
         life.forward(user, CreateDelegationTokenRequest(), 2)
     return life.told
-
-
-def test_tokens_for_others_need_permission(on_both: Callable[..., tuple[Any, Any]]) -> None:
-    theirs, ours = on_both(tokens, **WITH_AUTHORIZER, delegation_token_secret_key="secret")
-    assert theirs == ours
 
 
 def hosts_and_principals(side: Any) -> list[Any]:
@@ -353,11 +308,6 @@ def hosts_and_principals(side: Any) -> list[Any]:
                 life.forward(user, listed, principal_type=kind, address=address)
     life.forward("*", listed)
     return life.told
-
-
-def test_hosts_and_principals_are_those_of_the_client(on_both: Callable[..., tuple[Any, Any]]) -> None:
-    theirs, ours = on_both(hosts_and_principals, **WITH_AUTHORIZER)
-    assert theirs == ours
 
 
 def direct(side: Any) -> list[Any]:
@@ -392,7 +342,30 @@ def direct(side: Any) -> list[Any]:
     return [*life.told, *answers]
 
 
-def test_connections_are_judged_by_their_own_principal(on_both: Callable[..., tuple[Any, Any]]) -> None:
-    more = {"authorizer": True, "super_users": "User:boss", "allow_everyone_if_no_acl_found": True}
-    theirs, ours = on_both(direct, **more)
+@pytest.mark.parametrize(
+    ("run", "options"),
+    [
+        pytest.param(refused_on_cluster, {}, id="cluster authorization failures have the same form"),
+        pytest.param(each_operation, {}, id="operations imply the same operations"),
+        pytest.param(topics, {}, id="topics are created, expanded and deleted by authorized users"),
+        pytest.param(configs, {"allow_everyone_if_no_acl_found": True}, id="configs are altered by authorized users"),
+        pytest.param(tokens, {"delegation_token_secret_key": "secret"}, id="tokens for others need permission"),
+        pytest.param(hosts_and_principals, {}, id="hosts and principals are those of the client"),
+        pytest.param(
+            direct,
+            {"super_users": "User:boss", "allow_everyone_if_no_acl_found": True},
+            id="connections are judged by their own principal",
+        ),
+    ],
+)
+def test_the_same_is_allowed_and_refused(
+    on_both: Callable[..., tuple[Any, Any]], run: Callable[[Any], list[Any]], options: dict[str, Any]
+) -> None:
+    theirs, ours = on_both(run, **{**WITH_AUTHORIZER, **options})
     assert theirs == ours
+
+
+def test_every_api_that_asks_for_an_operation_on_the_cluster_is_asked() -> None:
+    assert {api.api_key for api in APIS.values() if api.forwardable and api.operation is not None} == {
+        message.api_key for message in cluster_requests()
+    }
