@@ -93,6 +93,38 @@ def keep_producing(bootstrap: str, topic: str) -> Iterator[list[str]]:
         thread.join()
 
 
+@contextmanager
+def creating_topics(bootstrap: str, prefix: str) -> Iterator[list[str]]:
+    """Create topics with two replicas as long as the block runs, 20 before it; the list holds what was acknowledged."""
+    created: list[str] = []
+    enough = threading.Event()
+
+    def work() -> None:
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        for name in map(f"{prefix}-{{}}".format, itertools.count()):
+            if enough.is_set():
+                return
+            try:
+                admin.create_topics([NewTopic(name, 1, 2)], request_timeout=5)[name].result(6)
+            except KafkaException:
+                continue
+            created.append(name)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        wait_until(lambda: len(created) >= 20, 30, "20 topics")
+        yield created
+    finally:
+        enough.set()
+        thread.join()
+
+
+def topics_of(bootstrap: str) -> set[str]:
+    """The topics that a broker of ``bootstrap`` knows."""
+    return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics)
+
+
 def consume(bootstrap: str, topic: str, *, timeout_s: float = 30, **config: Any) -> list[str]:
     """All values of a topic from its first offset to the end that its partitions had when this was called."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
@@ -18,32 +17,21 @@ from mockraft import Controller
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import ChildProcess, KafkaBroker, KafkaController, KafkaTool, random_uuid, wait_until
 from mockraft.server.controller.settings.releases import api_ranges, feature_ranges, release_of
-from mockraft.wire import client
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 
 from ..budgets import soak
 from ..clients import consume, create_topic, produce
+from ..topics import ask
+from .running import running
 
 pytestmark = pytest.mark.real_kafka
 
 
-async def said_at(host: str, port: int) -> Any:
-    connection = await client.connect(host, port, client_id="test")
-    answer = await connection.send(ApiVersionsRequest(client_software_name="test", client_software_version="1"))
-    await connection.close()
-    return answer
-
-
 @pytest.mark.parametrize("version", ["3.9.1", "4.1.1", "4.3.1"])
 def test_release_table_equals_its_controllers(version: str, tmp_path: Path) -> None:
-    kafka = KafkaController(tmp_path / "controller", random_uuid(), version=version)
-    kafka.format()
-    kafka.start()
-    try:
-        kafka.wait_until_running()
-        answer = asyncio.run(said_at(kafka.host, kafka.port))
-    finally:
-        kafka.kill()
+    with running(KafkaController(tmp_path / "controller", random_uuid(), version=version)) as kafka:
+        request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+        answer = asyncio.run(ask(kafka.bootstrap, request))
     release = release_of(version)
     assert {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys} == api_ranges(release)
     features = {row.name: (row.min_version, row.max_version) for row in answer.supported_features}

@@ -14,6 +14,7 @@ from mockraft.kafka.processes import KafkaBroker, KafkaController
 from typer.testing import CliRunner
 
 from ..clients import create_topic
+from .running import running
 
 pytestmark = pytest.mark.real_kafka
 
@@ -34,22 +35,15 @@ def resolve(bootstrap: str, data_dir: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def kafka_controller(tmp_path: Path) -> Iterator[KafkaController]:
-    controller = KafkaController(tmp_path / "controller", "T0ta1ly_Mocked-Cluster")
-    controller.format()
-    controller.start()
-    controller.wait_until_running()
-    yield controller
-    controller.kill()
+    with running(KafkaController(tmp_path / "controller", "T0ta1ly_Mocked-Cluster")) as controller:
+        yield controller
 
 
-def started(line: str, folder: Path, cluster_id: str, bootstrap: str) -> KafkaBroker:
+def named_by(line: str, folder: Path, cluster_id: str, bootstrap: str) -> KafkaBroker:
     """A real broker whose server.properties has the line that was printed."""
     key, _, value = line.strip().partition("=")
     assert key == "node.id"
-    broker = KafkaBroker(int(value), folder, cluster_id, bootstrap, log_dir_count=1)
-    broker.format()
-    broker.start()
-    return broker
+    return KafkaBroker(int(value), folder, cluster_id, bootstrap, log_dir_count=1)
 
 
 def test_a_real_broker_that_lost_its_disks_is_itself_again(tmp_path: Path, data_dir: Path) -> None:
@@ -57,21 +51,16 @@ def test_a_real_broker_that_lost_its_disks_is_itself_again(tmp_path: Path, data_
         at = (controller.bootstrap, data_dir, "--host", "machine-1")
         line = resolve(*at, "--generate")
         assert line == "node.id=1001\n"
-        broker = started(line, tmp_path / "broker", controller.cluster_id, controller.bootstrap)
-        try:
-            broker.wait_until_running()
+        where = (tmp_path / "broker", controller.cluster_id, controller.bootstrap)
+        with running(named_by(line, *where)) as broker:
             create_topic(broker.bootstrap, "kept")
-            broker.kill()
-            for disk in (*broker.log_dirs, broker.metadata_log_dir):
-                shutil.rmtree(disk)
-            again = resolve(*at)
-            assert again == line
-            broker = started(again, tmp_path / "broker", controller.cluster_id, controller.bootstrap)
-            broker.wait_until_running()
+        for disk in (*broker.log_dirs, broker.metadata_log_dir):
+            shutil.rmtree(disk)
+        again = resolve(*at)
+        assert again == line
+        with running(named_by(again, *where)) as broker:
             found = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics("kept", timeout=10)
             assert found.topics["kept"].partitions[0].replicas == [1001]
-        finally:
-            broker.kill()
 
 
 def test_kafkas_controller_reports_live_brokers(
@@ -79,14 +68,10 @@ def test_kafkas_controller_reports_live_brokers(
 ) -> None:
     at = (kafka_controller.bootstrap, data_dir)
     line = resolve(*at, "--host", "machine-1", "--id", "2999")
-    broker = started(line, tmp_path / "b", kafka_controller.cluster_id, kafka_controller.bootstrap)
-    try:
-        broker.wait_until_running()
+    with running(named_by(line, tmp_path / "b", kafka_controller.cluster_id, kafka_controller.bootstrap)):
         where = ["--data-dir", str(data_dir), "--bootstrap-controller", kafka_controller.bootstrap]
         second = ["--host", "machine-2", "--id", "2999", "--wait-ms", "1"]
         taken = CliRunner().invoke(application(), ["broker-id", "resolve", *where, *second])
         assert taken.exit_code == 1
         assert "a broker with it runs" in taken.stderr
         assert resolve(*at, "--host", "machine-2", "--generate") == "node.id=3001\n"
-    finally:
-        broker.kill()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -26,6 +27,7 @@ from mockraft.wire.connection import parse_request
 
 from ..budgets import soak
 from ..clients import create_topic
+from .running import running
 
 pytestmark = pytest.mark.real_kafka
 
@@ -47,7 +49,6 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> TwoLives:
     folder = tmp_path_factory.mktemp("captured")
     cluster_id = random_uuid()
     controller = KafkaController(folder / "controller", cluster_id)
-    controller.format()
     proxy_port = free_port()
     found = TwoLives(
         folder / "run.pcapng", Endpoint(controller.host, controller.port), Endpoint("127.0.0.1", proxy_port)
@@ -56,22 +57,17 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> TwoLives:
     options = ["--listen", str(found.proxy), "--upstream", controller.bootstrap, "--out", str(found.path)]
     broker = KafkaBroker(1, folder / "broker", cluster_id, str(found.proxy))
     broker.format()
-    try:
-        controller.start()
-        controller.wait_until_running()
+    with running(controller), ExitStack() as undo:
+        undo.callback(proxy.kill)
         proxy.launch([sys.executable, "-m", "mockraft", "capture", *options])
         proxy.wait_for_log("mockraft capture ready")
         for topic in ("before", "after"):
-            broker.start()
-            broker.wait_until_running()
-            create_topic(broker.bootstrap, topic)
-            found.ports_seen.append(remote_ports(broker))
-            broker.stop()
+            with running(broker, formatted=True):
+                create_topic(broker.bootstrap, topic)
+                found.ports_seen.append(remote_ports(broker))
+                broker.stop()
         proxy.stop()
         assert proxy.exit_code == 0, proxy.log
-    finally:
-        for process in (broker, proxy, controller):
-            process.kill()
     found.exchanges = read_exchanges(found.path)
     return found
 
@@ -182,13 +178,8 @@ def controller(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AnyCo
         made = MockraftController(tmp_path, random_uuid())
     else:
         made = KafkaController(tmp_path, random_uuid())
-        made.format()
-    try:
-        made.start()
-        made.wait_until_running()
+    with running(made):
         yield made
-    finally:
-        made.kill()
 
 
 async def test_a_real_controllers_capture_has_the_listed_differences_on_any_controller(

@@ -16,10 +16,6 @@ from ..clients import consume, create_topic, produce
 
 pytestmark = pytest.mark.real_kafka
 
-Produce = Callable[..., list[str]]
-Consume = Callable[..., list[str]]
-CreateTopic = Callable[..., None]
-
 
 @pytest.fixture(scope="module")
 def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:

@@ -22,6 +22,7 @@ from mockraft.kafka.processes import KafkaBroker
 from mockraft.kafka.tools import java_command
 
 from ..budgets import SOAKS, soak
+from .running import running
 
 pytestmark = pytest.mark.real_kafka
 
@@ -114,12 +115,8 @@ KIP_9999 = Path(__file__).parents[1] / "examples" / "kip-9999"
 
 
 def test_real_broker_runs_on_a_controller_that_serves_a_proposal(tmp_path: Path) -> None:
-    with Controller.sync(schemas=KIP_9999) as controller:
-        broker = KafkaBroker(1, tmp_path / "broker-1", controller.cluster_id, controller.bootstrap)
-        try:
-            broker.format()
-            broker.start()
-            broker.wait_until_running()
-            assert not controller.call(lambda: controller.running.controller.image.cluster.brokers[1].fenced)
-        finally:
-            broker.kill()
+    with (
+        Controller.sync(schemas=KIP_9999) as controller,
+        running(KafkaBroker(1, tmp_path / "broker-1", controller.cluster_id, controller.bootstrap)),
+    ):
+        assert not controller.call(lambda: controller.running.controller.image.cluster.brokers[1].fenced)

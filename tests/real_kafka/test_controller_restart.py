@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.log_dirs.log_dir import CLEAN_SHUTDOWN
 from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, wait_until
 from mockraft.wire.json_form import Json
 
-from ..clients import consume, create_topic, keep_producing, produce
+from ..clients import consume, create_topic, creating_topics, keep_producing, produce, topics_of
+from .running import registrations, running
 
 pytestmark = pytest.mark.real_kafka
-
-CreateTopic = Callable[..., None]
-Consume = Callable[..., list[str]]
-KeepProducing = Callable[..., AbstractContextManager[list[str]]]
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +25,7 @@ def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
 
 
 def _registrations(cluster: KafkaCluster) -> list[int]:
-    return [broker.whole_log.count("Successfully registered broker") for broker in cluster.brokers.values()]
-
-
-def _topics(cluster: KafkaCluster) -> set[str]:
-    return set(AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=10).topics)
+    return [registrations(broker) for broker in cluster.brokers.values()]
 
 
 def _checkpoints(cluster: KafkaCluster) -> list[Path]:
@@ -46,7 +35,7 @@ def _checkpoints(cluster: KafkaCluster) -> list[Path]:
 
 
 def test_brokers_carry_on_while_the_controller_restarts(cluster: KafkaCluster) -> None:
-    servers, registrations = cluster.bootstrap_servers, _registrations(cluster)
+    servers, before = cluster.bootstrap_servers, _registrations(cluster)
     create_topic(servers, "before", partitions=2, replicas=2)
     with keep_producing(servers, "before") as acknowledged:
         exit_code = cluster.controller.stop()
@@ -57,39 +46,19 @@ def test_brokers_carry_on_while_the_controller_restarts(cluster: KafkaCluster) -
         cluster.controller.wait_until_running()
         create_topic(servers, "after", partitions=2, replicas=2)
     assert set(acknowledged) == set(consume(servers, "before"))
-    assert _registrations(cluster) == registrations
+    assert _registrations(cluster) == before
 
 
 def test_a_killed_controller_comes_back_with_every_topic_it_had_acknowledged(cluster: KafkaCluster) -> None:
-    created: list[str] = []
-    killed = threading.Event()
-
-    def work() -> None:
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-        for number in range(10_000):
-            name = f"sure-{number}"
-            try:
-                admin.create_topics([NewTopic(name, 1, 2)], request_timeout=2)[name].result(3)
-            except KafkaException:
-                return
-            created.append(name)
-            if killed.is_set():
-                return
-
-    registrations = _registrations(cluster)
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        wait_until(lambda: len(created) >= 20, 30, "20 topics")
+    before = _registrations(cluster)
+    with creating_topics(cluster.bootstrap_servers, "sure") as created:
         cluster.controller.kill()
-    finally:
-        killed.set()
-        thread.join()
     cluster.controller.start()
     cluster.controller.wait_until_running()
     create_topic(cluster.bootstrap_servers, "after-kill", replicas=2)
-    wait_until(lambda: set(created) <= _topics(cluster), 10, "every acknowledged topic, as any broker sees it")
-    assert _registrations(cluster) == registrations
+    every = "every acknowledged topic, as any broker sees it"
+    wait_until(lambda: set(created) <= topics_of(cluster.bootstrap_servers), 10, every)
+    assert _registrations(cluster) == before
 
 
 def test_a_controller_and_a_new_broker_start_from_a_snapshot(start_cluster: Callable[..., KafkaCluster]) -> None:
@@ -109,7 +78,7 @@ def test_a_controller_and_a_new_broker_start_from_a_snapshot(start_cluster: Call
     cluster.controller.wait_until_running()
     create_topic(servers, "after")
     every = {"kept", "after", *(f"filler-{number}" for number in range(30))}
-    wait_until(lambda: _topics(cluster) >= every, 10, "every topic after the restart")
+    wait_until(lambda: topics_of(servers) >= every, 10, "every topic after the restart")
 
     broker.stop()
     for path in broker.metadata_log_dir.glob("__cluster_metadata-0/*"):
@@ -118,18 +87,8 @@ def test_a_controller_and_a_new_broker_start_from_a_snapshot(start_cluster: Call
     broker.start()
     broker.wait_until_running()
     broker.wait_for_log(r"Fetching snapshot|downloading snapshot")
-    assert _topics(cluster) >= every
+    assert topics_of(servers) >= every
     assert sorted(consume(servers, "kept")) == sorted(values)
-
-
-def test_kafka_dump_log_reads_the_controllers_files(cluster: KafkaCluster) -> None:
-    create_topic(cluster.bootstrap_servers, "written-down", replicas=2)
-    segments = sorted(cluster.controller.log_path.parent.rglob("__cluster_metadata-0/*.log"))
-    files = ("--files", ",".join(map(str, segments)))
-    printed = KafkaTool("kafka-dump-log").run("--cluster-metadata-decoder", *files)
-    assert '"type":"TOPIC_RECORD","version":0,"data":{"name":"written-down"' in printed
-    assert "isvalid: false" not in printed
-    assert "Could not decode" not in printed
 
 
 @pytest.mark.parametrize("leaving", ["shut_down", "kill"])
@@ -158,16 +117,12 @@ def test_acknowledged_records_are_served_by_the_successor(tmp_path: Path, leavin
             assert marks == [leaving == "shut_down"] * 2
 
         simulated("simulated", is_first=True)
-        try:
-            real.start()
-            real.wait_until_running()
+        with running(real, formatted=True):
             assert sorted(consume(real.bootstrap, "turns")) == sorted(written)
             written += produce(
                 real.bootstrap, "turns", [f"real-{number}" for number in range(300)], compression_type="zstd"
             )
             real.kill() if leaving == "kill" else real.stop()
-        finally:
-            real.kill()
         simulated("simulated again")
 
 

@@ -6,7 +6,6 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -20,11 +19,6 @@ pytestmark = pytest.mark.real_kafka
 
 _SESSION_TIMEOUT_S = 6.0
 _HEARTBEAT_INTERVAL_S = 2.0
-
-CreateTopic = Callable[..., None]
-Consume = Callable[..., list[str]]
-KeepProducing = Callable[..., AbstractContextManager[list[str]]]
-PartitionsOf = Callable[[str, str], dict[int, tuple[int, list[int]]]]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +65,7 @@ def _other_servers(cluster: KafkaCluster, broker: KafkaBroker) -> str:
     return ",".join(each.bootstrap for each in cluster.brokers.values() if each is not broker)
 
 
-def _wait_until_in_every_isr(cluster: KafkaCluster, topic: str, partitions_of: PartitionsOf) -> None:
+def _wait_until_in_every_isr(cluster: KafkaCluster, topic: str) -> None:
     wait_until(
         lambda: all(isr == [1, 2, 3] for _, isr in partitions_of(cluster.bootstrap_servers, topic).values()),
         40,
@@ -118,7 +112,7 @@ def test_a_replaced_disk_is_filled_again(cluster: KafkaCluster, topic: str) -> N
         broker.format("--ignore-formatted")
         broker.start()
         broker.wait_until_running()
-        _wait_until_in_every_isr(cluster, topic, partitions_of)
+        _wait_until_in_every_isr(cluster, topic)
     assert sorted(number for folder in broker.log_dirs for number in _held_in(folder, topic)) == list(range(6))
     assert _held_in(replaced, topic)
     assert _nothing_lost(acknowledged, consume(servers, topic))
@@ -140,7 +134,7 @@ def test_a_killed_broker_is_fenced_after_the_session_timeout_and_returns_to_the_
         wait_until(lambda: _in_no_isr(broker, partitions_of(others, topic)), 5, "no ISR with the killed broker")
         broker.start()
         broker.wait_until_running()
-        _wait_until_in_every_isr(cluster, topic, partitions_of)
+        _wait_until_in_every_isr(cluster, topic)
     assert _nothing_lost(acknowledged, consume(servers, topic))
 
 
@@ -156,7 +150,7 @@ def test_controlled_shutdown_moves_leaders_before_the_broker_stops(cluster: Kafk
         assert not _led_by(broker, partitions_of(others, topic))
         broker.start()
         broker.wait_until_running()
-        _wait_until_in_every_isr(cluster, topic, partitions_of)
+        _wait_until_in_every_isr(cluster, topic)
     assert _nothing_lost(acknowledged, consume(servers, topic))
 
 
@@ -178,4 +172,4 @@ def test_an_unregistered_broker_is_forgotten_and_may_come_back_at_once(cluster: 
     broker.wait_until_running()
     assert "DUPLICATE_BROKER_REGISTRATION" not in broker.log
     assert known() == ["1", "2", "3"]
-    _wait_until_in_every_isr(cluster, topic, partitions_of)
+    _wait_until_in_every_isr(cluster, topic)

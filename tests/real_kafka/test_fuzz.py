@@ -1,6 +1,5 @@
 """Random steps on Kafka's controller and on mockraft, without a difference: 10,000 in `make soak`."""
 
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from mockraft.double.options import ControllerOptions
 from mockraft.kafka.processes import KafkaController, random_uuid
 
 from ..budgets import budget, soak
+from .running import running
 
 pytestmark = pytest.mark.real_kafka
 
@@ -60,13 +60,8 @@ def expect_no_difference(
     directory: Path, level: str, seed: int, steps: int, our_options: ControllerOptions, kafkas: dict[str, str]
 ) -> None:
     kafka = KafkaController(directory, random_uuid(), release_version=level, properties={**KAFKAS, **kafkas})
-    kafka.format()
-    with ExitStack() as stack:
-        options: ControllerOptions = {**OURS, **our_options, "metadata_version": level}
-        ours = stack.enter_context(Controller.sync(**options))
-        stack.callback(kafka.kill)
-        kafka.start()
-        kafka.wait_until_running()
+    options: ControllerOptions = {**OURS, **our_options, "metadata_version": level}
+    with Controller.sync(**options) as ours, running(kafka):
         report = differential.run(
             ours.bootstrap,
             kafka.bootstrap,

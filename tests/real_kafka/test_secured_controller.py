@@ -19,6 +19,7 @@ from mockraft.wire.messages.describe_cluster_request import DescribeClusterReque
 from mockraft.wire.sasl import SaslLogin
 
 from ..clients import consume, create_topic, produce
+from .running import running
 
 pytestmark = pytest.mark.real_kafka
 
@@ -156,13 +157,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         "listener.name.controller.scram-sha-512.connections.max.reauth.ms": str(SESSION_MS),
     }
     controller = KafkaController(directory / "controller", random_uuid(), properties=properties)
-    controller.format(*security.format_options)
-    controller.start()
-    try:
-        controller.wait_until_running()
+    with running(controller, *security.format_options):
         yield Secured(controller, security)
-    finally:
-        controller.kill()
 
 
 async def test_a_simulated_broker_runs_on_it(secured: Secured) -> None:

@@ -15,6 +15,7 @@ from mockraft.server.stubs.faults.fault import Fault
 from mockraft.wire import api_keys
 
 from ..clients import consume, create_topic, produce
+from .running import running
 
 pytestmark = pytest.mark.real_kafka
 
@@ -31,11 +32,7 @@ def test_a_real_broker_is_refused_twice_registers_then_and_survives_lost_and_unk
             stub("ApiVersions").unknown_tagged_field(9000, b"nobody knows this"),
             stub("BrokerHeartbeat", broker_id=1).on_call(4).disconnect_on(),
         )
-        broker = KafkaBroker(1, tmp_path / "broker-1", controller.cluster_id, controller.bootstrap)
-        try:
-            broker.format()
-            broker.start()
-            broker.wait_until_running()
+        with running(KafkaBroker(1, tmp_path / "broker-1", controller.cluster_id, controller.bootstrap)) as broker:
             assert wait_until(lambda: lost.called, 30, "a heartbeat that is cut off")
             asked = controller.call(lambda: controller.journal.exchanges(api_keys.BROKER_REGISTRATION))
             assert [exchange.response.error_code for exchange in asked] == [-1, -1, 0]
@@ -52,8 +49,6 @@ def test_a_real_broker_is_refused_twice_registers_then_and_survives_lost_and_unk
             admin.create_topics([NewTopic("orders", 1)])["orders"].result(30)
             assert forwarded.call_count == 1
             assert broker.stop() == 143
-        finally:
-            broker.kill()
 
 
 def _beats(controller: SyncController) -> int:

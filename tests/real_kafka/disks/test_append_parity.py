@@ -17,7 +17,8 @@ from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, F
 from mockraft.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
-from ...topics import assigned, create_topics
+from ...topics import ask, assigned, create_topics
+from ..running import running
 
 pytestmark = pytest.mark.real_kafka
 
@@ -91,20 +92,17 @@ ODD = {
 class Both:
     """The addresses of a real broker (1) and a simulated one (2), and the topic that each leads."""
 
-    def __init__(self, addresses: dict[str, tuple[str, int]]) -> None:
+    def __init__(self, addresses: dict[str, str]) -> None:
         self.addresses = addresses
 
     def ask(self, make: Any, *, version: int) -> dict[str, Any]:
         """The answers to `make(topic)`, by broker; text where there was none."""
 
         async def one(kind: str) -> Any:
-            connection = await client.connect(*self.addresses[kind], client_id="odd")
             try:
-                return await connection.send(make(kind), version=version, timeout_ms=10_000)
+                return await ask(self.addresses[kind], make(kind), version, request_timeout_ms=10_000)
             except client.DisconnectedError:
                 return "disconnected"
-            finally:
-                await connection.close()
 
         return {kind: asyncio.run(one(kind)) for kind in self.addresses}
 
@@ -112,34 +110,23 @@ class Both:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     folder = tmp_path_factory.mktemp("both")
-    with Controller.sync(session_timeout_ms=3000) as controller:
-        real = KafkaBroker(1, folder / "real", controller.cluster_id, controller.bootstrap)
-        real.format()
-        real.start()
-        try:
-            with SimulatedBroker.sync(
-                controller.bootstrap, controller.cluster_id, 2, log_dirs=[folder / "simulated"]
-            ) as simulated:
-                simulated.wait_until(BrokerState.RUNNING)
-                real.wait_until_running()
-                address = controller.bootstrap.rpartition(":")
-                asyncio.run(create_both((address[0], int(address[2]))))
-                port = simulated.call(lambda: simulated.broker.config.listeners[0].port)
-                found = Both({"real": (real.host, real.port), "simulated": ("127.0.0.1", port)})
-                wait_until(lambda: produced(found, "good") == [0, 0], 15, "both lead their topics")
-                yield found
-        finally:
-            real.kill()
-
-
-async def create_both(controller: tuple[str, int]) -> None:
-    kinds = (("real", 1), ("simulated", 2))
-    topics = [
-        assigned(f"{kind}{suffix}", [broker_id], max_message_bytes="2000")
-        for kind, broker_id in kinds
-        for suffix in ("", "-times")
-    ]
-    await create_topics("{}:{}".format(*controller), *topics)
+    with (
+        Controller.sync(session_timeout_ms=3000) as controller,
+        running(KafkaBroker(1, folder / "real", controller.cluster_id, controller.bootstrap)) as real,
+        SimulatedBroker.sync(
+            controller.bootstrap, controller.cluster_id, 2, log_dirs=[folder / "simulated"]
+        ) as simulated,
+    ):
+        simulated.wait_until(BrokerState.RUNNING)
+        topics = [
+            assigned(f"{kind}{suffix}", [broker_id], max_message_bytes="2000")
+            for kind, broker_id in (("real", 1), ("simulated", 2))
+            for suffix in ("", "-times")
+        ]
+        asyncio.run(create_topics(controller.bootstrap, *topics))
+        found = Both({"real": real.bootstrap, "simulated": simulated.bootstrap_servers})
+        wait_until(lambda: produced(found, "good") == [0, 0], 15, "both lead their topics")
+        yield found
 
 
 def produce(topic: str, records: bytes) -> ProduceRequest:

@@ -9,7 +9,7 @@ import asyncio
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
@@ -17,11 +17,11 @@ from mockraft.brokers.config import BrokerConfig, draw_config, endpoint_of
 from mockraft.kafka.processes import KafkaBroker
 from mockraft.serving.directory_ids import draw_uuid
 from mockraft.wire import error_codes
-from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from mockraft.wire.uuids import read_text, text_of
+from mockraft.wire.uuids import text_of
 
-from ...topics import ask, assigned, create_topics
+from ...topics import assigned, create_topics
 from ...waiting import until
+from ..disks_and_configs import directory_id_of
 
 pytestmark = pytest.mark.real_kafka
 
@@ -35,25 +35,6 @@ QUICK = {
     "replica.high.watermark.checkpoint.interval.ms": "300",
     "auto.create.topics.enable": "false",
 }
-
-
-class Broker(Protocol):
-    """Events of either broker."""
-
-    broker_id: int
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-    async def lose(self, number: int) -> None:
-        """Directory `number` fails while the broker runs, or before it starts."""
-
-    async def replace(self, number: int) -> None:
-        """A new, formatted disk in its place; the broker is down."""
-
-    def directory_ids(self) -> list[bytes]:
-        """Of d0 and d1, as they are now."""
 
 
 class Real:
@@ -77,21 +58,20 @@ class Real:
         await asyncio.to_thread(self.process.stop)
 
     async def lose(self, number: int) -> None:
+        """Directory `number` fails while the broker runs, or before it starts."""
         folder = self.process.log_dirs[number]
         # At once: the broker goes on writing to what is still there.
         folder.rename(folder.with_name(f"gone-{number}"))
         folder.write_text("a file where a directory was")
 
     async def replace(self, number: int) -> None:
+        """A new, formatted disk in its place; the broker is down."""
         self.process.log_dirs[number].unlink()
         await asyncio.to_thread(self.process.format, "--ignore-formatted")
 
     def directory_ids(self) -> list[bytes]:
-        found = []
-        for folder in self.process.log_dirs:
-            lines = (folder / "meta.properties").read_text().splitlines()
-            found.append(read_text(next(line.partition("=")[2] for line in lines if line.startswith("directory.id="))))
-        return found
+        """Of d0 and d1, as they are now."""
+        return [directory_id_of(folder) for folder in self.process.log_dirs]
 
 
 class Simulated:
@@ -149,6 +129,9 @@ class Simulated:
         return [log_dir.directory_id for log_dir in self.log_dirs]
 
 
+Broker = Real | Simulated
+
+
 class Life:
     """One broker's life, and what the controller's journal says of it."""
 
@@ -179,12 +162,6 @@ class Life:
     async def create(self, topic: str, partitions: int = PARTITIONS) -> None:
         await create_topics(self.controller.bootstrap, assigned(topic, *[[self.broker.broker_id]] * partitions))
 
-    async def delete(self, topic: str) -> None:
-        response = await ask(
-            self.controller.bootstrap, DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=5000)
-        )
-        assert response.responses[0].error_code == 0
-
     def places(self, topic: str) -> list[str]:
         """The directory of each partition of a topic by the metadata."""
         found = self.image.topics.by_name.get(topic)
@@ -195,10 +172,17 @@ class Life:
     async def placed(self, topic: str) -> None:
         await until(lambda: (p := self.places(topic)) and not {"UNASSIGNED", "?"} & set(p))
 
-    async def quiet(self, heartbeats: int = 2) -> None:
+    async def quiet(self) -> None:
         """Two more heartbeats have come: nothing is on its way any more."""
         seen = len(self.told("BrokerHeartbeat"))
-        await until(lambda: len(self.told("BrokerHeartbeat")) >= seen + heartbeats)
+        await until(lambda: len(self.told("BrokerHeartbeat")) >= seen + 2)
+
+    async def settled(self, title: str, topic: str = "") -> None:
+        """A chapter once nothing is on its way any more, and the places of a topic then."""
+        await self.quiet()
+        self.chapter(title)
+        if topic:
+            self.story.append(self.places(topic))
 
     def told(self, *apis: str) -> list[Any]:
         found = self.controller.journal.exchanges()[self._heard :]
@@ -268,38 +252,27 @@ async def test_a_directory_fails_and_is_replaced(tmp_path: Path) -> None:
     async def live(life: Life, broker: Broker) -> None:
         await broker.start()
         life.learn("d0", "d1")
-        await life.quiet()
-        life.chapter("started")
+        await life.settled("started")
         await life.create("orders")
         await life.placed("orders")
-        await life.quiet()
-        life.chapter("a topic")
-        life.story.append(life.places("orders"))
+        await life.settled("a topic", "orders")
         await broker.lose(1)
         await until(lambda: len(life.registration.log_dirs) == 1)
-        await life.quiet()
-        life.chapter("d1 failed")
-        life.story.append(life.places("orders"))
+        await life.settled("d1 failed", "orders")
         await life.create("after", 2)
-        await life.quiet()
-        life.chapter("a topic after the failure")
-        life.story.append(life.places("after"))
+        await life.settled("a topic after the failure", "after")
         await broker.stop()
         life.chapter("stopped")
         await until(lambda: life.registration.fenced)
         await broker.start()
-        await life.quiet()
-        life.chapter("started with d1 offline")
-        life.story.append(life.places("orders"))
+        await life.settled("started with d1 offline", "orders")
         await broker.stop()
         await broker.replace(1)
         life.learn("d0", "new d1")
         life.chapter("stopped again")
         await broker.start()
         await life.placed("orders")
-        await life.quiet()
-        life.chapter("started with a new d1")
-        life.story.append(life.places("orders"))
+        await life.settled("started with a new d1", "orders")
         await broker.stop()
 
     real, simulated = await both(tmp_path, live)
@@ -310,8 +283,7 @@ async def test_a_directory_that_the_file_cordons(tmp_path: Path) -> None:
     async def live(life: Life, broker: Broker) -> None:
         await broker.start()
         life.learn("d0", "d1")
-        await life.quiet()
-        life.chapter("started")
+        await life.settled("started")
         await life.create("orders", 3)
         await life.placed("orders")
         life.story.append(life.places("orders"))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from mockraft.brokers.disks.real_disk import RealDisk
 from mockraft.brokers.log_dirs.checkpoints import read_offsets
 from mockraft.brokers.log_dirs.log_dir import LogDir
@@ -20,11 +19,11 @@ from mockraft.kafka.cluster import KafkaCluster
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaProcessError, KafkaTool, random_uuid, wait_until
 from mockraft.wire import record_batch
 
-from ...clients import consume, create_topic, produce
+from ...clients import consume, create_topic, produce, topics_of
+from ..running import registrations
 
 pytestmark = pytest.mark.real_kafka
 
-CreateTopic = Callable[..., None]
 Process = KafkaBroker | KafkaController | MockraftController
 Started = Callable[..., Process]
 
@@ -51,14 +50,6 @@ def started() -> Iterator[Started]:
         process.kill()
 
 
-def topics(broker: KafkaBroker) -> set[str]:
-    return set(AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics)
-
-
-def registrations(broker: KafkaBroker) -> int:
-    return broker.whole_log.count("Successfully registered broker")
-
-
 def mockraft_on(data_dir: Path, controller: KafkaController, directory: Path) -> MockraftController:
     """A mockraft controller in the place of Kafka's: same address, same data dir."""
     options = ["--data-dir", str(data_dir), "--port", str(controller.port)]
@@ -79,13 +70,15 @@ def test_mockraft_takes_over_from_kafkas_controller(tmp_path: Path, started: Sta
     ours = mockraft_on(data_dir, kafkas, tmp_path / "mockraft")
     started(ours)
     create_topic(broker.bootstrap, "of-mockraft")
-    wait_until(lambda: {"of-kafka", "of-mockraft"} <= topics(broker), 10, "both topics")
+    wait_until(lambda: {"of-kafka", "of-mockraft"} <= topics_of(broker.bootstrap), 10, "both topics")
     assert registrations(broker) == before
     assert ours.stop() == 0
 
     started(kafkas, formatted=True)
     create_topic(broker.bootstrap, "of-kafka-again")
-    wait_until(lambda: {"of-kafka", "of-mockraft", "of-kafka-again"} <= topics(broker), 10, "all three topics")
+    wait_until(
+        lambda: {"of-kafka", "of-mockraft", "of-kafka-again"} <= topics_of(broker.bootstrap), 10, "all three topics"
+    )
     assert registrations(broker) == before
 
 
@@ -120,8 +113,8 @@ def test_a_broker_follows_a_log_cut_to_a_snapshot(tmp_path: Path, started: Start
     second = KafkaBroker(2, tmp_path / "b2", ours.cluster_id, ours.bootstrap, properties=in_chunks)
     started(second)
     second.wait_for_log("downloading snapshot")
-    wait_until(lambda: names | {"after"} <= topics(second), 10, "the second broker's topics")
-    wait_until(lambda: names | {"after"} <= topics(first), 10, "the first broker's topics")
+    wait_until(lambda: names | {"after"} <= topics_of(second.bootstrap), 10, "the second broker's topics")
+    wait_until(lambda: names | {"after"} <= topics_of(first.bootstrap), 10, "the first broker's topics")
     newest = max(partition_dir.glob("*.checkpoint"))
     printed = KafkaTool("kafka-dump-log").run("--cluster-metadata-decoder", "--files", str(newest))
     assert '"name":"t-0"' in printed
@@ -205,8 +198,8 @@ def opened(broker: KafkaBroker) -> Logs:
     return logs
 
 
-def the_log(logs: Logs, topic: str) -> HeldLog:
-    (held,) = [held for held in logs.held() if held.topic == topic]
+def the_log(logs: Logs, topic: str, partition: int = 0) -> HeldLog:
+    (held,) = [held for held in logs.held() if held.topic_partition == (topic, partition)]
     return held
 
 
@@ -317,7 +310,7 @@ def test_the_checkpoints_of_both_are_read_by_the_other(cluster: KafkaCluster) ->
             found[name] = {**found.get(name, {}), **read_offsets(log_dir.disk, name)}
     assert found["recovery-point-offset-checkpoint"] == ends
     assert found["replication-offset-checkpoint"] == ends
-    held = the_log_of_partition(logs, "points", 0)
+    held = the_log(logs, "points")
     held.log.high_watermark = held.log.end_offset
     held.log.advance_start_offset(3)
     logs.shut_down()
@@ -328,11 +321,6 @@ def test_the_checkpoints_of_both_are_read_by_the_other(cluster: KafkaCluster) ->
         "--bootstrap-server", broker.bootstrap, "--topic-partitions", "points:0", "--time", "-2"
     )
     assert earliest == "points:0:3\n"
-
-
-def the_log_of_partition(logs: Logs, topic: str, partition: int) -> HeldLog:
-    (held,) = [held for held in logs.held() if held.topic_partition == (topic, partition)]
-    return held
 
 
 def test_only_one_of_us_has_a_directory(cluster: KafkaCluster) -> None:

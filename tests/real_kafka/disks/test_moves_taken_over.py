@@ -14,10 +14,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.brokers.log_dirs.errors import StorageError
-from mockraft.brokers.log_dirs.meta_properties import META_PROPERTIES, MetaProperties
 from mockraft.cli import application
 from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaTool, random_uuid
-from mockraft.server.controller.result import ControllerResult
 from mockraft.serving.directory_ids import LOST
 from mockraft.wire import record_batch
 from mockraft.wire.messages.alter_replica_log_dirs_request import (
@@ -26,13 +24,12 @@ from mockraft.wire.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDirTopic,
 )
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from mockraft.wire.metadata_log_frame import RecordAt
-from mockraft.wire.records.config_record import ConfigRecord
-from mockraft.wire.uuids import read_text
 from typer.testing import CliRunner
 
 from ...topics import ask, assigned, create_topics
 from ...waiting import until
+from ..disks_and_configs import directory_id_of, set_config
+from ..running import running, running_beside
 
 pytestmark = pytest.mark.real_kafka
 
@@ -62,10 +59,6 @@ class Disks:
             metadata_log_dir=self.real.metadata_log_dir,
         )
 
-    async def start_real(self) -> None:
-        self.real.start()
-        await asyncio.to_thread(self.real.wait_until_running)
-
     @property
     def image(self) -> Any:
         return self.controller.running.controller.image
@@ -75,8 +68,7 @@ class Disks:
         return bytes(self.image.topics.by_name[TOPIC].partitions[0].directories[0])
 
     def path_of(self, directory_id: bytes) -> Path:
-        ids = {path: self._directory_id(path) for path in self.real.log_dirs}
-        return next(path for path, found in ids.items() if found == directory_id)
+        return next(path for path in self.real.log_dirs if directory_id_of(path) == directory_id)
 
     def lies(self) -> dict[str, list[str]]:
         """The folders of the replica in each directory, without the unique part of their names."""
@@ -119,10 +111,7 @@ class Disks:
         return max(int(exchange.request.current_metadata_offset) for exchange in exchanges)
 
     def throttle(self, value: str | None) -> None:
-        name = "replica.alter.log.dirs.io.max.bytes.per.second"
-        record = ConfigRecord(resource_type=4, resource_name="1", name=name, value=value)
-        running = self.controller.running
-        running.controller.commit(ControllerResult([RecordAt(record, 0)], None), running.clock.now_ms())
+        set_config(self.controller, 1, "replica.alter.log.dirs.io.max.bytes.per.second", value)
 
     async def consumed(self, bootstrap: str) -> list[str]:
         def run() -> list[str]:
@@ -136,28 +125,20 @@ class Disks:
 
         return await asyncio.wait_for(asyncio.to_thread(run), 60)
 
-    def _directory_id(self, path: Path) -> bytes:
-        lines = (path / "meta.properties").read_text().splitlines()
-        return read_text(next(line.partition("=")[2] for line in lines if line.startswith("directory.id=")))
-
 
 @pytest.fixture
 async def disks(tmp_path: Path) -> AsyncIterator[Disks]:
     async with Controller(session_timeout_ms=2000) as controller:
         found = Disks(controller, tmp_path / "b1")
         await asyncio.to_thread(found.real.format)
-        try:
-            yield found
-        finally:
-            found.real.kill()
+        yield found
 
 
 async def test_a_simulated_broker_ends_a_real_ones_move(disks: Disks) -> None:
-    await disks.start_real()
-    source = await disks.create(disks.real.bootstrap)
-    target = next(path for path in disks.real.log_dirs if path != source)
-    await disks.begin(disks.real.bootstrap, target)
-    disks.real.kill()
+    async with running_beside(disks.real, formatted=True) as real:
+        source = await disks.create(real.bootstrap)
+        target = next(path for path in real.log_dirs if path != source)
+        await disks.begin(real.bootstrap, target)
     assert disks.lies() == {source.name: ["moved-0"], target.name: ["moved-0-future"]}
     assert disks.path_of(disks.known()) == source
 
@@ -181,10 +162,10 @@ async def test_a_real_broker_ends_a_simulated_ones_move(disks: Disks) -> None:
     assert disks.lies() == {source.name: ["moved-0"], target.name: ["moved-0-future"]}
 
     disks.throttle(None)
-    await disks.start_real()
-    await until(lambda: disks.lies() == {source.name: [], target.name: ["moved-0"]})
-    assert disks.path_of(disks.known()) == target
-    assert await disks.consumed(disks.real.bootstrap) == VALUES
+    async with running_beside(disks.real, formatted=True) as real:
+        await until(lambda: disks.lies() == {source.name: [], target.name: ["moved-0"]})
+        assert disks.path_of(disks.known()) == target
+        assert await disks.consumed(real.bootstrap) == VALUES
 
 
 PROPERTIES = {"replica.lag.time.max.ms": "1000", "replica.fetch.wait.max.ms": "100", "replica.fetch.backoff.ms": "50"}
@@ -197,12 +178,8 @@ async def brokers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         if request.param == "mockraft":
             controller: Any = await stack.enter_async_context(Controller())
         else:
-            controller = KafkaController(tmp_path / "controller", random_uuid())
-            stack.callback(controller.kill)
-            await asyncio.to_thread(controller.format)
-            controller.start()
-            await asyncio.to_thread(controller.wait_until_running)
-        running = {}
+            controller = stack.enter_context(running(KafkaController(tmp_path / "controller", random_uuid())))
+        found = {}
         for broker_id in (1, 2, 3):
             broker = SimulatedBroker.joining(
                 controller.bootstrap,
@@ -216,10 +193,10 @@ async def brokers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
             )
             broker.start()
             stack.push_async_callback(broker.kill)
-            running[broker_id] = broker
-        for broker in running.values():
+            found[broker_id] = broker
+        for broker in found.values():
             await broker.wait_until(BrokerState.RUNNING)
-        yield running
+        yield found
 
 
 def is_placed(broker: SimulatedBroker, key: tuple[bytes, int]) -> bool:
@@ -282,29 +259,19 @@ async def test_the_only_replica_is_lost_and_leads_no_more(brokers: dict[int, Sim
     assert brokers[1].directories.lost == {key}
 
 
-def directory_id(path: Path) -> bytes:
-    found = MetaProperties.read((path / META_PROPERTIES).read_bytes()).directory_id
-    assert found is not None
-    return found
-
-
 def test_real_broker_runs_on_directories_formatted_by_mockraft(tmp_path: Path) -> None:
     with Controller.sync() as controller:
         broker = KafkaBroker(1, tmp_path, controller.cluster_id, controller.bootstrap)
         config = str(broker.write_properties())
         done = CliRunner().invoke(application(), ["format", "-t", controller.cluster_id, "-c", config])
         assert done.exit_code == 0, done.output
-        ids = {directory_id(path) for path in broker.log_dirs}
-        try:
-            broker.start()
-            broker.wait_until_running()
+        ids = {directory_id_of(path) for path in broker.log_dirs}
+        with running(broker, formatted=True):
             registered = controller.running.controller.image.cluster.brokers[1]
             assert set(registered.log_dirs) == ids
             assert not registered.fenced
-        finally:
-            broker.kill()
-        assert {directory_id(path) for path in broker.log_dirs} == ids
-        assert directory_id(broker.metadata_log_dir) not in ids
+        assert {directory_id_of(path) for path in broker.log_dirs} == ids
+        assert directory_id_of(broker.metadata_log_dir) not in ids
 
 
 def test_older_kafka_reads_directories_formatted_by_mockraft(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ from mockraft.wire.messages.delete_topics_request import DeleteTopicsRequest, De
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
+from ..running import running
+
 T = TypeVar("T")
 
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
@@ -266,16 +268,12 @@ def _on_kafka(
     return _run_on_kafka(controller, run)
 
 
-def _run_on_kafka(controller: KafkaController, run: Callable[[Side], T]) -> T:
-    controller.start()
-    try:
-        controller.wait_until_running()
+def _run_on_kafka(formatted: KafkaController, run: Callable[[Side], T]) -> T:
+    with running(formatted, formatted=True) as controller:
         with closing(Side(controller.bootstrap, controller.cluster_id)) as first:
             first.wait_for_start()
         with closing(Side(controller.bootstrap, controller.cluster_id)) as side:
             return run(side)
-    finally:
-        controller.kill()
 
 
 def _run_on_ours(run: Callable[[Side], T], **options: Any) -> T:

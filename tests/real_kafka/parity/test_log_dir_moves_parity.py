@@ -15,7 +15,6 @@ import pytest
 from confluent_kafka import Producer
 from mockraft import BrokerState, Controller, SimulatedBroker
 from mockraft.kafka.processes import KafkaBroker
-from mockraft.server.controller.result import ControllerResult
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,
@@ -23,11 +22,10 @@ from mockraft.wire.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDirTopic,
 )
 from mockraft.wire.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
-from mockraft.wire.metadata_log_frame import RecordAt
-from mockraft.wire.records.config_record import ConfigRecord
 
 from ...topics import ask, create_topics
 from ...topics import topic as new_topic
+from ..disks_and_configs import set_config
 
 pytestmark = pytest.mark.real_kafka
 
@@ -192,13 +190,6 @@ def produce(subjects: list[Subject], topic: str, records: int) -> None:
         for subject in subjects:
             producer.produce(topic, b"record %d" % number, partition=subject.index(OWN))
     assert producer.flush(30) == 0
-
-
-def set_config(controller: Controller, broker_id: int, name: str, value: str | None) -> None:
-    """As if somebody had changed a broker's config through a broker."""
-    record = ConfigRecord(resource_type=4, resource_name=str(broker_id), name=name, value=value)
-    running = controller.running
-    running.controller.commit(ControllerResult([RecordAt(record, 0)], None), running.clock.now_ms())
 
 
 def assert_same(subjects: list[Subject]) -> None:

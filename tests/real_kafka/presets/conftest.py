@@ -14,8 +14,9 @@ from mockraft.kafka.processes import KafkaBroker, wait_until
 from mockraft.server.journal import Exchange, merged
 from mockraft.server.views import BrokerView
 from mockraft.wire import api_keys
-from mockraft.wire.client import connect
 from mockraft.wire.messages.metadata_request import MetadataRequest
+
+from ...topics import ask
 
 HEARTBEAT = api_keys.BROKER_HEARTBEAT
 REGISTRATION = api_keys.BROKER_REGISTRATION
@@ -32,12 +33,12 @@ class Bench:
         self.brokers: dict[int, KafkaBroker] = {}
 
     @contextmanager
-    def switched_on(self, kind: str, **params: Any) -> Iterator[None]:
-        """The fault, as long as the block runs; it must have met something by then."""
-        faults = self.door.double.script.faults
+    def switched_on(self, kind: str, **params: Any) -> Iterator[int]:
+        """The fault, as long as the block runs; it must have met something by then. Gives the mark before it."""
+        since, faults = self.mark(), self.door.double.script.faults
         fault = self.door.call(lambda: faults.add(kind, **params))
         try:
-            yield
+            yield since
             assert fault.fired > 0, f"{kind} met nothing"
         finally:
             self.door.call(lambda: faults.remove(fault.id))
@@ -98,15 +99,7 @@ class Bench:
     def _metadata(self, broker_id: int) -> Any:
         """Metadata of this broker; librdkafka may query another one that it knows."""
 
-        async def ask() -> Any:
-            broker = self.brokers[broker_id]
-            connection = await connect(broker.host, broker.port)
-            try:
-                return await connection.send(MetadataRequest(topics=None), version=9)
-            finally:
-                await connection.close()
-
-        return asyncio.run(ask())
+        return asyncio.run(ask(self.brokers[broker_id].bootstrap, MetadataRequest(topics=None), 9))
 
     @property
     def processes(self) -> list[KafkaBroker]:

@@ -13,8 +13,6 @@ from .conftest import FETCH, HEARTBEAT, REGISTRATION, Bench
 
 pytestmark = pytest.mark.real_kafka
 
-CreateTopic = Callable[..., None]
-
 
 @pytest.fixture(scope="module")
 def running(bench: Bench) -> Bench:
@@ -46,8 +44,7 @@ def new_lines(running: Bench) -> Callable[[str], bool]:
 
 
 def test_not_controller_makes_a_broker_connect_again_and_again(running: Bench) -> None:
-    since = running.mark()
-    with running.switched_on("not_controller", broker_id=1):
+    with running.switched_on("not_controller", broker_id=1) as since:
         refused = running.wait_for(HEARTBEAT, 1, 6, since)
     assert {each.error_code for each in refused[:6]} == {error_codes.NOT_CONTROLLER}
     assert len({each.connection_id for each in refused[:6]}) > 3
@@ -55,8 +52,7 @@ def test_not_controller_makes_a_broker_connect_again_and_again(running: Bench) -
 
 def test_a_broker_follows_a_controller_that_resigned_into_the_next_epoch(running: Bench) -> None:
     epoch = running.door.call(lambda: running.door.double.state.quorum().epoch)
-    since = running.mark()
-    with running.switched_on("resign"):
+    with running.switched_on("resign") as since:
         wait_until(
             lambda: any(
                 each.request.topics[0].partitions[0].current_leader_epoch > epoch
@@ -69,39 +65,36 @@ def test_a_broker_follows_a_controller_that_resigned_into_the_next_epoch(running
 
 
 def test_a_broker_outlives_a_restart_of_the_controller_without_registering_again(running: Bench) -> None:
-    since = running.mark()
-    with running.switched_on("restart"):
+    with running.switched_on("restart") as since:
         running.wait_for(FETCH, 1, 2, since)
     assert running.asked(REGISTRATION, 1, since) == []
 
 
 def test_another_clusters_id_makes_a_broker_fetch_again_and_again(running: Bench) -> None:
-    has_logged, since = new_lines(running), running.mark()
-    with running.switched_on("inconsistent_cluster_id", broker_id=1):
+    has_logged = new_lines(running)
+    with running.switched_on("inconsistent_cluster_id", broker_id=1) as since:
         fetches = running.wait_for(FETCH, 1, 40, since)[:40]
         wait_until(lambda: has_logged("Unexpected error INCONSISTENT_CLUSTER_ID in FETCH response"), 20, "the log")
     assert fetches[-1].received_ms - fetches[0].received_ms < 8_000
 
 
 def test_broker_with_a_stale_epoch_continues_without_registering_again(running: Bench) -> None:
-    has_logged, since = new_lines(running), running.mark()
-    with running.switched_on("stale_broker_epoch", broker_id=1):
+    has_logged = new_lines(running)
+    with running.switched_on("stale_broker_epoch", broker_id=1) as since:
         running.wait_for(HEARTBEAT, 1, 2, since)
         wait_until(lambda: has_logged("received error STALE_BROKER_EPOCH"), 20, "the log")
     assert running.asked(REGISTRATION, 1, since) == []
 
 
 def test_an_expired_session_lasts_until_the_brokers_next_heartbeat(running: Bench) -> None:
-    since = running.mark()
-    with running.switched_on("expire_session", broker_id=1):
+    with running.switched_on("expire_session", broker_id=1) as since:
         assert running.view(1).fenced
         running.wait_for(HEARTBEAT, 1, 1, since)
     assert not running.view(1).fenced
 
 
 def test_a_fenced_broker_stays_up_and_clients_do_not_see_it(running: Bench) -> None:
-    since = running.mark()
-    with running.switched_on("fence", broker_id=1):
+    with running.switched_on("fence", broker_id=1) as since:
         wait_until(lambda: running.brokers_seen_by(2) == {2}, 20, "a cluster without broker 1")
         running.wait_for(HEARTBEAT, 1, 2, since)
         assert running.view(1).fenced
@@ -139,15 +132,14 @@ def test_a_log_dir_that_fails_for_the_controller_alone_moves_its_leaders(running
 
 
 def test_a_throttled_broker_sends_its_heartbeats_later(running: Bench) -> None:
-    since = running.mark()
-    with running.switched_on("throttle", broker_id=1, throttle_ms=1_500):
+    with running.switched_on("throttle", broker_id=1, throttle_ms=1_500) as since:
         first, second, *_ = running.wait_for(HEARTBEAT, 1, 2, since)
     assert second.received_ms - first.answered_ms >= 1_500
 
 
 def test_broker_with_stalled_fetches_serves_old_metadata(running: Bench) -> None:
-    has_logged, since = new_lines(running), running.mark()
-    with running.switched_on("stall_metadata_fetch", broker_id=1):
+    has_logged = new_lines(running)
+    with running.switched_on("stall_metadata_fetch", broker_id=1) as since:
         create_topic(running.brokers[2].bootstrap, "after-the-stall")
         wait_until(lambda: has_logged("due to request timeout"), 20, "the log")
         running.wait_for(HEARTBEAT, 1, 1, since)
@@ -156,8 +148,7 @@ def test_broker_with_stalled_fetches_serves_old_metadata(running: Bench) -> None
 
 
 def test_frozen_metadata_log_hides_a_new_topic_until_released(running: Bench) -> None:
-    since = running.mark()
-    with running.switched_on("freeze_metadata_log", broker_id=1):
+    with running.switched_on("freeze_metadata_log", broker_id=1) as since:
         create_topic(running.brokers[2].bootstrap, "after-the-frost")
         running.wait_for(HEARTBEAT, 1, 2, since)
         assert "after-the-frost" not in running.topics_seen_by(1)

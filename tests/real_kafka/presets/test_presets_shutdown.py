@@ -26,8 +26,7 @@ def broker(bench: Bench) -> KafkaBroker:
 
 
 def test_a_running_broker_takes_no_notice_of_should_shut_down(bench: Bench, broker: KafkaBroker) -> None:
-    since = bench.mark()
-    with bench.switched_on("should_shut_down", broker_id=1):
+    with bench.switched_on("should_shut_down", broker_id=1) as since:
         assert all(each.response.should_shut_down for each in bench.wait_for(HEARTBEAT, 1, 2, since)[:2])
         assert broker.running
         assert broker.stop() == 143

@@ -34,8 +34,7 @@ def _forget(bench: Bench) -> None:
 
 
 def test_a_broker_that_is_a_duplicate_for_a_while_starts_afterwards(bench: Bench, broker: KafkaBroker) -> None:
-    since = bench.mark()
-    with bench.switched_on("duplicate_registration", broker_id=1):
+    with bench.switched_on("duplicate_registration", broker_id=1) as since:
         broker.start()
         first, second, *_ = bench.wait_for(REGISTRATION, 1, 2, since)
         assert first.error_code == second.error_code == error_codes.DUPLICATE_BROKER_REGISTRATION
@@ -44,8 +43,7 @@ def test_a_broker_that_is_a_duplicate_for_a_while_starts_afterwards(bench: Bench
 
 
 def test_a_starting_broker_storms_with_heartbeats_while_it_is_not_caught_up(bench: Bench, broker: KafkaBroker) -> None:
-    since = bench.mark()
-    with bench.switched_on("heartbeat_storm", broker_id=1):
+    with bench.switched_on("heartbeat_storm", broker_id=1) as since:
         broker.start()
         storm = bench.wait_for(HEARTBEAT, 1, 100, since)[:100]
         assert storm[-1].received_ms - storm[0].received_ms < 10_000
@@ -54,8 +52,7 @@ def test_a_starting_broker_storms_with_heartbeats_while_it_is_not_caught_up(benc
 
 
 def test_a_broker_that_never_catches_up_stays_fenced(bench: Bench, broker: KafkaBroker) -> None:
-    since = bench.mark()
-    with bench.switched_on("never_caught_up", broker_id=1):
+    with bench.switched_on("never_caught_up", broker_id=1) as since:
         broker.start()
         bench.wait_for(HEARTBEAT, 1, 100, since)
         assert bench.view(1).fenced
@@ -64,8 +61,7 @@ def test_a_broker_that_never_catches_up_stays_fenced(bench: Bench, broker: Kafka
 
 
 def test_a_new_broker_does_not_start_without_the_snapshot(bench: Bench, broker: KafkaBroker) -> None:
-    since = bench.mark()
-    with bench.switched_on("snapshot_not_found", broker_id=1):
+    with bench.switched_on("snapshot_not_found", broker_id=1) as since:
         broker.start()
         bench.wait_for(FETCH_SNAPSHOT, 1, 3, since)
         assert bench.asked(REGISTRATION, 1, since) == []

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from mockraft import Controller, Quorum
+from mockraft.conformance.requests import request
 from mockraft.double.controller import SyncController
 from mockraft.double.quorum import SyncQuorum
 from mockraft.kafka.child_process import free_port
@@ -20,49 +20,18 @@ from mockraft.kafka.processes import KafkaBroker, KafkaController, KafkaServer, 
 from mockraft.server.raft.raft import Raft
 from mockraft.server.raft.states import Role
 from mockraft.server.running import RunningController
-from mockraft.wire import api_keys, client
+from mockraft.wire import api_keys, client, messages
 from mockraft.wire.connection import write_request
 from mockraft.wire.json_form import to_json
-from mockraft.wire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
-from mockraft.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
-from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
-from mockraft.wire.messages.alter_client_quotas_request import EntityData as Entity
-from mockraft.wire.messages.alter_client_quotas_request import EntryData as Entry
-from mockraft.wire.messages.alter_client_quotas_request import OpData as Op
-from mockraft.wire.messages.alter_configs_request import AlterConfigsRequest
-from mockraft.wire.messages.alter_configs_request import AlterConfigsResource as ReplacedResource
-from mockraft.wire.messages.alter_partition_reassignments_request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest
-from mockraft.wire.messages.alter_partition_request import TopicData as AlteredTopic
-from mockraft.wire.messages.alter_user_scram_credentials_request import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-)
-from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
-from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
-from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
-from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
-from mockraft.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
-from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
-from mockraft.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from mockraft.wire.messages.envelope_request import EnvelopeRequest
-from mockraft.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from mockraft.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from mockraft.wire.messages.unregister_broker_request import UnregisterBrokerRequest
-from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from mockraft.wire.uuids import text_of
 
-from ...clients import create_topic
-from ...configs import change_configs
+from ...clients import create_topic, topics_of
+from ..running import registrations, running
 
 pytestmark = pytest.mark.real_kafka
 
-CreateTopic = Callable[..., None]
 StartBrokers = Callable[..., dict[int, KafkaBroker]]
 
 KAFKA_ID = 4000
@@ -131,7 +100,6 @@ def mixed(tmp_path: Path, watch_processes: Callable[[Any], None]) -> Iterator[Mi
     kafka.properties["controller.quorum.fetch.timeout.ms"] = "60000"
     KafkaServer.format(kafka, "--initial-controllers", voters)
     with ExitStack() as undo:
-        undo.callback(kafka.kill)
         ours = {}
         for node_id, port in ports.items():
             ours[node_id] = undo.enter_context(
@@ -146,8 +114,7 @@ def mixed(tmp_path: Path, watch_processes: Callable[[Any], None]) -> Iterator[Mi
             ours[node_id].call(partial(setattr, ours[node_id].running.controller.raft, "automatic", False))
         mixed = Mixed(ours, kafka)
         watch_processes(mixed)
-        kafka.start()
-        kafka.wait_until_running()
+        undo.enter_context(running(kafka, formatted=True))
         wait_until(lambda: mixed.leader() is not None, 60, "the first leader")
         yield mixed
 
@@ -167,8 +134,8 @@ def test_kafkas_controller_and_ours_follow_each_other(mixed: Mixed, start_broker
     for each in mixed.ours.values():
         wait_until(partial(_has_topics, each, every), 60, "every topic")
         assert set(each.running.controller.image.cluster.controllers) == {3000, 3001, KAFKA_ID}
-    assert set(AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics) >= every
-    assert broker.whole_log.count("Successfully registered broker") == 1
+    assert topics_of(broker.bootstrap) >= every
+    assert registrations(broker) == 1
     (segment,) = (Path(mixed.kafka.properties["log.dirs"]) / "__cluster_metadata-0").glob("*.log")
     theirs = segment.read_bytes().rstrip(b"\0")
     wait_until(lambda: len(mixed.log(3000)) >= len(theirs), 60, "what Kafka's controller has")
@@ -194,10 +161,8 @@ def test_kafkas_tool_adds_kafkas_controller_and_removes_ours(quorum: SyncQuorum,
     kafka = KafkaController(tmp_path / "kafka", quorum.cluster_id, node_id=KAFKA_ID)
     kafka.properties["controller.quorum.bootstrap.servers"] = quorum.bootstrap
     KafkaServer.format(kafka, "--no-initial-controllers")
-    kafka.start()
-    try:
-        # A leader asks a voter-to-be which versions it has: its listener has to be there.
-        kafka.wait_until_running()
+    # A leader asks a voter-to-be which versions it has: its listener has to be there.
+    with running(kafka, formatted=True):
         wait_until(lambda: describe(quorum.bootstrap)[2] == {KAFKA_ID}, 30, "Kafka's controller as an observer")
         properties = str(kafka.directory / "server.properties")
         tool = KafkaTool("kafka-metadata-quorum")
@@ -218,8 +183,6 @@ def test_kafkas_tool_adds_kafkas_controller_and_removes_ours(quorum: SyncQuorum,
         leader, voters, _ = wait_until(lambda: _elsewhere(quorum.bootstrap, gone), 30, "another leader")
         assert voters == {3000, 3001, KAFKA_ID} - {gone}
         assert leader in voters
-    finally:
-        kafka.kill()
 
 
 def _elsewhere(servers: str, gone: int) -> tuple[int, set[int], set[int]] | None:
@@ -231,38 +194,37 @@ TOPIC_ID = (1 << 100).to_bytes(16, "big")
 ANONYMOUS = b"\0\0\x05User\x0aANONYMOUS\0\0"
 
 
+IN_TOPIC = {"name": "t", "partitions": [{"partitionIndex": 0, "replicas": [1]}]}
+QUOTA = {"entity": [{"entityType": "user", "entityName": "u"}], "ops": [{"key": "producer_byte_rate", "value": 1.0}]}
+LISTENER = {"name": "CONTROLLER", "host": "h", "port": 1}
+OPERATIONS: list[tuple[str, dict[str, Any]]] = [
+    ("CreateTopics", {"topics": [{"name": "t"}, {"name": "u"}], "timeoutMs": 5000}),
+    ("CreatePartitions", {"topics": [{"name": "t", "count": 3}], "timeoutMs": 5000}),
+    ("IncrementalAlterConfigs", {"resources": [{"resourceType": 2, "resourceName": "t"}]}),
+    ("AlterConfigs", {"resources": [{"resourceType": 2, "resourceName": "t"}]}),
+    ("ElectLeaders", {"topicPartitions": [{"topic": "t", "partitions": [0]}], "timeoutMs": 5000}),
+    ("AlterPartitionReassignments", {"topics": [IN_TOPIC], "timeoutMs": 5000}),
+    ("ListPartitionReassignments", {"topics": None, "timeoutMs": 5000}),
+    ("AlterClientQuotas", {"entries": [QUOTA]}),
+    ("AlterUserScramCredentials", {"deletions": [{"name": "u", "mechanism": 1}]}),
+    ("UpdateFeatures", {"featureUpdates": [{"feature": "metadata.version", "maxVersionLevel": 30}]}),
+    ("UnregisterBroker", {"brokerId": 7}),
+    ("AllocateProducerIds", {"brokerId": 7}),
+    ("BrokerRegistration", {"brokerId": 7, "clusterId": "other"}),
+    ("BrokerHeartbeat", {"brokerId": 7}),
+    ("AlterPartition", {"brokerId": 7, "topics": [{"topicId": text_of(TOPIC_ID)}]}),
+    ("AssignReplicasToDirs", {"brokerId": 7}),
+    ("ControllerRegistration", {"controllerId": 7}),
+    ("DescribeQuorum", {"topics": [{"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}]}),
+    ("RemoveRaftVoter", {"voterId": 3000, "voterDirectoryId": text_of(TOPIC_ID)}),
+    ("AddRaftVoter", {"voterId": 7, "voterDirectoryId": text_of(TOPIC_ID), "listeners": [LISTENER]}),
+    ("DescribeCluster", {"endpointType": 2}),
+]
+"""One request of each kind that changes something or says what only the active controller knows."""
+
+
 def operations() -> list[Any]:
-    """One request of each kind that changes something or says what only the active controller knows."""
-    replaced = ReplacedResource(resource_type=2, resource_name="t", configs=[])
-    in_topic = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[1])])
-    entity = Entry(entity=[Entity(entity_type="user", entity_name="u")], ops=[Op(key="producer_byte_rate", value=1.0)])
-    return [
-        CreateTopicsRequest(topics=[CreatableTopic(name="t"), CreatableTopic(name="u")], timeout_ms=5000),
-        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3)], timeout_ms=5000),
-        change_configs((2, "t")),
-        AlterConfigsRequest(resources=[replaced]),
-        ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="t", partitions=[0])], timeout_ms=5000),
-        AlterPartitionReassignmentsRequest(topics=[in_topic], timeout_ms=5000),
-        ListPartitionReassignmentsRequest(topics=None, timeout_ms=5000),
-        AlterClientQuotasRequest(entries=[entity]),
-        AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="u", mechanism=1)]),
-        UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="metadata.version", max_version_level=30)]),
-        UnregisterBrokerRequest(broker_id=7),
-        AllocateProducerIdsRequest(broker_id=7),
-        BrokerRegistrationRequest(broker_id=7, cluster_id="other"),
-        BrokerHeartbeatRequest(broker_id=7),
-        AlterPartitionRequest(broker_id=7, topics=[AlteredTopic(topic_id=TOPIC_ID)]),
-        AssignReplicasToDirsRequest(broker_id=7),
-        ControllerRegistrationRequest(controller_id=7),
-        DescribeQuorumRequest(
-            topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
-        ),
-        RemoveRaftVoterRequest(voter_id=3000, voter_directory_id=TOPIC_ID),
-        AddRaftVoterRequest(
-            voter_id=7, voter_directory_id=TOPIC_ID, listeners=[Listener(name="CONTROLLER", host="h", port=1)]
-        ),
-        DescribeClusterRequest(endpoint_type=2),
-    ]
+    return [request(api, fields, messages.by_name(f"{api}Request").max_version) for api, fields in OPERATIONS]
 
 
 def forwarded(request: Any) -> EnvelopeRequest:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
 from mockraft import Controller, Quorum
 from mockraft.double.controller import SyncController
 from mockraft.double.process import MockraftController
@@ -29,15 +26,13 @@ from mockraft.kafka.processes import (
 )
 from mockraft.server.raft.states import Role
 from mockraft.wire import client
-from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 
-from ...clients import consume, create_topic, keep_producing
+from ...clients import consume, create_topic, creating_topics, keep_producing, topics_of
+from ...topics import described_quorum
+from ..running import registrations, running
 
 pytestmark = pytest.mark.real_kafka
 
-CreateTopic = Callable[..., None]
-Consume = Callable[..., list[str]]
-KeepProducing = Callable[..., AbstractContextManager[list[str]]]
 StartBrokers = Callable[..., dict[int, KafkaBroker]]
 
 TOPIC = "steady"
@@ -51,16 +46,12 @@ class World:
         self.brokers = brokers
         self.servers = ",".join(broker.bootstrap for broker in brokers.values())
 
-    @property
-    def topics(self) -> set[str]:
-        return set(AdminClient({"bootstrap.servers": self.servers}).list_topics(timeout=10).topics)
-
     def topics_of(self, node_id: int) -> set[str]:
         """The topics in one controller's image."""
         return self.quorum.call(lambda: set(self.quorum.node(node_id).controller.image.topics.by_name))
 
     def registrations(self) -> list[int]:
-        return [broker.whole_log.count("Successfully registered broker") for broker in self.brokers.values()]
+        return [registrations(broker) for broker in self.brokers.values()]
 
     def described(self) -> dict[str, str]:
         """Output of kafka-metadata-quorum through the brokers."""
@@ -123,7 +114,7 @@ def test_brokers_follow_when_the_active_one_is_killed_and_when_it_is_back(
     world.quorum.restart(killed)
     wait_until(lambda: world.topics_of(killed) >= {"after-kill"}, 10, "the one that was killed to catch up")
     serves(lambda: world.quorum.elect(killed), "after-restart")
-    assert world.topics >= {"after-kill", "after-restart"}
+    assert topics_of(world.servers) >= {"after-kill", "after-restart"}
 
 
 def test_brokers_leave_an_isolated_active_controller_and_its_uncommitted_records_vanish(
@@ -185,8 +176,6 @@ def follows(ours: SyncController) -> Callable[[], bool]:
 
 def test_mockraft_loads_kafkas_snapshot_joins_moves_and_leaves_the_quorum(tmp_path: Path) -> None:
     kafka = KafkaController(tmp_path / "kafka", random_uuid(), node_id=KAFKA_ID, properties=BUSY)
-    kafka.format()
-    kafka.start()
     options: dict[str, Any] = {
         "node_id": OUR_ID,
         "cluster_id": kafka.cluster_id,
@@ -194,7 +183,7 @@ def test_mockraft_loads_kafkas_snapshot_joins_moves_and_leaves_the_quorum(tmp_pa
         "data_dir": tmp_path / "ours",
     }
     port = free_port()
-    try:
+    with running(kafka):
         kept = Path(kafka.properties["log.dirs"]) / "__cluster_metadata-0"
         wait_until(lambda: [path for path in kept.glob("*.checkpoint") if path.name[19] != "0"], 30, "a snapshot")
         with Controller.sync(port=port, **options) as ours:
@@ -224,8 +213,6 @@ def test_mockraft_loads_kafkas_snapshot_joins_moves_and_leaves_the_quorum(tmp_pa
             assert voters(kafka.bootstrap) == {KAFKA_ID: kafka.bootstrap}
             wait_until(lambda: not raft_of(ours).is_voter, 10, "our controller to know that it has no vote")
         assert kafka.running
-    finally:
-        kafka.kill()
 
 
 @pytest.mark.parametrize("leader_id", [OUR_ID, KAFKA_ID])
@@ -277,50 +264,11 @@ def test_voters_of_the_configuration_become_records(tmp_path: Path, leader_id: i
 def leader_of(controller: MockraftController) -> int | None:
     """The leader as one controller knows it; None when it does not know, or is not running."""
 
-    async def ask() -> int | None:
-        try:
-            connection = await client.connect(controller.host, controller.port)
-            topic = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])
-            response = await connection.send(DescribeQuorumRequest(topics=[topic]))
-            await connection.close()
-        except client.DisconnectedError:
-            return None
-        (partition,) = response.topics[0].partitions
-        return int(partition.leader_id) if partition.error_code == 0 else None
-
-    return asyncio.run(ask())
-
-
-def topics_of(servers: str) -> set[str]:
-    return set(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=10).topics)
-
-
-@contextmanager
-def creating_topics(servers: str, prefix: str) -> Iterator[list[str]]:
-    """Create one topic after the other while the block runs; the list has those that were acknowledged."""
-    created: list[str] = []
-    over = threading.Event()
-
-    def work() -> None:
-        admin = AdminClient({"bootstrap.servers": servers})
-        for number in range(10_000):
-            if over.is_set():
-                return
-            name = f"{prefix}-{number}"
-            try:
-                admin.create_topics([NewTopic(name, 1, 2)], request_timeout=5)[name].result(6)
-            except KafkaException:
-                continue
-            created.append(name)
-
-    thread = threading.Thread(target=work)
-    thread.start()
     try:
-        wait_until(lambda: len(created) >= 20, 30, "20 topics")
-        yield created
-    finally:
-        over.set()
-        thread.join()
+        partition = asyncio.run(described_quorum(controller.bootstrap))
+    except client.DisconnectedError:
+        return None
+    return int(partition.leader_id) if partition.error_code == 0 else None
 
 
 @pytest.fixture
@@ -329,14 +277,14 @@ def three_processes(tmp_path: Path) -> Iterator[list[MockraftController]]:
     cluster_id = random_uuid()
     controllers = [MockraftController(tmp_path / str(node_id), cluster_id) for node_id in (3000, 3001, 3002)]
     voters = [f"{3000 + n}@{each.bootstrap}:{random_uuid()}" for n, each in enumerate(controllers)]
-    for number, each in enumerate(controllers):
-        each.options += ["--node-id", str(3000 + number), "--initial-controllers", ",".join(voters)]
-        each.start()
-    for each in controllers:
-        each.wait_until_running()
-    yield controllers
-    for each in controllers:
-        each.kill()
+    with ExitStack() as undo:
+        for number, each in enumerate(controllers):
+            undo.callback(each.kill)
+            each.options += ["--node-id", str(3000 + number), "--initial-controllers", ",".join(voters)]
+            each.start()
+        for each in controllers:
+            each.wait_until_running()
+        yield controllers
 
 
 def kill_the_active_one(controllers: list[MockraftController], clients: str, prefix: str) -> None:
@@ -362,16 +310,13 @@ def test_acknowledged_records_survive_a_kill_of_the_active_process(
     for prefix in ("first", "second"):
         kill_the_active_one(three_processes, clients, prefix)
     create_topic(clients, "last", replicas=2)
-    assert all(broker.whole_log.count("Successfully registered broker") == 1 for broker in brokers.values())
+    assert all(registrations(broker) == 1 for broker in brokers.values())
 
 
 def test_a_whole_quorum_is_killed_and_comes_back_with_everything_acknowledged(
     tmp_path: Path, start_brokers: StartBrokers
 ) -> None:
-    quorum = MockraftController(tmp_path, random_uuid(), controllers=3)
-    try:
-        quorum.start()
-        quorum.wait_until_running()
+    with running(MockraftController(tmp_path, random_uuid(), controllers=3)) as quorum:
         brokers = start_brokers(quorum.bootstrap, quorum.cluster_id, 2)
         clients = ",".join(broker.bootstrap for broker in brokers.values())
         with creating_topics(clients, "sure") as created:
@@ -383,5 +328,3 @@ def test_a_whole_quorum_is_killed_and_comes_back_with_everything_acknowledged(
         wait_until(lambda: set(created) <= topics_of(clients), 10, "every acknowledged topic")
         create_topic(clients, "last", replicas=2)
         assert all(broker.running for broker in brokers.values())
-    finally:
-        quorum.kill()

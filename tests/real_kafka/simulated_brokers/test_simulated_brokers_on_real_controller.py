@@ -20,6 +20,7 @@ from mockraft.wire.uuids import text_of
 from ...budgets import soak
 from ...topics import assigned, create_topics
 from ...waiting import until
+from ..running import running
 
 pytestmark = pytest.mark.real_kafka
 
@@ -30,14 +31,9 @@ SESSION_TIMEOUT_MS = 5_000
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaController]:
     """Kafka's controller, alone."""
     properties = {"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
-    controller = KafkaController(tmp_path_factory.mktemp("controller"), random_uuid(), properties=properties)
-    controller.format()
-    try:
-        controller.start()
-        controller.wait_until_running()
+    folder = tmp_path_factory.mktemp("controller")
+    with running(KafkaController(folder, random_uuid(), properties=properties)) as controller:
         yield controller
-    finally:
-        controller.kill()
 
 
 def joining(controller: Any, broker_id: int, dirs: int = 2, **options: Any) -> SimulatedBroker:
@@ -99,11 +95,7 @@ async def test_kafkas_tool_shows_them_on_mockraft_too() -> None:
 
 async def test_starts_from_a_snapshot_of_kafkas(tmp_path: Path) -> None:
     properties = {"metadata.log.max.record.bytes.between.snapshots": "200"}
-    controller = KafkaController(tmp_path, random_uuid(), properties=properties)
-    await asyncio.to_thread(controller.format)
-    try:
-        controller.start()
-        await asyncio.to_thread(controller.wait_until_running)
+    with running(KafkaController(tmp_path, random_uuid(), properties=properties)) as controller:
         async with joining(controller, 1) as first:
             await first.wait_until(BrokerState.RUNNING)
             await create_topic(controller.bootstrap, "orders", [1], partitions=20)
@@ -118,8 +110,6 @@ async def test_starts_from_a_snapshot_of_kafkas(tmp_path: Path) -> None:
                 assert "FetchSnapshotRequest" in second.asked
                 assert second.view.features == first.view.features
                 assert second.observer.voters == first.observer.voters
-    finally:
-        controller.kill()
 
 
 async def test_its_replicas_get_their_directories_and_a_failed_one_its_consequences(kafka: KafkaController) -> None:
@@ -154,11 +144,7 @@ async def test_a_killed_broker_can_come_back_when_its_session_is_over(kafka: Kaf
 
 
 async def test_it_outlives_a_restart_of_the_controller(tmp_path: Path) -> None:
-    controller = KafkaController(tmp_path, random_uuid())
-    await asyncio.to_thread(controller.format)
-    try:
-        controller.start()
-        await asyncio.to_thread(controller.wait_until_running)
+    with running(KafkaController(tmp_path, random_uuid())) as controller:
         async with joining(controller, 1, heartbeat_interval_ms=200) as broker:
             await broker.wait_until(BrokerState.RUNNING)
             broker_epoch, epoch = broker.life.broker_epoch, broker.observer.epoch
@@ -169,18 +155,12 @@ async def test_it_outlives_a_restart_of_the_controller(tmp_path: Path) -> None:
             await until(lambda: broker.observer.epoch > epoch and broker.heartbeats > heartbeats + 2)
             assert (broker.state, broker.life.broker_epoch) == (BrokerState.RUNNING, broker_epoch)
         assert broker.end is End.GRANTED
-    finally:
-        controller.kill()
 
 
 async def test_real_and_simulated_broker_describe_each_other_equally(kafka: KafkaController, tmp_path: Path) -> None:
-    real = KafkaBroker(1, tmp_path, kafka.cluster_id, kafka.bootstrap)
-    await asyncio.to_thread(real.format)
-    try:
-        real.start()
+    with running(KafkaBroker(1, tmp_path, kafka.cluster_id, kafka.bootstrap)) as real:
         async with joining(kafka, 41, rack="simulated") as broker:
             await broker.wait_until(BrokerState.RUNNING)
-            await asyncio.to_thread(real.wait_until_running)
 
             def seen(bootstrap: str) -> dict[int, tuple[str, int, str | None]]:
                 admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -210,8 +190,6 @@ async def test_real_and_simulated_broker_describe_each_other_equally(kafka: Kafk
             assert by_theirs["41"] == (text_of(broker.config.metadata_directory_id), "Observer", True)
             assert by_theirs["1"][1:] == ("Observer", True)
         await asyncio.to_thread(real.stop)
-    finally:
-        real.kill()
 
 
 class Asking(SimulatedBroker):
@@ -300,13 +278,8 @@ def controller(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AnyCo
         made = MockraftController(tmp_path, random_uuid(), session_timeout_ms=SESSION_MS)
     else:
         made = KafkaController(tmp_path, random_uuid(), properties={"broker.session.timeout.ms": str(SESSION_MS)})
-        made.format()
-    try:
-        made.start()
-        made.wait_until_running()
+    with running(made):
         yield made
-    finally:
-        made.kill()
 
 
 @pytest.mark.parametrize("shares_replication", [True, pytest.param(False, marks=soak)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from mockraft.kafka.tools import KafkaTool
 
 from ...clients import consume, produce
 from ...waiting import until
+from ..running import running, running_beside
 
 pytestmark = pytest.mark.real_kafka
 
@@ -48,6 +50,10 @@ class Mixed:
 
     async def kill(self, broker_id: int) -> None:
         await self.simulated.pop(broker_id).kill()
+
+    async def kill_simulated(self) -> None:
+        for broker in self.simulated.values():
+            await broker.kill()
 
     @property
     def bootstrap(self) -> str:
@@ -92,32 +98,20 @@ class Mixed:
 @pytest.fixture(params=["mockraft", "kafka"])
 async def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Mixed]:
     """The brokers run, on mockraft's controller or on Kafka's."""
-    kafka = None
-    controller = None
-    if request.param == "kafka":
-        kafka = KafkaController(
-            tmp_path / "controller", random_uuid(), properties={"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
-        )
-        await asyncio.to_thread(kafka.format)
-        kafka.start()
-        await asyncio.to_thread(kafka.wait_until_running)
-        cluster = Mixed(kafka.bootstrap, kafka.cluster_id, tmp_path)
-    else:
-        controller = await Controller(session_timeout_ms=SESSION_TIMEOUT_MS).__aenter__()
+    async with AsyncExitStack() as stack:
+        controller: Any
+        if request.param == "kafka":
+            properties = {"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
+            kafka = KafkaController(tmp_path / "controller", random_uuid(), properties=properties)
+            controller = stack.enter_context(running(kafka))
+        else:
+            controller = await stack.enter_async_context(Controller(session_timeout_ms=SESSION_TIMEOUT_MS))
         cluster = Mixed(controller.bootstrap, controller.cluster_id, tmp_path)
-    try:
-        await asyncio.to_thread(cluster.real.format)
-        cluster.real.start()
-        await asyncio.gather(cluster.start(2), cluster.start(3), asyncio.to_thread(cluster.real.wait_until_running))
+        stack.push_async_callback(cluster.kill_simulated)
+        await asyncio.gather(
+            cluster.start(2), cluster.start(3), stack.enter_async_context(running_beside(cluster.real))
+        )
         yield cluster
-    finally:
-        for broker in cluster.simulated.values():
-            await broker.kill()
-        cluster.real.kill()
-        if kafka is not None:
-            kafka.kill()
-        if controller is not None:
-            await controller.__aexit__(None, None, None)
 
 
 async def test_a_simulated_broker_follows_a_real_one_leaves_its_isr_and_comes_back(mixed: Mixed) -> None:
@@ -165,21 +159,8 @@ async def test_a_real_broker_follows_a_simulated_one_leaves_its_isr_and_comes_ba
 
 
 async def test_console_tools_produce_and_consume_on_simulated_brokers_alone() -> None:
-    async with Controller() as controller:
-        brokers = [
-            SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, broker_id, serve_clients=True)
-            for broker_id in (1, 2, 3)
-        ]
-        for broker in brokers:
-            broker.start()
-        try:
-            for broker in brokers:
-                await broker.wait_until(BrokerState.RUNNING)
-            assert brokers[0].listener is not None
-            await _verify_console_tools(brokers[0].listener.bootstrap)
-        finally:
-            for broker in brokers:
-                await broker.kill()
+    async with Controller(brokers=3) as controller:
+        await _verify_console_tools(controller.brokers[1].bootstrap_servers)
 
 
 async def _verify_console_tools(bootstrap: str) -> None:

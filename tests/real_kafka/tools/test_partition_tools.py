@@ -15,8 +15,6 @@ from ...clients import consume, partitions_of, produce
 
 pytestmark = pytest.mark.real_kafka
 
-PartitionsOf = Callable[[str, str], dict[int, tuple[int, list[int]]]]
-
 
 @pytest.fixture(scope="module")
 def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:

@@ -29,6 +29,8 @@ from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateReq
 from mockraft.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from mockraft.wire.scram import ScramUser
 
+from ...running import running
+
 pytestmark = pytest.mark.real_kafka
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -224,27 +226,22 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
         **{f"{LISTENER}{name.lower()}.sasl.jaas.config": f"{SCRAM_MODULE} required;" for name in MECHANISMS[1:]},
     }
     users = [ScramUser(name, f"{name}-secret", mechanism) for mechanism in MECHANISMS[1:] for name in ("alice", "bob")]
-    kafka.format(*(text for user in users for text in ("--add-scram", added(user))))
-    kafka.start()
-    try:
-        kafka.wait_until_running()
-        options: ControllerOptions = {
-            "security_protocol": "SASL_PLAINTEXT",
-            "sasl_enabled_mechanisms": MECHANISMS,
-            "plain_users": {"alice": "alice-secret"},
-            "delegation_token_secret_key": "key",
-            "scram_users": tuple(users),
-        }
-        sessions: ControllerOptions = {**options, "connections_max_reauth_ms": SESSION_MS}
-        with (
-            Controller.sync(**options) as ours,
-            Controller.sync(**sessions) as with_sessions,
-        ):
-            log = kafka.directory / "log" / "__cluster_metadata-0" / "00000000000000000000.log"
-            at_kafka, at_ours, at_sessions = ((each.host, each.port) for each in (kafka, ours, with_sessions))
-            yield Addresses(at_kafka, at_ours, at_sessions, log, ours)
-    finally:
-        kafka.kill()
+    options: ControllerOptions = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_enabled_mechanisms": MECHANISMS,
+        "plain_users": {"alice": "alice-secret"},
+        "delegation_token_secret_key": "key",
+        "scram_users": tuple(users),
+    }
+    sessions: ControllerOptions = {**options, "connections_max_reauth_ms": SESSION_MS}
+    with (
+        running(kafka, *(text for user in users for text in ("--add-scram", added(user)))),
+        Controller.sync(**options) as ours,
+        Controller.sync(**sessions) as with_sessions,
+    ):
+        log = kafka.directory / "log" / "__cluster_metadata-0" / "00000000000000000000.log"
+        at_kafka, at_ours, at_sessions = ((each.host, each.port) for each in (kafka, ours, with_sessions))
+        yield Addresses(at_kafka, at_ours, at_sessions, log, ours)
 
 
 @pytest.mark.parametrize("case", CASES)
