@@ -22,18 +22,6 @@ Rows = npt.NDArray[np.int64]
 Path = tuple[str | int, ...]
 
 _STEP = re.compile(r"([A-Za-z]\w*)((?:\[\d+\])*)")
-_TYPES = {
-    "bool": pa.bool_(),
-    "int8": pa.int8(),
-    "int16": pa.int16(),
-    "uint16": pa.uint16(),
-    "int32": pa.int32(),
-    "uint32": pa.uint32(),
-    "int64": pa.int64(),
-    "float64": pa.float64(),
-    "bytes": pa.binary(),
-    "records": pa.binary(),
-}
 
 
 def field_columns(frames: pa.RecordBatch, message: str, paths: Sequence[str]) -> pa.RecordBatch:
@@ -106,7 +94,10 @@ def _type_of(cls: type[Message], path: str, steps: Path) -> pa.DataType:
         struct, is_open, kind = spec.struct, spec.is_array, spec.kind
     if struct is not None or is_open:
         raise WireError("not a single value", field=path)
-    return _TYPES.get(kind, pa.string())
+    if kind in ("string", "uuid"):
+        return pa.string()
+    # The other kinds have Arrow's names.
+    return pa.binary() if kind in ("bytes", "records") else pa.type_for_alias(kind)
 
 
 def _column(tree: Group, steps: Path, frames: Bytes, kind: pa.DataType) -> pa.Array:

@@ -23,20 +23,13 @@ _VARIABLES = {INK: "ink", DIM: "dim", LINE: "line", BAD: "bad", GOOD: "good"} | 
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "mockraft",
     "svg.fonttype": "none",
-    "font.size": 9,
-    "text.color": INK,
-    "axes.labelcolor": DIM,
-    "axes.edgecolor": LINE,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 9,
-    "axes.titlelocation": "left",
-    "xtick.color": DIM,
-    "ytick.color": DIM,
-    "grid.color": LINE,
-    "legend.frameon": False,
+    **dict.fromkeys(("font.size", "axes.titlesize"), 9),
     "legend.fontsize": 8,
-    "text.parse_math": False,
+    "axes.titlelocation": "left",
+    "text.color": INK,
+    **dict.fromkeys(("axes.labelcolor", "xtick.color", "ytick.color"), DIM),
+    **dict.fromkeys(("axes.edgecolor", "grid.color"), LINE),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon", "text.parse_math"), False),
 }
 
 

@@ -23,16 +23,9 @@ _LANES = {
     "new leader": SERIES[4],
     "registered": SERIES[0],
     "unfenced": GOOD,
-    "fenced": BAD,
-    "gap": BAD,
-    "desync": BAD,
-    "hole": BAD,
-    "conflict": BAD,
-    "oversized": BAD,
-    "midstream": SERIES[3],
-    "rst": SERIES[3],
-    "tls": DIM,
-    "sasl": DIM,
+    **dict.fromkeys(("fenced", "gap", "desync", "hole", "conflict", "oversized"), BAD),
+    **dict.fromkeys(("midstream", "rst"), SERIES[3]),
+    **dict.fromkeys(("tls", "sasl"), DIM),
 }
 _LINED = ("new leader", "fenced", "gap", "desync")
 

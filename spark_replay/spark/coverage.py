@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from mockraft.spark_replay.schemas import MESSAGES
+from mockraft.spark_replay.schemas import MESSAGES, columns
 from mockraft.spark_replay.spark.worker_table import WorkerTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's convention
@@ -17,12 +17,7 @@ _OFFSETS = ("first_diff_offset", "error_offset")
 _WHERE = ("client", "client_port", "frame_no", *_OFFSETS, "error")
 _NEEDED = [*_KIND, "roundtrip", *_WHERE]
 COUNTS = pa.schema(
-    [
-        *(MESSAGES.field(name) for name in _KIND),
-        ("frames", pa.int64()),
-        ("not_roundtrip", pa.int64()),
-        ("example", pa.string()),
-    ]
+    [*(MESSAGES.field(name) for name in _KIND), *columns("frames int64, not_roundtrip int64, example string")]
 )
 
 

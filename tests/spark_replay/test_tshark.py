@@ -157,15 +157,12 @@ def as_ipv6(found: list[Packet]) -> list[Packet]:
     return out
 
 
+LINKS = {"sll": SLL, "sll2": SLL2, "raw": RAW, "null": NULL, "loop": LOOP}
 VARIANTS = {
     "vlan": (in_link(ETHERNET, (7,)), ETHERNET),
     "qinq": (in_link(ETHERNET, (7, 8)), ETHERNET),
-    "sll": (in_link(SLL), SLL),
-    "sll2": (in_link(SLL2), SLL2),
-    "raw": (in_link(RAW), RAW),
-    "null": (in_link(NULL), NULL),
-    "loop": (in_link(LOOP), LOOP),
     "ipv6": (as_ipv6, ETHERNET),
+    **{name: (in_link(link_type), link_type) for name, link_type in LINKS.items()},
 }
 
 

@@ -20,24 +20,12 @@ AnyRow = Row | tuple[bytes | None, int | None, int | None, bool]
 
 def frame_table(rows: Sequence[AnyRow]) -> pa.RecordBatch:
     """A batch of FRAMES from (frame, api key, api version, is it a response)."""
-    numbered = enumerate(rows)
-    return pa.RecordBatch.from_pylist(
-        [
-            {
-                "conn_id": 1,
-                "incarnation": 1,
-                "frame_no": number,
-                "api_key": api_key,
-                "api_version": api_version,
-                "is_response": is_response,
-                "truncated": data is None,
-                "size": len(data or b""),
-                "frame": data,
-            }
-            for number, (data, api_key, api_version, is_response) in numbered
-        ],
-        schema=FRAMES,
-    )
+    made = []
+    for number, (data, api_key, api_version, is_response) in enumerate(rows):
+        api = {"api_key": api_key, "api_version": api_version, "is_response": is_response}
+        frame = {"truncated": data is None, "size": len(data or b""), "frame": data}
+        made.append({"conn_id": 1, "incarnation": 1, "frame_no": number, **api, **frame})
+    return pa.RecordBatch.from_pylist(made, schema=FRAMES)
 
 
 def request_frame(message: Message, version: int, client_id: str | None = "a") -> Row:

@@ -18,23 +18,11 @@ from .conftest import frame_table, request_frame
 
 def frame(number: int, is_response: bool = False, status: str = "paired", **fields: Any) -> dict[str, Any]:
     """A row of FRAMES: the request of that number, or the response to it."""
-    return {
-        "conn_id": 1,
-        "incarnation": 1,
-        "frame_no": number,
-        "request_frame_no": number,
-        "is_response": is_response,
-        "api_key": 63,
-        "api_version": 1,
-        "correlation_id": 1000 + number,
-        "client_id": None if is_response else "me",
-        "ts_last_ns": 10 * number + (5 if is_response else 0),
-        "latency_ns": 5 if is_response else None,
-        "pair_status": status,
-        "size": 3,
-        "frame": b"res" if is_response else b"req",
-        **fields,
-    }
+    api = {"api_key": 63, "api_version": 1, "correlation_id": 1000 + number, "is_response": is_response}
+    times = {"ts_last_ns": 10 * number + (5 if is_response else 0), "latency_ns": 5 if is_response else None}
+    numbers = {"conn_id": 1, "incarnation": 1, "frame_no": number, "request_frame_no": number, "pair_status": status}
+    data = {"client_id": None if is_response else "me", "size": 3, "frame": b"res" if is_response else b"req"}
+    return {**numbers, **api, **times, **data, **fields}
 
 
 def batches(rows: list[dict[str, Any]], size: int = 1000) -> list[pa.RecordBatch]:

@@ -8,28 +8,11 @@ from mockraft.spark_replay import schemas
 SECOND = 1_000_000_000
 HEARTBEAT, FETCH, REGISTRATION = 63, 1, 62
 METADATA = '{"topicId":"AAAAAAAAAAAAAAAAAAAAAQ","partitions":[{"partition":0,"currentLeaderEpoch":%d}]}'
-_PLAIN: dict[str, Any] = {
-    "incarnation": 1,
-    "conn_id": 1,
-    "client": "10.0.0.1",
-    "client_port": 40_000,
-    "server": "10.0.0.9",
-    "server_port": 9093,
-    "frame_no": 0,
-    "is_response": False,
-    "api_key": HEARTBEAT,
-    "api_version": 1,
-    "header_version": 2,
-    "correlation_id": 1,
-    "ts_last_ns": SECOND,
-    "size": 10,
-    "truncated": False,
-    "after_gap": False,
-    "pair_status": "paired",
-    "decode_status": "ok",
-    "roundtrip": True,
-    "unknown_tags": [],
-}
+_ENDS = {"client": "10.0.0.1", "client_port": 40_000, "server": "10.0.0.9", "server_port": 9093}
+_API = {"api_key": HEARTBEAT, "api_version": 1, "header_version": 2, "correlation_id": 1}
+_FRAME = {"frame_no": 0, "is_response": False, "ts_last_ns": SECOND, "size": 10, "truncated": False, "after_gap": False}
+_STATUS = {"pair_status": "paired", "decode_status": "ok", "roundtrip": True, "unknown_tags": []}
+_PLAIN: dict[str, Any] = {"conn_id": 1, "incarnation": 1, **_ENDS, **_API, **_FRAME, **_STATUS}
 
 
 def batch(schema: pa.Schema, rows: list[dict[str, Any]], **plain: Any) -> pa.RecordBatch:
