@@ -49,22 +49,23 @@ def error(
     _request: CreateDelegationTokenRequest, error_code: int, _message: str | None
 ) -> CreateDelegationTokenResponse:
     """Return a top-level error without a token; versions before 3 have no requester fields."""
-    owner_type, _, owner_name = ANONYMOUS.partition(":")
-    return CreateDelegationTokenResponse(
-        error_code=error_code,
-        principal_type=owner_type,
-        principal_name=owner_name,
-        issue_timestamp_ms=-1,
-        expiry_timestamp_ms=-1,
-        max_timestamp_ms=-1,
-    )
+    return _of_owner(ANONYMOUS, error_code, -1)
 
 
 def _response(
     ctx: RequestContext, owner: str, requester: str, error_code: int, timestamp_ms: int
 ) -> CreateDelegationTokenResponse:
+    response = _of_owner(owner, error_code, timestamp_ms)
+    if ctx.api_version >= _REQUESTER_VERSION_MIN:
+        requester_type, _, requester_name = requester.partition(":")
+        response.token_requester_principal_type = requester_type
+        response.token_requester_principal_name = requester_name
+    return response
+
+
+def _of_owner(owner: str, error_code: int, timestamp_ms: int) -> CreateDelegationTokenResponse:
     owner_type, _, owner_name = owner.partition(":")
-    response = CreateDelegationTokenResponse(
+    return CreateDelegationTokenResponse(
         error_code=error_code,
         principal_type=owner_type,
         principal_name=owner_name,
@@ -72,11 +73,6 @@ def _response(
         expiry_timestamp_ms=timestamp_ms,
         max_timestamp_ms=timestamp_ms,
     )
-    if ctx.api_version >= _REQUESTER_VERSION_MIN:
-        requester_type, _, requester_name = requester.partition(":")
-        response.token_requester_principal_type = requester_type
-        response.token_requester_principal_name = requester_name
-    return response
 
 
 API = Api(CreateDelegationTokenRequest, CreateDelegationTokenResponse, handle, error, forwardable=True)

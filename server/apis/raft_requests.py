@@ -39,37 +39,21 @@ class _Partition(Protocol):
 
 
 PartitionT = TypeVar("PartitionT", bound=_Partition)
-PartitionT_co = TypeVar("PartitionT_co", bound=_Partition, covariant=True)
 
 
-class _Topic(Protocol[PartitionT_co]):
-    topic_name: str
-
-    @property
-    def partitions(self) -> Sequence[PartitionT_co]: ...
-
-
-class _Request(Protocol[PartitionT_co]):
-    cluster_id: str | None
-
-    @property
-    def topics(self) -> Sequence[_Topic[PartitionT_co]]: ...
-
-
-def only_partition(request: _Request[PartitionT], controller: Controller) -> PartitionT:
-    """Return the metadata log's partition in a Vote, BeginQuorumEpoch or EndQuorumEpoch request.
+def only_partition(
+    cluster_id: str | None, topics: Sequence[tuple[str, Sequence[PartitionT]]], controller: Controller
+) -> PartitionT:
+    """Return the metadata log's partition of a request's topics, each a name and its partitions.
 
     ApiError INCONSISTENT_CLUSTER_ID, or INVALID_REQUEST if the request is not about that partition alone.
     """
-    if request.cluster_id not in (None, controller.config.cluster_id):
+    if cluster_id not in (None, controller.config.cluster_id):
         raise ApiError(error_codes.INCONSISTENT_CLUSTER_ID)
-    topics = request.topics
-    if len(topics) != 1 or topics[0].topic_name != TOPIC_NAME or len(topics[0].partitions) != 1:
+    partitions = [(name, each) for name, of_topic in topics for each in of_topic]
+    if len(topics) != 1 or [(name, each.partition_index) for name, each in partitions] != [(TOPIC_NAME, PARTITION)]:
         raise ApiError(error_codes.INVALID_REQUEST)
-    partition = topics[0].partitions[0]
-    if partition.partition_index != PARTITION:
-        raise ApiError(error_codes.INVALID_REQUEST)
-    return partition
+    return partitions[0][1]
 
 
 def voter_refusal(raft: Raft, node_id: int, epoch: int) -> int:
