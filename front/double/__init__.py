@@ -5,7 +5,7 @@ test's event loop. `Controller.sync(…)` and the like return blocking classes, 
 thread with an event loop of its own (blocking.py) and list its members; signatures and docstrings are the same.
 
 - double.py: members shared by controllers and quorums (stubs, verification, journal, time).
-- controller.py, quorum.py, broker.py: the classes of the public API.
+- controller.py, quorum.py, broker.py: the classes of the public API; in_loop.py: what the first two share.
 - faults.py, fault_kinds.py: faults by name, a method for each kind.
 - in_thread.py: state and live stubs for use from the test's thread.
 - options.py: the keywords that type checkers accept.

@@ -7,12 +7,11 @@ import dataclasses
 import random
 from collections.abc import Coroutine, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
-from mockraft.double.admin_server import AdminApi
 from mockraft.double.blocking import InLoopThread, T, constant, reads
 from mockraft.double.double import AsyncDoubleApi, BlockingDoubleApi, ControllerApi, script_of
+from mockraft.double.in_loop import DoubleInLoop
 from mockraft.double.options import BrokerOptions, ConfigOptions, OneControllerOptions
 from mockraft.double.proposals import overlay_of, rules_of
 from mockraft.server.clock import Clock, VirtualClock
@@ -83,7 +82,7 @@ def clock_of(clock: Clock | Literal["virtual"] | None) -> Clock | None:
     return clock
 
 
-class Controller(AsyncDoubleApi, ControllerApi):
+class Controller(DoubleInLoop, ControllerApi):
     """A KRaft controller on a free port of the loopback interface, for as long as the `async with` block lasts.
 
     Options are the fields of `ControllerConfig`; `metadata_version` may be a name (4.1-IV1) or release (4.1) too.
@@ -120,13 +119,12 @@ class Controller(AsyncDoubleApi, ControllerApi):
         check_type("brokers", brokers, int)
         self._broker_count = brokers
         self._chance = random.Random(options.get("seed"))
-        self._config = configured(config, self._chance, **options)
         self._clock = clock_of(clock)
         self._network: MemoryNetwork | None = None
         self._running: RunningController | None = None
         self._script = script_of(strict, stubs)
-        self.double = Double(lambda: {self.node_id: self.running}, self._script)
-        self._admin = AdminApi(self.double, admin_port)
+        double = Double(lambda: {self.node_id: self.running}, self._script)
+        super().__init__(configured(config, self._chance, **options), double, admin_port)
 
     @classmethod
     def sync(cls, config: ControllerConfig | None = None, **options: Unpack[OneControllerOptions]) -> SyncController:
@@ -140,17 +138,12 @@ class Controller(AsyncDoubleApi, ControllerApi):
     async def __aenter__(self) -> Self:
         self._running = await RunningController.start(self._config, self._clock, self._chance, script=self._script)
         try:
-            await self._admin.start()
+            await self._start_admin()
             await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(1, self._broker_count + 1)))
         except BaseException:
             await self._stop()
             raise
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._stop()
 
     async def _stop(self) -> None:
         if self.brokers:
@@ -162,7 +155,7 @@ class Controller(AsyncDoubleApi, ControllerApi):
             await self._let_time_pass(asyncio.gather(*leaving))
         finally:
             self.brokers.clear()
-            await self._admin.stop()
+            await self._stop_admin()
             await self.running.stop()
             self._running = None
 
@@ -221,11 +214,6 @@ class Controller(AsyncDoubleApi, ControllerApi):
         return await work
 
     @property
-    def admin_url(self) -> str:
-        """URL of the admin API and the live page. RuntimeError without `admin_port`."""
-        return self._admin.url
-
-    @property
     def running(self) -> RunningController:
         """The running node, with its controller, listener and clock. RuntimeError outside the `with` block."""
         if self._running is None:
@@ -246,11 +234,6 @@ class Controller(AsyncDoubleApi, ControllerApi):
     def port(self) -> int:
         """Port that brokers connect to."""
         return self.running.config.voter_port
-
-    @property
-    def cluster_id(self) -> str:
-        """The cluster's id; brokers are formatted with it."""
-        return self._config.cluster_id
 
     @property
     def node_id(self) -> int:

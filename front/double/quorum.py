@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self, Unpack
 
-from mockraft.double.admin_server import AdminApi
 from mockraft.double.blocking import blocking, constant, reads
 from mockraft.double.controller import clock_of, configured
-from mockraft.double.double import AsyncDoubleApi, BlockingDoubleApi, script_of
+from mockraft.double.double import BlockingDoubleApi, script_of
+from mockraft.double.in_loop import DoubleInLoop
 from mockraft.double.options import ConfigOptions, ControllerOptions
 from mockraft.server.clock import Clock
 from mockraft.server.config import ControllerConfig
@@ -23,7 +22,7 @@ from mockraft.server.running_quorum import PATIENCE_S, RunningQuorum, folder
 from mockraft.server.stubs.stub import Stub
 
 
-class Quorum(AsyncDoubleApi):
+class Quorum(DoubleInLoop):
     """A quorum of KRaft controllers on ports of the loopback, for as long as the `async with` block lasts.
 
     Node ids go up from `node_id` (3000), ports from `port` (0: each takes a free one). Other options are those of
@@ -55,12 +54,11 @@ class Quorum(AsyncDoubleApi):
             found = cluster_id_of(folder(Path(data_dir), options.get("node_id", ControllerConfig().node_id)))
             if found:
                 options.setdefault("cluster_id", found)
-        self._config = configured(config, self._chance, **options)
         self._clock = clock_of(clock)
         self._running: RunningQuorum | None = None
         self._script = script_of(strict, stubs)
-        self.double = Double(lambda: self.running.nodes, self._script, lambda: self.running.journals)
-        self._admin = AdminApi(self.double, admin_port)
+        double = Double(lambda: self.running.nodes, self._script, lambda: self.running.journals)
+        super().__init__(configured(config, self._chance, **options), double, admin_port)
 
     @classmethod
     def sync(
@@ -83,21 +81,11 @@ class Quorum(AsyncDoubleApi):
         try:
             await self._running.wait_for_leader()
             self._script.faults.begin(self.double.now_ms)
-            await self._admin.start()
+            await self._start_admin()
         except BaseException:
-            await self._end()
+            await self._stop()
             raise
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._end()
-
-    @property
-    def admin_url(self) -> str:
-        """URL of the admin API and the live page. RuntimeError without `admin_port`."""
-        return self._admin.url
 
     @property
     def running(self) -> RunningQuorum:
@@ -110,11 +98,6 @@ class Quorum(AsyncDoubleApi):
     def bootstrap(self) -> str:
         """Value of `controller.quorum.bootstrap.servers` for brokers: every node's host:port."""
         return self.running.bootstrap
-
-    @property
-    def cluster_id(self) -> str:
-        """The cluster's id; brokers are formatted with it."""
-        return self._config.cluster_id
 
     @property
     def node_ids(self) -> list[int]:
@@ -161,8 +144,8 @@ class Quorum(AsyncDoubleApi):
         """Start a node again with the port and the log it had."""
         await self.running.restart(node_id)
 
-    async def _end(self) -> None:
-        await self._admin.stop()
+    async def _stop(self) -> None:
+        await self._stop_admin()
         running, self._running = self._running, None
         if running is not None:
             await running.stop()
