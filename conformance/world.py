@@ -235,13 +235,8 @@ class World:
         members: Tree = {"newIsrWithEpochs": [{"brokerId": each.id, "brokerEpoch": each.epoch} for each in isr]}
         if version < 3:
             members = {"newIsr": ids(isr)}
-        partition: Tree = {
-            "partitionIndex": 0,
-            "leaderEpoch": view.leader_epoch,
-            "partitionEpoch": view.partition_epoch,
-            **members,
-            **fields,
-        }
+        epochs = {"leaderEpoch": view.leader_epoch, "partitionEpoch": view.partition_epoch}
+        partition: Tree = {"partitionIndex": 0, **epochs, **members, **fields}
         request_tree: Tree = {**sender.sender, "topics": [{"topicId": topic.id, "partitions": [partition]}]}
         return await self.send("AlterPartition", request_tree, answer=answer, version=version)
 

@@ -14,15 +14,8 @@ DESCRIBE_MESSAGE = "No Authorizer is configured on the broker"
 FILTER: Tree = {"resourceTypeFilter": 1, "patternTypeFilter": 1, "operation": 1, "permissionType": 1}
 
 
-CREATION: Tree = {
-    "resourceType": 2,
-    "resourceName": "t",
-    "resourcePatternType": 3,
-    "principal": "User:a",
-    "host": "*",
-    "operation": 3,
-    "permissionType": 3,
-}
+RESOURCE: Tree = {"resourceType": 2, "resourceName": "t", "resourcePatternType": 3}
+CREATION: Tree = {**RESOURCE, "principal": "User:a", "host": "*", "operation": 3, "permissionType": 3}
 REFUSED: Tree = {"errorCode": codes.SECURITY_DISABLED, "errorMessage": MESSAGE}
 NEWEST = range(-1, 0)
 REQUESTS: list[tuple[str, str, Tree, Tree, range]] = [

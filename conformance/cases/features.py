@@ -18,13 +18,8 @@ PREFIX = "The update failed for all features since the following feature had an 
 async def update(
     world: World, *updates: tuple[str, int, int], answer: object = None, version: int = 2, **fields: object
 ) -> None:
-    request: Tree = {
-        "timeoutMs": 10_000,
-        "featureUpdates": [
-            {"feature": feature, "maxVersionLevel": level, "upgradeType": kind} for feature, level, kind in updates
-        ],
-        **fields,
-    }
+    named = [{"feature": feature, "maxVersionLevel": level, "upgradeType": kind} for feature, level, kind in updates]
+    request: Tree = {"timeoutMs": 10_000, "featureUpdates": named, **fields}
     await world.send("UpdateFeatures", request, answer=answer or {"errorCode": 0}, version=version)
 
 

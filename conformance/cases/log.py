@@ -27,25 +27,15 @@ async def epoch_and_end(world: World) -> tuple[int, int]:
 
 async def fetch(world: World, partition: Tree, *, answer: object, version: int = 17, **fields: object) -> Tree:
     """Fetch partition 0 as a reader; `fields` replace those of the request."""
-    request: Tree = {
-        "maxWaitMs": 0,
-        "maxBytes": 1 << 20,
-        "topics": [
-            {
-                "topicId": METADATA_TOPIC_ID,
-                "partitions": [{"partition": 0, "lastFetchedEpoch": 0, "partitionMaxBytes": 1 << 20, **partition}],
-            }
-        ],
-        **fields,
-    }
+    of_reader = {"partition": 0, "lastFetchedEpoch": 0, "partitionMaxBytes": 1 << 20, **partition}
+    topics = [{"topicId": METADATA_TOPIC_ID, "partitions": [of_reader]}]
+    request: Tree = {"maxWaitMs": 0, "maxBytes": 1 << 20, "topics": topics, **fields}
     return await world.send("Fetch", request, answer=answer, version=version)
 
 
 def of_partition(**fields: object) -> Tree:
-    return {
-        "errorCode": 0,
-        "responses": [{"topicId": METADATA_TOPIC_ID, "partitions": [{"partitionIndex": 0, **fields}]}],
-    }
+    responses = [{"topicId": METADATA_TOPIC_ID, "partitions": [{"partitionIndex": 0, **fields}]}]
+    return {"errorCode": 0, "responses": responses}
 
 
 @case("records are read from an offset, in the epoch of the leader", f"{TEST}.testLeaderAppendSingleMemberQuorum")

@@ -19,13 +19,8 @@ SALT, PASSWORD = b"some salt", b"p" * 32
 
 
 def upsertion(user: str, mechanism: int = SHA_256, iterations: int = 4096) -> Tree:
-    return {
-        "name": user,
-        "mechanism": mechanism,
-        "iterations": iterations,
-        "salt": in_base64(SALT),
-        "saltedPassword": in_base64(PASSWORD),
-    }
+    salted = {"salt": in_base64(SALT), "saltedPassword": in_base64(PASSWORD)}
+    return {"name": user, "mechanism": mechanism, "iterations": iterations, **salted}
 
 
 async def alter(

@@ -1,9 +1,7 @@
 """Configs, features, quotas, credentials and delegation tokens."""
 
-import base64
-
 from mockraft.conformance.fuzz.drawn import Draw, drawn
-from mockraft.conformance.requests import Tree
+from mockraft.conformance.requests import Tree, in_base64
 
 TOPIC_VALUES: dict[str, list[str]] = {
     "min.insync.replicas": ["1", "2", "3"],
@@ -31,6 +29,7 @@ OTHER_VALUES: dict[int, dict[str, list[str]]] = {
 LISTS = {"cleanup.policy", "leader.replication.throttled.replicas", "cordoned.log.dirs", "metrics", "match"}
 WRONG_VALUES = ("", "abc", "-7", "1.5", "0", " 2 ", "999999999999999999999")
 USERS = ("ann", "bob", "zoë")
+SALTED = {"salt": in_base64(b"salt"), "saltedPassword": in_base64(b"p" * 32)}
 # Less controller_mutation_rate, which would throttle the fuzz itself.
 QUOTA_KEYS = {
     "producer_byte_rate": (1024.0, 5.0),
@@ -142,15 +141,8 @@ def alter_credentials(draw: Draw) -> Tree:
         if draw.maybe(0.4):
             deletions.append({"name": user, "mechanism": mechanism})
         else:
-            upsertions.append(
-                {
-                    "name": user,
-                    "mechanism": mechanism,
-                    "iterations": draw.one(4096, 8192, 16384, 4095),
-                    "salt": base64.b64encode(b"salt").decode(),
-                    "saltedPassword": base64.b64encode(b"p" * 32).decode(),
-                }
-            )
+            iterations = draw.one(4096, 8192, 16384, 4095)
+            upsertions.append({"name": user, "mechanism": mechanism, "iterations": iterations, **SALTED})
     return {"deletions": deletions, "upsertions": upsertions}
 
 

@@ -15,18 +15,10 @@ def create_topics(draw: Draw) -> Tree:
     for _ in range(draw.one(1, 1, 1, 2, 3)):
         name = draw.chance.choice(TOPICS) if draw.maybe(0.9) else draw.chance.choice(ODD_NAMES)
         size = draw.one(1, 2, 2, 3)
-        topics.append(
-            {
-                "name": name,
-                "numPartitions": -1,
-                "replicationFactor": -1,
-                "assignments": [
-                    {"partitionIndex": index, "brokerIds": draw.some_brokers(size, size)}
-                    for index in range(draw.one(1, 2, 3))
-                ],
-                "configs": _configs(draw),
-            }
-        )
+        indexes = range(draw.one(1, 2, 3))
+        assignments = [{"partitionIndex": index, "brokerIds": draw.some_brokers(size, size)} for index in indexes]
+        placed = {"numPartitions": -1, "replicationFactor": -1, "assignments": assignments}
+        topics.append({"name": name, **placed, "configs": _configs(draw)})
     return {"topics": topics, "timeoutMs": 60_000, "validateOnly": draw.maybe(0.1)}
 
 

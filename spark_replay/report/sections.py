@@ -234,7 +234,7 @@ def unread(traffic: Traffic, frames: Frames) -> list[dict[str, object]]:
     for (key, version, is_response, status), row in traffic.examples.items():
         frame = frames.get(frame_key(row))
         ends = [f"{row['client']}:{row['client_port']}", f"{row['server']}:{row['server_port']}"]
-        known = key >= 0 and status in ("ok", "error")
+        command = decode_command(frame, key, version, is_response=is_response, verb="explain")
         rows.append(
             {
                 "api": api_name(key),
@@ -247,9 +247,7 @@ def unread(traffic: Traffic, frames: Frames) -> list[dict[str, object]]:
                 "where": " → ".join(ends[::-1] if is_response else ends),
                 "packet": row["packet_last"],
                 "size": row["size"],
-                "command": decode_command(frame, key, version, is_response=is_response, verb="explain")
-                if known
-                else "",
+                "command": command if key >= 0 and status in ("ok", "error") else "",
             }
         )
     return rows

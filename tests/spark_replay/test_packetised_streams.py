@@ -143,6 +143,7 @@ def test_a_port_that_is_used_again_is_another_connection(tmp_path: Path, seed: i
     table = table_of(written(tmp_path / "again.pcap", timed(opened + again)))
     assert said_in(table) == Counter(first + second)
     assert rows_of(table, "incarnation", "pair_status") == {(1, "paired"): 6, (2, "paired"): 8}
+    assert "gap" not in kinds(read(tmp_path / "again.pcap")[1])
 
 
 @house

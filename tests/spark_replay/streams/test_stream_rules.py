@@ -169,14 +169,6 @@ def test_snaplen_inside_headers_adds_no_bytes(tmp_path: Path) -> None:
         assert {row["api_key"] for row in rows} <= {63, -1}
 
 
-def test_a_port_used_again_is_another_incarnation(tmp_path: Path) -> None:
-    first = conversation(SAID, closes=True)
-    second = conversation([request(1), response(1)], isns=(77_000, 88_000))
-    rows, events = read(written(tmp_path / "x.pcap", timed([*first, *second])))
-    assert [row["incarnation"] for row in rows] == [1] * 6 + [2] * 2
-    assert "gap" not in kinds(events)
-
-
 def test_repeated_syn_opens_no_connection(tmp_path: Path) -> None:
     segments = conversation(SAID)
     rows, events = read(written(tmp_path / "x.pcap", timed([segments[0], *segments])))
