@@ -5,7 +5,7 @@ ids, broker epochs, which of several brokers was chosen) are masked.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -163,26 +163,29 @@ class Side:
         request = FetchRequest(cluster_id=self.cluster_id, max_wait_ms=0, max_bytes=1 << 20, topics=[topic])
         return self.ask(request, 17)
 
+    def registration(
+        self, broker_id: int, ranges: Mapping[str, tuple[int, int]], **fields: Any
+    ) -> BrokerRegistrationRequest:
+        """A broker with these ranges of features' levels registers; `fields` replace others."""
+        told: dict[str, Any] = {
+            "broker_id": broker_id,
+            "cluster_id": self.cluster_id,
+            "incarnation_id": bytes([broker_id]) * 16,
+            "listeners": [Listener(name="PLAINTEXT", host="localhost", port=9000 + broker_id, security_protocol=0)],
+            "features": [
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in ranges.items()
+            ],
+        }
+        return BrokerRegistrationRequest(**told | fields)
+
     def add_broker(
         self, broker_id: int, rack: str | None, log_dirs: int, *, fenced: bool = False, cordoned: bool = False
     ) -> None:
         supported = self.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
         dirs = [bytes([broker_id, number]) * 8 for number in range(1, log_dirs + 1)]
-        registered = self.ask(
-            BrokerRegistrationRequest(
-                broker_id=broker_id,
-                cluster_id=self.cluster_id,
-                incarnation_id=bytes([broker_id]) * 16,
-                listeners=[Listener(name="PLAINTEXT", host="localhost", port=9000 + broker_id, security_protocol=0)],
-                features=[
-                    Feature(name=f.name, min_supported_version=f.min_version, max_supported_version=f.max_version)
-                    for f in supported.supported_features
-                ],
-                rack=rack,
-                log_dirs=dirs,
-            ),
-            4,
-        )
+        ranges = {each.name: (each.min_version, each.max_version) for each in supported.supported_features}
+        registered = self.ask(self.registration(broker_id, ranges, rack=rack, log_dirs=dirs), 4)
         assert registered.error_code == 0
         self.epochs[broker_id] = registered.broker_epoch
         heartbeat = BrokerHeartbeatRequest(

@@ -8,12 +8,11 @@ from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 
-from ...configs import SET, Resource, change_configs
+from ...configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, SET, TOPIC, Resource, change_configs
 from .conftest import Case
 
 pytestmark = pytest.mark.real_kafka
 
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 STATIC = 4
 
 SETTINGS = {

@@ -5,8 +5,6 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from mockraft.wire import messages
-from mockraft.wire.connection import write_request
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -18,14 +16,11 @@ from mockraft.wire.messages.assign_replicas_to_dirs_request import AssignReplica
 from mockraft.wire.messages.assign_replicas_to_dirs_request import PartitionData as PlacedPartition
 from mockraft.wire.messages.assign_replicas_to_dirs_request import TopicData as PlacedTopic
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
-from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
-from mockraft.wire.messages.envelope_request import EnvelopeRequest
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
-from ...configs import change_configs
+from ...configs import APPEND, BROKER, DELETE, SET, SUBTRACT, change_configs
 from ...topics import topic as new_topic
 
 pytestmark = pytest.mark.real_kafka
@@ -33,7 +28,6 @@ pytestmark = pytest.mark.real_kafka
 FAR_OFFSET = 1 << 40
 MIGRATING, UNASSIGNED, LOST = (bytes(15) + bytes([number]) for number in range(3))
 UNKNOWN = b"\x77" * 16
-BROKER, SET, DELETE, APPEND, SUBTRACT = 4, 0, 1, 2, 3
 
 
 def directory(broker_id: int, number: int) -> bytes:
@@ -59,18 +53,7 @@ class Story:
         supported |= dict.fromkeys(
             ("group.version", "eligible.leader.replicas.version", "share.version", "streams.version"), (0, 1)
         )
-        request = BrokerRegistrationRequest(
-            broker_id=broker_id,
-            cluster_id=self.side.cluster_id,
-            incarnation_id=bytes([broker_id]) * 16,
-            listeners=[Listener(name="PLAINTEXT", host="localhost", port=9000 + broker_id, security_protocol=0)],
-            features=[
-                Feature(name=feature, min_supported_version=low, max_supported_version=high)
-                for feature, (low, high) in supported.items()
-            ],
-            log_dirs=list(dirs),
-        )
-        answer = self.side.ask(request, 4)
+        answer = self.side.ask(self.side.registration(broker_id, supported, log_dirs=list(dirs)), 4)
         if answer.error_code == 0:
             self.side.epochs[broker_id] = answer.broker_epoch
         records = [self.shape(*record) for record in self.side.new_records()]
@@ -124,16 +107,9 @@ class Story:
         if not forwarded:
             self.ask(name, request, 1)
             return
-        principal = DefaultPrincipalData(type="User", name="admin").write(0)
-        envelope = EnvelopeRequest(
-            request_data=write_request(request, 1, 1, "tool")[4:],
-            request_principal=b"\0\0" + principal,
-            client_host_address=b"\x7f\0\0\1",
-        )
-        answer = self.side.ask(envelope, 0)
-        inside = messages.response(44).read(answer.response_data[5:], 1)
+        answer = self.side.forward(request, 1, "admin")
         records = [self.shape(*record) for record in self.side.new_records()]
-        self.told[name] = [answer.error_code, to_json(inside, 1), comparable(records)]
+        self.told[name] = [to_json(answer, 1), comparable(records)]
 
 
 def comparable(records: list[Any]) -> list[Any]:

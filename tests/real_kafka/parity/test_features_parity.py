@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from mockraft.kafka.processes import wait_until
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
-from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 from ...configs import BROKER, DELETE, SET, change_configs
@@ -173,17 +172,7 @@ UNSUPPORTED = [
 
 def run_unsupported(side: Side) -> dict[str, Outcome]:
     for broker_id, ranges in RANGES.items():
-        request = BrokerRegistrationRequest(
-            broker_id=broker_id,
-            cluster_id=side.cluster_id,
-            incarnation_id=bytes([broker_id]) * 16,
-            listeners=[Listener(name="PLAINTEXT", host="localhost", port=9000 + broker_id, security_protocol=0)],
-            features=[
-                Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in ranges.items()
-            ],
-            log_dirs=[bytes([broker_id, 7]) * 8],
-        )
+        request = side.registration(broker_id, ranges, log_dirs=[bytes([broker_id, 7]) * 8])
         assert side.ask(request, 4).error_code == 0
     side.skip_start()
     return side.outcomes(UNSUPPORTED)

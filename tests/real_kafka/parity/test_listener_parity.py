@@ -128,16 +128,11 @@ def fates(side: Any) -> dict[str, Fate]:
     return {name: fate_on(side, data) for name, data in {**FATES, **ENVELOPES}.items()}
 
 
-def wait_until_registered(side: Any) -> None:
-    """A controller registers itself a moment after it takes over."""
-    wait_until(
-        lambda: side.ask(DescribeClusterRequest(endpoint_type=2), 1).brokers, 30, "the controller's registration"
-    )
-
-
 def known(side: Any) -> dict[str, Any]:
     """The fields that are compared; the others are each controller's own."""
-    wait_until_registered(side)
+    # A controller registers itself a moment after it takes over.
+    registered = DescribeClusterRequest(endpoint_type=2)
+    wait_until(lambda: side.ask(registered, 1).brokers, 30, "the controller's registration")
     answers = {}
     for version in range(5):
         message = ApiVersionsRequest(client_software_name="a", client_software_version="1")
@@ -156,30 +151,21 @@ def known(side: Any) -> dict[str, Any]:
     return answers
 
 
-@pytest.fixture(scope="module")
-def answers(on_both: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    both: tuple[dict[str, Any], dict[str, Any]] = on_both(lambda side: {**known(side), **fates(side)})
-    return both
+def run(side: Any) -> dict[str, Any]:
+    return {**known(side), **fates(side)}
 
 
-@pytest.mark.parametrize("name", [*FATES, *ENVELOPES])
-def test_response_bytes_and_surviving_connections_are_equal(answers: Any, name: str) -> None:
-    theirs, ours = answers
+KNOWN = [f"ApiVersions v{version}" for version in range(5)]
+KNOWN += [f"DescribeCluster v{version}, operations {asked}" for version in (1, 2) for asked in (False, True)]
+
+
+@pytest.mark.parametrize("name", [*FATES, *ENVELOPES, *KNOWN])
+def test_response_bytes_and_surviving_connections_are_equal(outcomes: Any, name: str) -> None:
+    theirs, ours = outcomes
     assert ours[name] == theirs[name]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [f"ApiVersions v{version}" for version in range(5)]
-    + [f"DescribeCluster v{version}, operations {asked}" for version in (1, 2) for asked in (False, True)],
-)
-def test_known_connections_are_equal(answers: Any, name: str) -> None:
-    theirs, ours = answers
-    assert ours[name] == theirs[name]
-
-
-@pytest.fixture(scope="module")
-def older_answers(on_both: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def test_an_older_metadata_version_answers_the_same(on_both: Any) -> None:
     def asked(side: Any) -> dict[str, Any]:
         quorum = write_request(DescribeQuorumRequest(), 0, 77, "x")
         cluster = to_json(side.ask(DescribeClusterRequest(endpoint_type=2), 1), 1)
@@ -198,14 +184,8 @@ def older_answers(on_both: Any) -> tuple[dict[str, Any], dict[str, Any]]:
             "quorum": fate_on(side, quorum),
         }
 
-    both: tuple[dict[str, Any], dict[str, Any]] = on_both(asked, level="3.6-IV2")
-    return both
-
-
-@pytest.mark.parametrize("what", ["cluster", "levels", "epoch", "quorum"])
-def test_an_older_metadata_version_answers_the_same(older_answers: Any, what: str) -> None:
-    theirs, ours = older_answers
-    assert ours[what] == theirs[what]
+    theirs, ours = on_both(asked, level="3.6-IV2")
+    assert ours == theirs
 
 
 def test_every_probe_has_a_distinct_correlation_id() -> None:

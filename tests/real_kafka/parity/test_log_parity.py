@@ -184,43 +184,36 @@ def without_records(answer: Any) -> Any:
     return answer
 
 
-@pytest.fixture(scope="module")
-def answers(on_both: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    def asked(side: Any) -> dict[str, Any]:
-        cases: dict[str, tuple[Message, int]] = {f"fetch {name}": case for name, case in FETCHES.items()}
-        cases |= {f"snapshot {name}": case for name, case in REFUSED_SNAPSHOTS.items()}
-        cases |= {f"quorum {name}": case for name, case in QUORUMS.items()}
-        for name, (message, _) in SNAPSHOTS_REFUSED_IN_THE_PARTITION.items():
-            cases[f"snapshot {name}"] = (message, 1)
-        cases[PART_OF_A_BATCH] = (fetch(max_bytes=FIRST_TWO_BATCHES - 1), 18)
-        found: dict[str, Any] = {"batches": batches(side)}
-        for name, case in cases.items():
-            found[name] = without_records(answered(side, *case))
-        return found
-
-    both: tuple[dict[str, Any], dict[str, Any]] = on_both(asked)
-    return both
+EQUAL: dict[str, tuple[Message, int]] = {
+    **{f"fetch {name}": case for name, case in FETCHES.items()},
+    **{f"snapshot {name}": case for name, case in REFUSED_SNAPSHOTS.items()},
+    **{f"quorum {name}": case for name, case in QUORUMS.items()},
+}
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["batches", *(f"fetch {each}" for each in FETCHES)]
-    + [f"snapshot {each}" for each in REFUSED_SNAPSHOTS]
-    + [f"quorum {each}" for each in QUORUMS],
-)
-def test_the_same_is_answered(answers: Any, name: str) -> None:
-    theirs, ours = answers
+def run(side: Any) -> dict[str, Any]:
+    cases = dict(EQUAL)
+    for name, (message, _) in SNAPSHOTS_REFUSED_IN_THE_PARTITION.items():
+        cases[f"snapshot {name}"] = (message, 1)
+    cases[PART_OF_A_BATCH] = (fetch(max_bytes=FIRST_TWO_BATCHES - 1), 18)
+    answers = {name: without_records(answered(side, *case)) for name, case in cases.items()}
+    return {"batches": batches(side), **answers}
+
+
+@pytest.mark.parametrize("name", ["batches", *EQUAL])
+def test_the_same_is_answered(outcomes: Any, name: str) -> None:
+    theirs, ours = outcomes
     assert ours[name] == theirs[name]
 
 
-def test_kafka_cuts_a_batch_where_the_bytes_end_and_ours_leaves_it_out(answers: Any) -> None:
-    theirs, ours = (side[PART_OF_A_BATCH]["responses"][0]["partitions"][0]["records"] for side in answers)
+def test_kafka_cuts_a_batch_where_the_bytes_end_and_ours_leaves_it_out(outcomes: Any) -> None:
+    theirs, ours = (side[PART_OF_A_BATCH]["responses"][0]["partitions"][0]["records"] for side in outcomes)
     assert (theirs, ours) == (FIRST_TWO_BATCHES - 1, FIRST_TWO_BATCHES - 330)
 
 
 @pytest.mark.parametrize("name", SNAPSHOTS_REFUSED_IN_THE_PARTITION)
-def test_snapshot_fields_follow_kafkas_intention(answers: Any, name: str) -> None:
-    theirs, ours = answers
+def test_snapshot_fields_follow_kafkas_intention(outcomes: Any, name: str) -> None:
+    theirs, ours = outcomes
     key = f"snapshot {name}"
     assert (theirs[key]["errorCode"], theirs[key]["topics"]) == (error_codes.UNKNOWN_SERVER_ERROR, [])
     assert ours[key]["topics"][0]["partitions"][0]["errorCode"] == SNAPSHOTS_REFUSED_IN_THE_PARTITION[name][1]

@@ -7,7 +7,6 @@ from mockraft.kafka.child_process import wait_until
 from mockraft.server.controller.settings.features import supported_features
 from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
@@ -34,15 +33,10 @@ class Life:
         self.topics: dict[bytes, str] = {}
 
     def register(self, broker_id: int, incarnation: int, previous_epoch: int = -1) -> None:
-        request = BrokerRegistrationRequest(
-            broker_id=broker_id,
-            cluster_id=self.side.cluster_id,
+        request = self.side.registration(
+            broker_id,
+            {name: (feature.min_level, feature.max_level) for name, feature in supported_features().items()},
             incarnation_id=bytes([broker_id, incarnation]) * 8,
-            listeners=[Listener(name="P", host="h", port=9092, security_protocol=0)],
-            features=[
-                Feature(name=name, min_supported_version=feature.min_level, max_supported_version=feature.max_level)
-                for name, feature in supported_features().items()
-            ],
             log_dirs=[bytes([broker_id]) * 16],
             previous_broker_epoch=previous_epoch,
         )

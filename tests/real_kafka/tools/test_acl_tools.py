@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
@@ -12,6 +11,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from mockraft.kafka.cluster import ControllerKind, KafkaCluster
 from mockraft.kafka.processes import KafkaTool, wait_until
+
+from .conftest import add_client_listener, login_address
 
 pytestmark = pytest.mark.real_kafka
 
@@ -31,16 +32,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, controller_kind: Controlle
         controller_properties=SUPER_USERS | (with_class if controller_kind == "kafka" else {}),
     )
     (broker,) = cluster.brokers.values()
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    add_client_listener(broker)
     module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     users = " ".join(f'user_{name}="{name}-password"' for name in ("alice", "admin"))
     broker.properties |= {
         **SUPER_USERS,
         **with_class,
-        "listeners": f"PLAINTEXT://{broker.bootstrap},CLIENT://127.0.0.1:{port}",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,CLIENT:SASL_PLAINTEXT",
-        "inter.broker.listener.name": "PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN",
         "listener.name.client.plain.sasl.jaas.config": f"{module} {users};",
     }
@@ -56,10 +53,9 @@ def acls(cluster: KafkaCluster, *arguments: str, directly: bool = False) -> str:
 
 
 def client(cluster: KafkaCluster, user: str) -> AdminClient:
-    (broker,) = cluster.brokers.values()
     return AdminClient(
         {
-            "bootstrap.servers": broker.properties["listeners"].rpartition("CLIENT://")[2],
+            "bootstrap.servers": login_address(cluster),
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
             "sasl.username": user,

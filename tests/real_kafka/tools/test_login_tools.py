@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +11,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from mockraft.kafka.cluster import ControllerKind, KafkaCluster
 from mockraft.kafka.processes import KafkaProcessError, KafkaTool, wait_until
+
+from .conftest import add_client_listener, login_address
 
 pytestmark = pytest.mark.real_kafka
 
@@ -29,12 +30,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, controller_kind: Controlle
         controller_properties=_TOKEN_KEY,
     )
     (broker,) = cluster.brokers.values()
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    add_client_listener(broker)
     broker.properties |= _TOKEN_KEY | {
-        "listeners": f"PLAINTEXT://{broker.bootstrap},CLIENT://127.0.0.1:{port}",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,CLIENT:SASL_PLAINTEXT",
-        "inter.broker.listener.name": "PLAINTEXT",
         "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
         "listener.name.client.scram-sha-256.sasl.jaas.config": f"{_LOGIN_MODULE};",
         "listener.name.client.scram-sha-512.sasl.jaas.config": f"{_LOGIN_MODULE};",
@@ -46,11 +43,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, controller_kind: Controlle
 def configs(cluster: KafkaCluster, *arguments: str) -> str:
     users = ("--bootstrap-server", cluster.bootstrap_servers, "--entity-type", "users")
     return KafkaTool("kafka-configs").run(*users, *arguments)
-
-
-def login_address(cluster: KafkaCluster) -> str:
-    (broker,) = cluster.brokers.values()
-    return broker.properties["listeners"].rpartition("CLIENT://")[2]
 
 
 def may_log_in(cluster: KafkaCluster, user: str, password: str, mechanism: str) -> bool:

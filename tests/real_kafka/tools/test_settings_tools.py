@@ -19,16 +19,6 @@ def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
     return start_cluster(versions=("4.3.1",), metadata_version="4.2-IV1")
 
 
-@pytest.fixture
-def by_broker(cluster: KafkaCluster) -> tuple[str, str]:
-    return "--bootstrap-server", cluster.bootstrap_servers
-
-
-@pytest.fixture
-def by_controller(cluster: KafkaCluster) -> tuple[str, str]:
-    return "--bootstrap-controller", cluster.controller.bootstrap
-
-
 @pytest.mark.parametrize(
     ("entity", "settings"),
     [

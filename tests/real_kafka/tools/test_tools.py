@@ -23,16 +23,6 @@ def cluster(start_cluster: Callable[..., KafkaCluster]) -> KafkaCluster:
     return start_cluster()
 
 
-@pytest.fixture
-def by_broker(cluster: KafkaCluster) -> tuple[str, str]:
-    return "--bootstrap-server", cluster.bootstrap_servers
-
-
-@pytest.fixture
-def by_controller(cluster: KafkaCluster) -> tuple[str, str]:
-    return "--bootstrap-controller", cluster.controller.bootstrap
-
-
 def test_kafka_topics_creates_describes_and_deletes(cluster: KafkaCluster, by_broker: tuple[str, str]) -> None:
     topics = KafkaTool("kafka-topics")
     shape = ("--partitions", "4", "--replication-factor", "3", "--config", "retention.ms=60000")
@@ -66,11 +56,9 @@ def test_kafka_topics_reports_refusals_of_the_controller(by_broker: tuple[str, s
         topics.run(*by_broker, "--create", "--topic", "odd", "--config", "retention.ms=long")
 
 
-@pytest.mark.parametrize("through", ["by_broker", "by_controller"])
 def test_kafka_metadata_quorum_sees_one_voter_and_three_observers(
-    cluster: KafkaCluster, request: pytest.FixtureRequest, through: str
+    cluster: KafkaCluster, bootstrap: tuple[str, str]
 ) -> None:
-    bootstrap: tuple[str, str] = request.getfixturevalue(through)
     status = KafkaTool("kafka-metadata-quorum").run(*bootstrap, "describe", "--status")
     told = dict(re.findall(r"^(\w+): +(.*)$", status, re.MULTILINE))
     assert told["ClusterId"] == cluster.cluster_id
@@ -96,11 +84,9 @@ def test_kafka_metadata_quorum_shows_how_far_behind_each_observer_is(by_controll
     assert all(len(row["DirectoryId"]) == 22 for row in found.values())
 
 
-@pytest.mark.parametrize("through", ["by_broker", "by_controller"])
 def test_kafka_metadata_quorum_cannot_remove_the_last_controller(
-    cluster: KafkaCluster, request: pytest.FixtureRequest, through: str
+    cluster: KafkaCluster, bootstrap: tuple[str, str]
 ) -> None:
-    bootstrap: tuple[str, str] = request.getfixturevalue(through)
     quorum = KafkaTool("kafka-metadata-quorum")
     status = quorum.run(*bootstrap, "describe", "--status")
     (directory_id,) = re.findall(r'"id": 3000, "directoryId": "([^"]+)"', status)
@@ -109,9 +95,7 @@ def test_kafka_metadata_quorum_cannot_remove_the_last_controller(
         quorum.run(*bootstrap, "remove-controller", *voter)
 
 
-@pytest.mark.parametrize("through", ["by_broker", "by_controller"])
-def test_kafka_features_describes_the_finalized_levels(request: pytest.FixtureRequest, through: str) -> None:
-    bootstrap: tuple[str, str] = request.getfixturevalue(through)
+def test_kafka_features_describes_the_finalized_levels(bootstrap: tuple[str, str]) -> None:
     table = KafkaTool("kafka-features").run(*bootstrap, "describe")
     row = r"Feature: (\S+)\s+SupportedMinVersion: (\S+)\s+SupportedMaxVersion: (\S+)\s+FinalizedVersionLevel: (\S+)"
     assert {name: rest for name, *rest in re.findall(row, table)} == {
@@ -125,11 +109,7 @@ def test_kafka_features_describes_the_finalized_levels(request: pytest.FixtureRe
     }
 
 
-@pytest.mark.parametrize("through", ["by_broker", "by_controller"])
-def test_kafka_cluster_prints_the_cluster_id(
-    cluster: KafkaCluster, request: pytest.FixtureRequest, through: str
-) -> None:
-    bootstrap: tuple[str, str] = request.getfixturevalue(through)
+def test_kafka_cluster_prints_the_cluster_id(cluster: KafkaCluster, bootstrap: tuple[str, str]) -> None:
     assert KafkaTool("kafka-cluster").run("cluster-id", *bootstrap).strip() == f"Cluster ID: {cluster.cluster_id}"
 
 
