@@ -1,8 +1,13 @@
 """The command line in this process, and as a process of its own."""
 
+import os
+import pty
 import re
+import select
 import subprocess
 import sys
+import termios
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,3 +49,32 @@ def started(
             yield process, found
         finally:
             process.kill()
+
+
+@contextmanager
+def in_a_terminal(*arguments: object) -> Iterator[tuple[subprocess.Popen[bytes], Iterator[bytes]]]:
+    """`mockraft …` as a process in a terminal of its own, and what it writes there until it ends."""
+    terminal, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (30, 110))
+    command = [sys.executable, "-m", "mockraft", *map(str, arguments)]
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+
+    def output() -> Iterator[bytes]:
+        deadline = time.monotonic() + DEADLINE_S
+        while time.monotonic() < deadline:
+            if select.select([terminal], [], [], 0.1)[0]:
+                try:
+                    yield os.read(terminal, 65536)
+                except OSError:
+                    return
+            elif process.poll() is not None:
+                return
+
+    try:
+        yield process, output()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)

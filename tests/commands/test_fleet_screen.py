@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import pty
 import re
-import select
 import signal
-import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -27,6 +22,8 @@ from mockraft.commands.fleet.command import _plotter
 from mockraft.commands.fleet.screen import FleetScreen
 from rich.console import Console
 from typer import BadParameter
+
+from .cli import in_a_terminal
 
 DEADLINE_S = 60
 RACKS: dict[int, str | None] = dict.fromkeys(range(1, 1001))
@@ -115,22 +112,13 @@ def test_undrawable_picture_is_reported_before_the_run(tmp_path: Path, monkeypat
 
 def test_in_a_terminal_it_is_a_table_and_ctrl_c_ends_it() -> None:
     with Controller.sync() as controller:
-        master, slave = pty.openpty()
-        command = [sys.executable, "-m", "mockraft", "fleet", "--brokers", "4", "--bootstrap-controller"]
-        process = subprocess.Popen(
-            [*command, controller.bootstrap], stdout=slave, stderr=slave, env={**os.environ, "TERM": "xterm-256color"}
-        )
-        os.close(slave)
-        seen, deadline = b"", time.monotonic() + DEADLINE_S
-        while time.monotonic() < deadline and process.poll() is None:
-            if select.select([master], [], [], 0.2)[0]:
-                try:
-                    seen += os.read(master, 65536)
-                except OSError:
-                    break
-            if b"registered" in seen and b"heartbeats/s" in seen:
-                process.send_signal(signal.SIGINT)
-                seen = seen.replace(b"registered", b"")
-        assert process.wait(DEADLINE_S) == 0, seen.decode(errors="replace")
-        os.close(master)
+        options = ("--brokers", "4", "--bootstrap-controller", controller.bootstrap)
+        with in_a_terminal("fleet", *options) as (process, output):
+            seen = b""
+            for data in output:
+                seen += data
+                if b"registered" in seen and b"heartbeats/s" in seen:
+                    process.send_signal(signal.SIGINT)
+                    seen = seen.replace(b"registered", b"")
+            assert process.wait(DEADLINE_S) == 0, seen.decode(errors="replace")
     assert b"\x1b[?1049h" in seen, "the alternate screen"

@@ -5,15 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import pty
 import re
-import select
 import signal
 import socket
 import subprocess
 import sys
-import termios
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +17,8 @@ import pytest
 from mockraft.commands.run.picture import BrokerRow, Line, Picture
 from mockraft.commands.run.screen import Screen, age_text, clock_text
 from rich.console import Console
+
+from .cli import in_a_terminal
 
 DEADLINE_S = 60
 Launch = Callable[..., subprocess.Popen[str]]
@@ -109,18 +107,8 @@ def test_port_in_use_is_reported(launch: Launch) -> None:
 def test_one_more_broker_joins_and_leaves(launch: Launch, tmp_path: Path) -> None:
     controller = launch("run", "--brokers", "1", "--port", "0")
     bootstrap = read_until(controller, r"bootstrap=(\S+)")[1]
-    broker = launch(
-        "broker",
-        "--id",
-        "4",
-        "--bootstrap-controller",
-        bootstrap,
-        "--rack",
-        "r4",
-        "--log-dir",
-        str(tmp_path),
-        "--format",
-    )
+    where = ("--bootstrap-controller", bootstrap, "--log-dir", str(tmp_path), "--format")
+    broker = launch("broker", "--id", "4", "--rack", "r4", *where)
     read_until(controller, "broker 4: running, unfenced")
     broker.send_signal(signal.SIGTERM)
     out, _ = broker.communicate(timeout=DEADLINE_S)
@@ -161,39 +149,10 @@ def test_a_bad_address_is_a_usage_error(launch: Launch, text: str) -> None:
     assert "is not host:port" in out
 
 
-def terminal_output(process: subprocess.Popen[bytes], terminal: int) -> str:
-    """Everything the process writes to its terminal until it ends."""
-    out = b""
-    deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:
-        if select.select([terminal], [], [], 0.1)[0]:
-            try:
-                out += os.read(terminal, 65536)
-            except OSError:
-                break
-        elif process.poll() is not None:
-            break
-    return out.decode()
-
-
 def test_in_a_terminal_it_draws_the_screen_and_gives_it_back() -> None:
-    terminal, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (30, 110))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mockraft", "run", "--port", "0", "--for", "2.5"],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm-256color"},
-    )
-    os.close(theirs)
-    try:
-        text = terminal_output(process, terminal)
+    with in_a_terminal("run", "--port", "0", "--for", "2.5") as (process, output):
+        text = b"".join(output).decode()
         assert process.wait(DEADLINE_S) == 0, text
-    finally:
-        process.kill()
-        process.wait()
-        os.close(terminal)
     assert "\x1b[?1049h" in text
     assert text.rindex("\x1b[?1049l") > text.rindex("mockraft broker --id 4"), "the terminal gets its screen back"
     assert "BrokerHeartbeat v2" in text
