@@ -1,4 +1,4 @@
-"""What a broker's directories say, and its configs."""
+"""The ids in the directories of brokers, and changes of their configs."""
 
 from pathlib import Path
 

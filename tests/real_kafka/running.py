@@ -32,5 +32,5 @@ async def running_beside(process: P, *, formatted: bool = False) -> AsyncIterato
 
 
 def registrations(broker: KafkaBroker) -> int:
-    """How often it was registered, by its log."""
+    """The number of its registrations, by its log."""
     return broker.whole_log.count("Successfully registered broker")

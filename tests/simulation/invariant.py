@@ -1,4 +1,4 @@
-"""What is always true of a simulated world."""
+"""The class of all invariants of simulated worlds."""
 
 from abc import abstractmethod
 from typing import Any
