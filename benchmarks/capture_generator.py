@@ -66,33 +66,33 @@ class Plan(NamedTuple):
 class Connections:
     """Addresses of all connections and how far each has come; arrays by connection."""
 
-    def __init__(self, count: int, bytes_each: int, chance: np.random.Generator) -> None:
+    def __init__(self, count: int, bytes_each: int, rng: np.random.Generator) -> None:
         index = np.arange(count, dtype=np.int64)
-        self.order = chance.permutation(index)
+        self.order = rng.permutation(index)
         self.client_ip = (10 << 24) + 256 + index
         self.client_port = 32_768 + index % 28_000
-        sent = chance.integers(0, 1 << 31, (2, count), dtype=np.int64)
+        sent = rng.integers(0, 1 << 31, (2, count), dtype=np.int64)
         wraps = index % 5 == 4
-        sent[:, wraps] = (1 << 32) - 1 - chance.integers(0, max(bytes_each, 2), (2, int(wraps.sum())))
+        sent[:, wraps] = (1 << 32) - 1 - rng.integers(0, max(bytes_each, 2), (2, int(wraps.sum())))
         self.sent = sent
         self.exchanges = np.zeros(count, np.int64)
 
 
 def generate(path: str | PathLike[str], packets: int, connections: int, seed: int = 1) -> Generated:
     """Write a capture of at least `packets` packets (whole exchanges) on `connections` connections."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     mix = kinds()
     plans = [*(plan(kind) for kind in mix), plan(opening()), _handshake()]
     shares = np.array([kind.share for kind in mix])
     per_exchange = float(shares @ [len(each.packets) for each in plans[: len(mix)]])
     bytes_each = int(packets / per_exchange / connections * float(shares @ [len(each.request) for each in mix]))
-    state = Connections(connections, bytes_each, chance)
+    state = Connections(connections, bytes_each, rng)
     written = exchanges = size = 0
     now_ns = START_NS
     with open(path, "wb") as file:
         size += file.write(pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, 1))
-        for chosen, first in _blocks(plans, shares, packets, connections, chance):
-            data, count, now_ns = _block(plans, chosen, first, state, now_ns, chance)
+        for chosen, first in _blocks(plans, shares, packets, connections, rng):
+            data, count, now_ns = _block(plans, chosen, first, state, now_ns, rng)
             size += file.write(data)
             written += count
             exchanges += int((chosen < len(plans) - 1).sum())
@@ -100,7 +100,7 @@ def generate(path: str | PathLike[str], packets: int, connections: int, seed: in
 
 
 def _blocks(
-    plans: list[Plan], shares: Column, packets: int, connections: int, chance: np.random.Generator
+    plans: list[Plan], shares: Column, packets: int, connections: int, rng: np.random.Generator
 ) -> Iterator[tuple[Column, int]]:
     """The plan of each exchange of a block, and the number of the block's first; handshakes come first."""
     lengths = np.array([len(each.packets) for each in plans])
@@ -115,7 +115,7 @@ def _blocks(
     first = 0
     while done < packets:
         count = rows * connections if connections <= BLOCK_EXCHANGES else min(BLOCK_EXCHANGES, connections - first)
-        chosen = chance.choice(len(shares), count, p=shares)
+        chosen = rng.choice(len(shares), count, p=shares)
         sums = done + np.cumsum(lengths[chosen])
         chosen = chosen[: int(np.searchsorted(sums, packets)) + 1]
         done = int(sums[len(chosen) - 1])
@@ -124,7 +124,7 @@ def _blocks(
 
 
 def _block(
-    plans: list[Plan], chosen: Column, first: int, state: Connections, now_ns: int, chance: np.random.Generator
+    plans: list[Plan], chosen: Column, first: int, state: Connections, now_ns: int, rng: np.random.Generator
 ) -> tuple[pa.Buffer, int, int]:
     """The block's packets in the order of their times, how many they are, and when the next block begins."""
     count, connections = len(chosen), len(state.order)
@@ -133,7 +133,7 @@ def _block(
     number = _before(np.ones(count, np.int64), who, state.exchanges)
     step_ns = min(150_000, int(0.8 * connections * SLOT_NS / max(len(each.packets) for each in plans)))
     starts = now_ns + np.arange(count) * SLOT_NS
-    steps = chance.integers(max(1, step_ns // 5), step_ns + 1, count)
+    steps = rng.integers(max(1, step_ns // 5), step_ns + 1, count)
     pieces, lengths, times = [], [], []
     for index, each in enumerate(plans):
         (of_plan,) = np.nonzero(chosen == index)

@@ -58,41 +58,41 @@ class Body(NamedTuple):
 
 def bodies() -> list[Body]:
     """All fourteen; uuids and record bytes come from a seeded generator."""
-    chance = random.Random(4)
+    rng = random.Random(4)
     return [
         Body(BrokerHeartbeatRequest(broker_id=7, broker_epoch=1042, current_metadata_offset=88_123), 1),
-        Body(_heartbeat(chance), 2),
+        Body(_heartbeat(rng), 2),
         Body(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False), 1),
-        Body(_registration(chance), 4),
+        Body(_registration(rng), 4),
         Body(_api_versions(), 4),
-        Body(_fetch_request(chance), 17),
-        Body(_fetch_response(chance), 17),
-        Body(_metadata(chance), 13),
-        Body(_assignment(chance), 0),
+        Body(_fetch_request(rng), 17),
+        Body(_fetch_response(rng), 17),
+        Body(_metadata(rng), 13),
+        Body(_assignment(rng), 0),
         Body(_creation(), 7),
-        Body(_alteration(chance), 3),
-        Body(_registration_record(chance), 4),
-        Body(_partition(chance), 2),
-        Body(PartitionChangeRecord(partition_id=3, topic_id=chance.randbytes(16), isr=[1, 2, 3], leader=2), 2),
+        Body(_alteration(rng), 3),
+        Body(_registration_record(rng), 4),
+        Body(_partition(rng), 2),
+        Body(PartitionChangeRecord(partition_id=3, topic_id=rng.randbytes(16), isr=[1, 2, 3], leader=2), 2),
     ]
 
 
-def _heartbeat(chance: random.Random) -> BrokerHeartbeatRequest:
+def _heartbeat(rng: random.Random) -> BrokerHeartbeatRequest:
     return BrokerHeartbeatRequest(
         broker_id=7,
         broker_epoch=1042,
         current_metadata_offset=88_123,
-        offline_log_dirs=[chance.randbytes(16)],
-        cordoned_log_dirs=[chance.randbytes(16), chance.randbytes(16)],
+        offline_log_dirs=[rng.randbytes(16)],
+        cordoned_log_dirs=[rng.randbytes(16), rng.randbytes(16)],
     )
 
 
-def _registration(chance: random.Random) -> BrokerRegistrationRequest:
+def _registration(rng: random.Random) -> BrokerRegistrationRequest:
     names = ("PLAINTEXT", "INTERNAL", "REPLICATION", "EXTERNAL")
     return BrokerRegistrationRequest(
         broker_id=7,
         cluster_id="4L6g3nShT-eMCtK--X86sw",
-        incarnation_id=chance.randbytes(16),
+        incarnation_id=rng.randbytes(16),
         listeners=[
             Listener(name=name, host=f"broker-7.{name.lower()}.kafka.example.com", port=9092 + i)
             for i, name in enumerate(names)
@@ -101,7 +101,7 @@ def _registration(chance: random.Random) -> BrokerRegistrationRequest:
             Feature(name=name, min_supported_version=0, max_supported_version=level) for name, level in FEATURES.items()
         ],
         rack="eu-west-1a",
-        log_dirs=[chance.randbytes(16) for _ in range(4)],
+        log_dirs=[rng.randbytes(16) for _ in range(4)],
         previous_broker_epoch=977,
     )
 
@@ -118,12 +118,12 @@ def _api_versions() -> ApiVersionsResponse:
     )
 
 
-def _fetch_request(chance: random.Random) -> FetchRequest:
+def _fetch_request(rng: random.Random) -> FetchRequest:
     def partition(index: int) -> FetchPartition:
         return FetchPartition(
             partition=index,
             current_leader_epoch=index % 5,
-            fetch_offset=chance.randrange(1 << 40),
+            fetch_offset=rng.randrange(1 << 40),
             last_fetched_epoch=index % 5,
             log_start_offset=0,
             partition_max_bytes=1_048_576,
@@ -137,28 +137,28 @@ def _fetch_request(chance: random.Random) -> FetchRequest:
         session_id=345_678,
         session_epoch=12,
         topics=[
-            FetchTopic(topic_id=chance.randbytes(16), partitions=[partition(index) for index in range(10)])
+            FetchTopic(topic_id=rng.randbytes(16), partitions=[partition(index) for index in range(10)])
             for _ in range(5)
         ],
         rack_id="eu-west-1a",
     )
 
 
-def _fetch_response(chance: random.Random) -> FetchResponse:
+def _fetch_response(rng: random.Random) -> FetchResponse:
     def partition(index: int) -> FetchedPartition:
         return FetchedPartition(
             partition_index=index,
             high_watermark=100_000 + index,
             last_stable_offset=100_000 + index,
             log_start_offset=0,
-            records=chance.randbytes(2083),
+            records=rng.randbytes(2083),
         )
 
-    topic = FetchableTopicResponse(topic_id=chance.randbytes(16), partitions=[partition(0), partition(1)])
+    topic = FetchableTopicResponse(topic_id=rng.randbytes(16), partitions=[partition(0), partition(1)])
     return FetchResponse(session_id=345_678, responses=[topic])
 
 
-def _metadata(chance: random.Random) -> MetadataResponse:
+def _metadata(rng: random.Random) -> MetadataResponse:
     def partition(index: int) -> MetadataResponsePartition:
         replicas = [index % 9, (index + 1) % 9, (index + 2) % 9]
         isr = replicas[:2] if index % 50 == 0 else list(replicas)
@@ -183,7 +183,7 @@ def _metadata(chance: random.Random) -> MetadataResponse:
         topics=[
             MetadataResponseTopic(
                 name=f"orders.region-{topic:02}.events.v1",
-                topic_id=chance.randbytes(16),
+                topic_id=rng.randbytes(16),
                 partitions=[partition(index) for index in range(20)],
             )
             for topic in range(50)
@@ -191,15 +191,15 @@ def _metadata(chance: random.Random) -> MetadataResponse:
     )
 
 
-def _assignment(chance: random.Random) -> AssignReplicasToDirsRequest:
+def _assignment(rng: random.Random) -> AssignReplicasToDirsRequest:
     def topic() -> AssignedTopic:
         partitions = [AssignedPartition(partition_index=index) for index in range(20)]
-        return AssignedTopic(topic_id=chance.randbytes(16), partitions=partitions)
+        return AssignedTopic(topic_id=rng.randbytes(16), partitions=partitions)
 
     return AssignReplicasToDirsRequest(
         broker_id=7,
         broker_epoch=1042,
-        directories=[AssignedDirectory(id=chance.randbytes(16), topics=[topic() for _ in range(10)]) for _ in range(4)],
+        directories=[AssignedDirectory(id=rng.randbytes(16), topics=[topic() for _ in range(10)]) for _ in range(4)],
     )
 
 
@@ -219,7 +219,7 @@ def _creation() -> CreateTopicsRequest:
     )
 
 
-def _alteration(chance: random.Random) -> AlterPartitionRequest:
+def _alteration(rng: random.Random) -> AlterPartitionRequest:
     def partition(index: int) -> PartitionData:
         isr = [BrokerState(broker_id=broker, broker_epoch=1000 + broker) for broker in (1, 2, 3)]
         return PartitionData(partition_index=index, leader_epoch=4, new_isr_with_epochs=isr, partition_epoch=11)
@@ -228,17 +228,16 @@ def _alteration(chance: random.Random) -> AlterPartitionRequest:
         broker_id=1,
         broker_epoch=1042,
         topics=[
-            TopicData(topic_id=chance.randbytes(16), partitions=[partition(index) for index in range(5)])
-            for _ in range(4)
+            TopicData(topic_id=rng.randbytes(16), partitions=[partition(index) for index in range(5)]) for _ in range(4)
         ],
     )
 
 
-def _registration_record(chance: random.Random) -> RegisterBrokerRecord:
+def _registration_record(rng: random.Random) -> RegisterBrokerRecord:
     names = ("PLAINTEXT", "INTERNAL", "REPLICATION", "EXTERNAL")
     return RegisterBrokerRecord(
         broker_id=7,
-        incarnation_id=chance.randbytes(16),
+        incarnation_id=rng.randbytes(16),
         broker_epoch=1042,
         end_points=[
             BrokerEndpoint(name=name, host=f"broker-7.{name.lower()}.kafka.example.com", port=9092 + i)
@@ -249,19 +248,19 @@ def _registration_record(chance: random.Random) -> RegisterBrokerRecord:
             for name, level in FEATURES.items()
         ],
         rack="eu-west-1a",
-        log_dirs=[chance.randbytes(16) for _ in range(4)],
+        log_dirs=[rng.randbytes(16) for _ in range(4)],
     )
 
 
-def _partition(chance: random.Random) -> PartitionRecord:
+def _partition(rng: random.Random) -> PartitionRecord:
     return PartitionRecord(
         partition_id=3,
-        topic_id=chance.randbytes(16),
+        topic_id=rng.randbytes(16),
         replicas=[1, 2, 3],
         isr=[1, 2, 3],
         leader=1,
         leader_epoch=4,
         leader_recovery_state=1,
         partition_epoch=11,
-        directories=[chance.randbytes(16), chance.randbytes(16), chance.randbytes(16)],
+        directories=[rng.randbytes(16), rng.randbytes(16), rng.randbytes(16)],
     )

@@ -70,8 +70,8 @@ def address(controller: Contender) -> tuple[str, int]:
 
 def registrations(cluster_id: str, broker_ids: Sequence[int]) -> list[BrokerRegistrationRequest]:
     """Return a BrokerRegistration of each broker, with one log directory."""
-    chance = random.Random(broker_ids[0])
-    return [registration_of(draw_config(broker_id, cluster_id, (), chance), 4) for broker_id in broker_ids]
+    rng = random.Random(broker_ids[0])
+    return [registration_of(draw_config(broker_id, cluster_id, (), rng), 4) for broker_id in broker_ids]
 
 
 def heartbeat(broker_id: int, broker_epoch: int) -> BrokerHeartbeatRequest:

@@ -55,11 +55,11 @@ class World:
     """A node with registered, unfenced brokers and topics of one partition on three of them."""
 
     def __init__(self) -> None:
-        chance = random.Random(1)
+        rng = random.Random(1)
         config = ControllerConfig(session_timeout_ms=1 << 40, metadata_log_max_record_bytes_between_snapshots=1 << 50)
         self.now_ms = START_MS
-        raft = Raft.open(config, self.now_ms, chance)
-        self.node = Node(Controller(config, raft, chance, self.now_ms), APIS)
+        raft = Raft.open(config, self.now_ms, rng)
+        self.node = Node(Controller(config, raft, rng, self.now_ms), APIS)
         self.cluster_id = config.cluster_id
         self.epochs: dict[int, int] = {}
         self.topics = 0

@@ -65,7 +65,7 @@ def opening() -> Kind:
 
 def kinds() -> list[Kind]:
     """All other exchanges; the shares are 1 together."""
-    chance = random.Random(7)
+    rng = random.Random(7)
     registration = next(body.message for body in bodies() if body.name == "BrokerRegistrationRequest.v4")
     assert isinstance(registration, BrokerRegistrationRequest)
     registration.broker_id = BROKER_ID
@@ -78,7 +78,7 @@ def kinds() -> list[Kind]:
     return [
         _kind("BrokerHeartbeat", 0.60, heartbeat, BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False), 2),
         _kind("Fetch", 0.26, _fetch(), _fetched(b""), 18),
-        _kind("Fetch with records", 0.05, _fetch(), _fetched(_batch(chance)), 18),
+        _kind("Fetch with records", 0.05, _fetch(), _fetched(_batch(rng)), 18),
         _kind("BrokerRegistration", 0.05, registration, BrokerRegistrationResponse(broker_epoch=BROKER_EPOCH), 4),
         _kind("AssignReplicasToDirs", 0.04, assignment, _assigned(assignment), 0),
     ]
@@ -128,11 +128,11 @@ def _fetched(batch: bytes) -> FetchResponse:
     return FetchResponse(session_id=SESSION_ID, responses=[topic])
 
 
-def _batch(chance: random.Random) -> bytes:
+def _batch(rng: random.Random) -> bytes:
     """Eight partition changes as the metadata log holds them: framed by version, type and record version."""
     values = [
         b"\x01\x05\x02"
-        + PartitionChangeRecord(partition_id=index, topic_id=chance.randbytes(16), isr=[1, 2, 3], leader=2).write(2)
+        + PartitionChangeRecord(partition_id=index, topic_id=rng.randbytes(16), isr=[1, 2, 3], leader=2).write(2)
         for index in range(8)
     ]
     return record_batch.encode(values, base_offset=88_000, leader_epoch=1, timestamp_ms=1_700_000_000_000)

@@ -35,5 +35,5 @@ def view_of(
         forwarding=forwarding,
         create_topics=TopicCreation(forwarding, config.properties).create,
         start_move=functools.partial(start_move, movers),
-        chance=random.Random(config.incarnation_id),
+        rng=random.Random(config.incarnation_id),
     )

@@ -77,14 +77,14 @@ def draw_config(
     broker_id: int,
     cluster_id: str,
     bootstrap: tuple[tuple[str, int], ...],
-    chance: random.Random,
+    rng: random.Random,
     *,
     log_dir_paths: tuple[str, ...] = (),
     host: str = "127.0.0.1",
     port: int | None = None,
     **options: Any,
 ) -> BrokerConfig:
-    """Return a config with ids drawn from `chance`, one log dir unless paths are given, and one PLAINTEXT listener.
+    """Return a config with ids drawn from `rng`, one log dir unless paths are given, and one PLAINTEXT listener.
 
     The port is 9092 + broker id unless given, or any free one when clients are served: that port is known and
     advertised once the broker has started. A real controller needs a port other than 0: it resigns over a
@@ -100,9 +100,9 @@ def draw_config(
         broker_id=broker_id,
         cluster_id=cluster_id,
         bootstrap=bootstrap,
-        incarnation_id=draw_uuid(chance),
-        metadata_directory_id=draw_uuid(chance),
-        log_dirs=tuple(DirectoryAt(path, draw_uuid(chance)) for path in paths),
+        incarnation_id=draw_uuid(rng),
+        metadata_directory_id=draw_uuid(rng),
+        log_dirs=tuple(DirectoryAt(path, draw_uuid(rng)) for path in paths),
         listeners=(Listener("PLAINTEXT", host, port),),
         **options,
     )

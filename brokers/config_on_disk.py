@@ -17,7 +17,7 @@ def draw_config_on_disk(
     broker_id: int,
     cluster_id: str | None,
     bootstrap: tuple[tuple[str, int], ...],
-    chance: random.Random,
+    rng: random.Random,
     paths: Sequence[str],
     *,
     metadata_log_dir: str | None = None,
@@ -31,9 +31,9 @@ def draw_config_on_disk(
     them.
     """
     if format_missing and cluster_id is not None:
-        format_log_dirs(paths, broker_id, cluster_id, chance, metadata_log_dir=metadata_log_dir, ignore_formatted=True)
-    opened = open_log_dirs(paths, broker_id, cluster_id, chance, metadata_log_dir=metadata_log_dir)
-    config = draw_config(broker_id, opened.cluster_id, bootstrap, chance, **options)
+        format_log_dirs(paths, broker_id, cluster_id, rng, metadata_log_dir=metadata_log_dir, ignore_formatted=True)
+    opened = open_log_dirs(paths, broker_id, cluster_id, rng, metadata_log_dir=metadata_log_dir)
+    config = draw_config(broker_id, opened.cluster_id, bootstrap, rng, **options)
     return dataclasses.replace(
         config,
         log_dirs=opened.log_dirs,

@@ -11,12 +11,12 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class RunIds:
-    """The ids of one run, drawn from `chance`; each case takes a range of its own."""
+    """The ids of one run, drawn from `rng`; each case takes a range of its own."""
 
-    def __init__(self, chance: random.Random) -> None:
-        self.chance = chance
-        self.token = "c" + "".join(chance.choices(_LETTERS, k=6))
-        self.first_id = chance.randrange(1_000, 20_000_000) * _IDS_OF_A_CASE
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.token = "c" + "".join(rng.choices(_LETTERS, k=6))
+        self.first_id = rng.randrange(1_000, 20_000_000) * _IDS_OF_A_CASE
 
 
 class Identities:
@@ -26,7 +26,7 @@ class Identities:
     """
 
     def __init__(self, run: RunIds, number: int) -> None:
-        self._chance = run.chance
+        self._rng = run.rng
         self.token = f"{run.token}-{number}-"
         self.broker_ids: set[int] = set()
         self.tokens: set[str] = set()
@@ -44,4 +44,4 @@ class Identities:
 
     def uuid(self) -> str:
         """Return a random id that Kafka does not reserve."""
-        return uuids.text_of(bytes([self._chance.randrange(1, 256)]) + self._chance.randbytes(15))
+        return uuids.text_of(bytes([self._rng.randrange(1, 256)]) + self._rng.randbytes(15))

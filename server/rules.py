@@ -26,7 +26,7 @@ class Rule(Enum):
         "kip-858",
         "For any new partitions, the active controller will use Uuid.UNASSIGNED_DIR as the initial value for log "
         "directory UUID for each replica",
-        "the only directory of a broker that has one; MIGRATING on a broker that told none",
+        "the only directory of a broker that has one; MIGRATING on a broker that reported none",
         "placement.default_dir",
     )
     CHANGES_CONTAIN_ALL_DIRECTORIES = Wording(

@@ -45,11 +45,11 @@ class Cluster:
     def __init__(self, **options: Any) -> None:
         self.now_ms = START_MS
         self.apis = APIS
-        self.chance = random.Random(options.pop("seed", 1))
+        self.rng = random.Random(options.pop("seed", 1))
         self.config = ControllerConfig(**options)
-        self.raft = Raft.open(self.config, self.now_ms, self.chance)
+        self.raft = Raft.open(self.config, self.now_ms, self.rng)
         self.log = self.raft.log
-        self.controller = Controller(self.config, self.raft, self.chance, self.now_ms)
+        self.controller = Controller(self.config, self.raft, self.rng, self.now_ms)
         self.topic_id = bytes(16)
         """Id of the topic that a test is about, set by the test."""
         self._mark = self.log.end_offset

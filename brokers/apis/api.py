@@ -61,7 +61,7 @@ class BrokerView:
     """The components of a broker that handlers use, and no more: handlers cannot see the broker itself.
 
     `create_topics(names, ctx)` requests topics from the controller and returns at once; `start_move(topic, partition,
-    path)` raises MoveRefusedError. `chance` is the handlers' random generator.
+    path)` raises MoveRefusedError. `rng` is the handlers' random generator.
     """
 
     config: BrokerConfig
@@ -75,7 +75,7 @@ class BrokerView:
     forwarding: Forwarding
     create_topics: Callable[[Iterable[str], RequestContext], None]
     start_move: Callable[[str, int, str], object]
-    chance: random.Random
+    rng: random.Random
 
 
 @dataclass(slots=True, kw_only=True)

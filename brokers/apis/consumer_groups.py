@@ -62,7 +62,7 @@ def join(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | 
     group = _group(ctx, request.group_id)
     member_id = request.member_id
     if not member_id:
-        member_id = f"{ctx.client_id or ''}-{ctx.broker.chance.randbytes(16).hex()}"
+        member_id = f"{ctx.client_id or ''}-{ctx.broker.rng.randbytes(16).hex()}"
         if ctx.api_version >= MEMBER_ID_FIRST_FROM and request.group_instance_id is None:
             return _join_refused(error_codes.MEMBER_ID_REQUIRED, member_id, ctx.api_version)
     timeout_ms = request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms

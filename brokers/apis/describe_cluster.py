@@ -34,7 +34,7 @@ def handle(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClus
         and (request.include_fenced_brokers or not broker.fenced)
     ]
     alive = [broker.broker_id for broker in image.alive()]
-    controller_id = ctx.broker.chance.choice(alive) if alive else NO_CONTROLLER
+    controller_id = ctx.broker.rng.choice(alive) if alive else NO_CONTROLLER
     response = DescribeClusterResponse(
         endpoint_type=BROKERS,
         cluster_id=ctx.broker.config.cluster_id,

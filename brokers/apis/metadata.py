@@ -49,7 +49,7 @@ def handle(request: MetadataRequest, ctx: RequestContext) -> MetadataResponse:
             if (endpoint := broker.endpoints.get(ctx.listener_name)) is not None
         ],
         cluster_id=ctx.broker.config.cluster_id,
-        controller_id=ctx.broker.chance.choice(alive).broker_id if alive else NO_CONTROLLER,
+        controller_id=ctx.broker.rng.choice(alive).broker_id if alive else NO_CONTROLLER,
         topics=topics,
     )
     if request.include_cluster_authorized_operations and 8 <= ctx.api_version <= 10:

@@ -15,7 +15,7 @@ class FailingDisk:
     Its behaviour depends only on the calls made and on the seed, never on the clock.
     """
 
-    __slots__ = ("_bad", "_chance", "_disk", "_error", "_is_full", "_probability", "delay_ms", "root")
+    __slots__ = ("_bad", "_disk", "_error", "_is_full", "_probability", "_rng", "delay_ms", "root")
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
@@ -25,7 +25,7 @@ class FailingDisk:
         self._bad: dict[str, int] = {}
         self._is_full = False
         self._probability = 0.0
-        self._chance: random.Random | None = None
+        self._rng: random.Random | None = None
 
     @property
     def is_failing(self) -> bool:
@@ -53,7 +53,7 @@ class FailingDisk:
         if not 0 <= probability <= 1:
             raise ValueError(f"probability {probability} is not between 0 and 1")
         self._probability = probability
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
 
     def corrupt(self, name: str, position: int | None = None, count: int = 1) -> None:
         """Flip all bits of `count` bytes of a file, in its middle unless `position` is given. ValueError when empty.
@@ -74,7 +74,7 @@ class FailingDisk:
         self._bad.clear()
         self._is_full = False
         self._probability = self.delay_ms = 0.0
-        self._chance = None
+        self._rng = None
 
     def names(self, under: str = "") -> list[str]:
         """Return the names directly under a directory, sorted."""
@@ -151,7 +151,7 @@ class FailingDisk:
         for bad, error in self._bad.items():
             if name == bad or name.startswith(f"{bad}/"):
                 number = number or error
-        if not number and self._chance is not None and self._chance.random() < self._probability:
+        if not number and self._rng is not None and self._rng.random() < self._probability:
             number = errno.EIO
         if not number and needs_space and self._is_full:
             number = errno.ENOSPC

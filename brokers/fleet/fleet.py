@@ -46,18 +46,18 @@ async def start_brokers(
     first_id: int = 1,
     log_dirs_per_broker: int = _LOG_DIRS,
     racks: Sequence[str | None] = (None,),
-    chance: random.Random | None = None,
+    rng: random.Random | None = None,
     security: ClientSecurity | None = None,
     messages: Any = messages,
     client_port: int | None = None,
 ) -> Fleet:
     """Start `count` simulated brokers with ids from `first_id` on; registration continues in the background.
 
-    `bootstrap` are the controllers' (host, port). `racks` are assigned round-robin. Ids are drawn from `chance`: the
+    `bootstrap` are the controllers' (host, port). `racks` are assigned round-robin. Ids are drawn from `rng`: the
     same seed gives the same brokers again. `client_port` is the client port of the first broker, the others use the
     following ports; 0 takes any free ports, None serves no clients. Raises ListenerError when a port is not available.
     """
-    drawn_from = chance or random.Random()
+    drawn_from = rng or random.Random()
     brokers = []
     for broker_id in range(first_id, first_id + count):
         paths = tuple(f"/simulated/broker-{broker_id}/d{n}" for n in range(log_dirs_per_broker))

@@ -48,10 +48,10 @@ def plan(racks: Mapping[int, str | None], ramp_ms: int, steps: Sequence[Step], s
 
     Raises ScriptError for a step that names an unknown broker or rack.
     """
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     actions = [Action(at_ms, broker_id, Act.START) for at_ms, broker_id in _spread(racks, 0, ramp_ms)]
     for number, step in enumerate(steps):
-        chosen = _chosen(f"steps[{number}]", step, racks, chance)
+        chosen = _chosen(f"steps[{number}]", step, racks, rng)
         first, last = _FIRST_AND_LAST[step.do]
         for at_ms, broker_id in _times(step, chosen):
             actions.append(Action(at_ms, broker_id, first))
@@ -68,7 +68,7 @@ def _times(step: Step, chosen: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield _ms(step.at_s + number // step.at_once * step.every_s), broker_id
 
 
-def _chosen(where: str, step: Step, racks: Mapping[int, str | None], chance: random.Random) -> list[int]:
+def _chosen(where: str, step: Step, racks: Mapping[int, str | None], rng: random.Random) -> list[int]:
     """Return the brokers of a step: drawn ones in the order of the draw, others by id."""
     for broker_id in step.brokers or ():
         if broker_id not in racks:
@@ -82,9 +82,9 @@ def _chosen(where: str, step: Step, racks: Mapping[int, str | None], chance: ran
         if (step.brokers is None or broker_id in step.brokers) and (step.racks is None or rack in step.racks)
     ]
     if step.percent is not None:
-        return chance.sample(meant, round(len(meant) * step.percent / 100))
+        return rng.sample(meant, round(len(meant) * step.percent / 100))
     if step.count is not None:
-        return chance.sample(meant, min(step.count, len(meant)))
+        return rng.sample(meant, min(step.count, len(meant)))
     return meant
 
 

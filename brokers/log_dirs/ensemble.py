@@ -122,11 +122,11 @@ def verify(
         )
 
 
-def draw_directory_id(chance: random.Random, taken: Mapping[str, MetaProperties]) -> bytes:
+def draw_directory_id(rng: random.Random, taken: Mapping[str, MetaProperties]) -> bytes:
     """Draw an id for one more directory as Kafka does: any 16 bytes, not reserved, not taken, no dash at the start."""
     others = {meta.directory_id for meta in taken.values()}
     while True:
-        drawn = chance.randbytes(16)
+        drawn = rng.randbytes(16)
         if drawn not in others and not is_reserved(drawn) and not uuids.text_of(drawn).startswith("-"):
             return drawn
 

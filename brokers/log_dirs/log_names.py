@@ -31,9 +31,9 @@ def live_name(topic: str, partition: int) -> str:
     return f"{topic}-{partition}"
 
 
-def marked_name(topic: str, partition: int, kind: Kind, chance: random.Random) -> str:
+def marked_name(topic: str, partition: int, kind: Kind, rng: random.Random) -> str:
     """Return `topic-partition.<32 hex digits>-future` and so on, cut to 255 bytes for delete and stray."""
-    end = f"-{partition}.{chance.getrandbits(128):032x}-{kind}"
+    end = f"-{partition}.{rng.getrandbits(128):032x}-{kind}"
     return (topic if kind == "future" else topic[: NAME_LENGTH_MAX - len(end)]) + end
 
 

@@ -46,13 +46,13 @@ class Logs:
     the whole directory offline, as Kafka does. `previous_broker_epoch` is that of an earlier clean shutdown, else -1.
     """
 
-    __slots__ = ("_chance", "_future", "_live", "_lost", "log_dirs", "on_error", "previous_broker_epoch")
+    __slots__ = ("_future", "_live", "_lost", "_rng", "log_dirs", "on_error", "previous_broker_epoch")
 
-    def __init__(self, log_dirs: Iterable[LogDir], chance: random.Random | None = None) -> None:
+    def __init__(self, log_dirs: Iterable[LogDir], rng: random.Random | None = None) -> None:
         self.log_dirs = tuple(log_dirs)
         self.previous_broker_epoch = -1
         self.on_error: Callable[[LogDir, OSError, ReplicaKey | None], None] = self._fail_directory
-        self._chance = chance
+        self._rng = rng
         self._live: dict[ReplicaKey, HeldLog] = {}
         self._future: dict[ReplicaKey, HeldLog] = {}
         self._lost: dict[ReplicaKey, bytes] = {}
@@ -374,6 +374,6 @@ class Logs:
         self.take_offline(log_dir.directory_id, str(error))
 
     def _random(self) -> random.Random:
-        if self._chance is None:
-            self._chance = random.Random()
-        return self._chance
+        if self._rng is None:
+            self._rng = random.Random()
+        return self._rng

@@ -51,7 +51,7 @@ def open_log_dirs(
     paths: Sequence[str],
     node_id: int,
     cluster_id: str | None,
-    chance: random.Random,
+    rng: random.Random,
     *,
     metadata_log_dir: str | None = None,
 ) -> OpenedDirs:
@@ -64,7 +64,7 @@ def open_log_dirs(
         raise LogDirsError(Refusal.NO_DIRECTORY, "You must specify at least one log directory.")
     metadata_dir = paths[0] if metadata_log_dir is None else metadata_log_dir
     found = look([metadata_dir, *paths])
-    start = decide(found, paths, metadata_dir, node_id, cluster_id, chance)
+    start = decide(found, paths, metadata_dir, node_id, cluster_id, rng)
     for path in start.rewritten:
         write_meta(path, start.metas[path])
     log_dirs = tuple(DirectoryAt(os.path.abspath(path), _id_in(start, path)) for path in start.live)
@@ -79,7 +79,7 @@ def decide(
     metadata_log_dir: str,
     node_id: int,
     cluster_id: str | None,
-    chance: random.Random,
+    rng: random.Random,
 ) -> Start:
     """Decide on the start of a broker with these directories in Kafka's order of checks; `found` comes from `look`.
 
@@ -94,7 +94,7 @@ def decide(
     rewritten = []
     for path, meta in list(metas.items()):
         if meta.directory_id is None:
-            metas[path] = meta.with_directory_id(draw_directory_id(chance, metas))
+            metas[path] = meta.with_directory_id(draw_directory_id(rng, metas))
             rewritten.append(path)
     fault = next((each.bootstrap_fault for each in found if each.path == metadata_log_dir), None)
     if fault is not None:

@@ -40,7 +40,7 @@ def format_log_dirs(
     paths: Sequence[str],
     node_id: int,
     cluster_id: str,
-    chance: random.Random,
+    rng: random.Random,
     *,
     metadata_log_dir: str | None = None,
     ignore_formatted: bool = False,
@@ -74,7 +74,7 @@ def format_log_dirs(
     if not unformatted:
         lines.append("All of the log directories are already formatted.")
     for path in unformatted:
-        directory_id = draw_directory_id(chance, formatted)
+        directory_id = draw_directory_id(rng, formatted)
         formatted[path] = MetaProperties(1, cluster_id, node_id, directory_id)
     for path in unformatted:
         kind = "metadata directory" if path == metadata_dir else "data directory"

@@ -27,9 +27,9 @@ def _acl(draw: Draw) -> Tree:
         "resourceType": kind,
         "resourceName": name if draw.maybe(0.8) or kind == CLUSTER else draw.one("*", "t"),
         "resourcePatternType": LITERAL if kind == CLUSTER else draw.one(LITERAL, LITERAL, PREFIXED),
-        "principal": draw.chance.choice(PRINCIPALS),
-        "host": draw.chance.choice(HOSTS) if draw.maybe(0.2) else "*",
-        "operation": draw.chance.choice(OPERATIONS),
+        "principal": draw.rng.choice(PRINCIPALS),
+        "host": draw.rng.choice(HOSTS) if draw.maybe(0.2) else "*",
+        "operation": draw.rng.choice(OPERATIONS),
         "permissionType": draw.one(ALLOW, ALLOW, ALLOW, DENY),
     }
 

@@ -23,20 +23,20 @@ def incarnation(broker_id: int, number: int) -> str:
 def register(draw: Draw) -> Tree:
     """Register a new broker, a restarted one, or one that repeats its registration."""
     absent = [each for each in range(1, 7) if each not in draw.model.brokers]
-    broker_id = draw.chance.choice(absent) if absent and draw.maybe(0.7) else draw.broker_id()
+    broker_id = draw.rng.choice(absent) if absent and draw.maybe(0.7) else draw.broker_id()
     broker = draw.model.brokers.get(broker_id)
     own = directories(broker_id)
     log_dirs = list(own)
     same = broker is not None and draw.maybe(0.6)
     if broker is not None and same:
-        log_dirs = draw.one(list(broker.log_dirs), own, draw.chance.sample(own, draw.chance.randint(1, len(own))))
+        log_dirs = draw.one(list(broker.log_dirs), own, draw.rng.sample(own, draw.rng.randint(1, len(own))))
     listeners = [{"name": "PLAINTEXT", "host": f"host{broker_id}", "port": 9000 + broker_id, "securityProtocol": 0}]
     if draw.maybe(0.1):
         listeners.append({"name": "EXTERNAL", "host": "other", "port": 9999, "securityProtocol": draw.one(1, 2, 3)})
     return {
         "brokerId": broker_id,
         "clusterId": "$cluster",
-        "incarnationId": broker.incarnation if broker and same else incarnation(broker_id, draw.chance.randrange(99)),
+        "incarnationId": broker.incarnation if broker and same else incarnation(broker_id, draw.rng.randrange(99)),
         "listeners": listeners,
         "features": feature_ranges(draw.features),
         "rack": draw.one(None, "a", "b", ""),
@@ -65,7 +65,7 @@ def heartbeat(draw: Draw) -> Tree | None:
         body["offlineLogDirs"] = [*some[:1], *(["$dir:9:9"] if draw.maybe(0.2) else [])]
     if draw.maybe(0.3):
         own = directories(broker_id)
-        body["cordonedLogDirs"] = draw.one(None, [], [], draw.chance.sample(own, draw.chance.randint(0, len(own))))
+        body["cordonedLogDirs"] = draw.one(None, [], [], draw.rng.sample(own, draw.rng.randint(0, len(own))))
     return body
 
 
@@ -91,13 +91,13 @@ def assign_directories(draw: Draw) -> Tree | None:
     assigned: dict[str, dict[str, list[int]]] = {}
     for _ in range(draw.one(1, 1, 2, 3, 5)):
         if held and draw.maybe(0.9):
-            topic, number = draw.chance.choice(held)
+            topic, number = draw.rng.choice(held)
         elif (place := draw.partition()) is not None:
             topic, number, _ = place
         else:
             return None
         known = list(broker.log_dirs) or directories(broker_id)
-        directory = draw.chance.choice(known) if draw.maybe(0.85) else draw.one("$dir:9:9", *RESERVED)
+        directory = draw.rng.choice(known) if draw.maybe(0.85) else draw.one("$dir:9:9", *RESERVED)
         numbers = assigned.setdefault(directory, {}).setdefault(topic, [])
         if number not in numbers:
             numbers.append(number)
@@ -129,7 +129,7 @@ def register_controller(draw: Draw) -> Tree:
     number = draw.one(3001, 3002)
     return {
         "controllerId": number,
-        "incarnationId": incarnation(number, draw.chance.randrange(3)),
+        "incarnationId": incarnation(number, draw.rng.randrange(3)),
         "zkMigrationReady": False,
         "listeners": [{"name": "CONTROLLER", "host": "host", "port": number, "securityProtocol": 0}],
         "features": feature_ranges(draw.features),

@@ -15,49 +15,49 @@ TOPICS = ("t0", "t1", "t2", "t3", "t.4", "t_4", "T5")
 class Draw:
     """Draws parts of the world of `model`. `features` are those that both controllers support, name to (min, max)."""
 
-    def __init__(self, chance: random.Random, model: Model, features: dict[str, tuple[int, int]]) -> None:
-        self.chance = chance
+    def __init__(self, rng: random.Random, model: Model, features: dict[str, tuple[int, int]]) -> None:
+        self.rng = rng
         self.model = model
         self.features = features
 
     def one(self, *of: Any) -> Any:
         """Draw one of these."""
-        return self.chance.choice(of)
+        return self.rng.choice(of)
 
     def maybe(self, probability: float) -> bool:
         """Draw True with this probability."""
-        return self.chance.random() < probability
+        return self.rng.random() < probability
 
     def broker_id(self) -> int:
         """Draw any broker id, registered or not."""
-        return self.chance.choice(BROKERS)
+        return self.rng.choice(BROKERS)
 
     def registered(self) -> tuple[int, BrokerState] | None:
         """Draw a registered broker."""
         if not self.model.brokers:
             return None
-        return self.chance.choice(list(self.model.brokers.items()))
+        return self.rng.choice(list(self.model.brokers.items()))
 
     def some_brokers(self, at_least: int = 1, at_most: int = 3) -> list[int]:
         """Draw different brokers, most often registered ones."""
         known = list(self.model.brokers)
         if len(known) < at_most or self.maybe(0.05):
             known = list(BROKERS)
-        return self.chance.sample(known, self.chance.randint(at_least, min(at_most, len(known))))
+        return self.rng.sample(known, self.rng.randint(at_least, min(at_most, len(known))))
 
     def topic(self) -> str:
         """Draw a topic name, most often of an existing topic."""
         if self.model.topics and self.maybe(0.95):
-            return self.chance.choice(list(self.model.topics))
-        return self.chance.choice(TOPICS)
+            return self.rng.choice(list(self.model.topics))
+        return self.rng.choice(TOPICS)
 
     def partition(self) -> tuple[str, int, PartitionState] | None:
         """Draw an existing partition."""
         topics = [name for name, partitions in self.model.topics.items() if partitions]
         if not topics:
             return None
-        name = self.chance.choice(topics)
-        number = self.chance.choice(list(self.model.topics[name]))
+        name = self.rng.choice(topics)
+        number = self.rng.choice(list(self.model.topics[name]))
         return name, number, self.model.topics[name][number]
 
     def some_partitions(self) -> dict[str, list[int]]:

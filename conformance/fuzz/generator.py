@@ -48,25 +48,25 @@ class Generator:
         features: dict[str, tuple[int, int]],
         draws: Sequence[Drawing] = (),
     ) -> None:
-        self.chance = random.Random(seed)
-        self.draw = Draw(self.chance, model, features)
+        self.rng = random.Random(seed)
+        self.draw = Draw(self.rng, model, features)
         self.versions = versions
         self._draws = [entry for entry in draws or DRAWS if entry[1] in versions]
 
     def step(self) -> Step:
         """Draw the next step."""
         while True:
-            ((_, api, draw),) = self.chance.choices(self._draws, [weight for weight, _, _ in self._draws])
+            ((_, api, draw),) = self.rng.choices(self._draws, [weight for weight, _, _ in self._draws])
             body = draw(self.draw)
             if body is None:
                 continue
             version = self._version(api)
             body = complete(api, body, version, drop=True)
-            if self.chance.random() < SLIGHTLY_WRONG:
-                body = mutated(api, version, body, self.chance)
+            if self.rng.random() < SLIGHTLY_WRONG:
+                body = mutated(api, version, body, self.rng)
             step = Step(api, version, body)
-            if api in FORWARDABLE and self.chance.random() < (ALWAYS_FORWARDED if api in TOKENS else FORWARDED):
-                step.principal = self.chance.choice(PRINCIPALS)
+            if api in FORWARDABLE and self.rng.random() < (ALWAYS_FORWARDED if api in TOKENS else FORWARDED):
+                step.principal = self.rng.choice(PRINCIPALS)
             for each in topic_requests.with_cleanup(step).cleanup:
                 each.version = self.versions[each.api][1]
                 each.body = complete(each.api, each.body, each.version, drop=True)
@@ -75,4 +75,4 @@ class Generator:
 
     def _version(self, api: str) -> int:
         low, high = self.versions[api]
-        return high if self.chance.random() < 0.6 else self.chance.randint(low, high)
+        return high if self.rng.random() < 0.6 else self.rng.randint(low, high)

@@ -16,57 +16,57 @@ _STRANGE_TEXTS = ("", "no-such", "t0", "1", "ann", " ", "ä", "x" * 300)
 _STRANGE_IDS = ("A" * 22, "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "$topic:no-such", "$topic:t1", "$dir:9:1")
 
 
-def mutated(api: str, version: int, body: Tree, chance: random.Random) -> Tree:
+def mutated(api: str, version: int, body: Tree, rng: random.Random) -> Tree:
     """Return a changed copy of `body` that can still be written in that version."""
     tree = copy.deepcopy(body)
     spec = schema(f"{api}Request").root
-    for _ in range(1 + (chance.random() < MORE_THAN_ONCE)):
+    for _ in range(1 + (rng.random() < MORE_THAN_ONCE)):
         found = list(places(tree, spec, version))
         if not found:
             break
-        container, key, field = chance.choice(found)
-        _change(container, key, field, version, chance)
+        container, key, field = rng.choice(found)
+        _change(container, key, field, version, rng)
     return tree
 
 
-def _change(container: Any, key: Any, field: FieldSpec, version: int, chance: random.Random) -> None:
+def _change(container: Any, key: Any, field: FieldSpec, version: int, rng: random.Random) -> None:
     value = container[key]
     if isinstance(container, list):
-        action = chance.choice(("drop", "repeat", "value"))
+        action = rng.choice(("drop", "repeat", "value"))
         if action == "drop":
             del container[key]
             return
         if action == "repeat":
-            container.insert(chance.randrange(len(container) + 1), copy.deepcopy(value))
+            container.insert(rng.randrange(len(container) + 1), copy.deepcopy(value))
             return
-    elif field.nullable.covers(version) and chance.random() < 0.25:
+    elif field.nullable.covers(version) and rng.random() < 0.25:
         container[key] = None
         return
     if field.is_array and not isinstance(container, list):
-        container[key] = [] if chance.random() < 0.5 or not value else [*value, copy.deepcopy(value[0])]
+        container[key] = [] if rng.random() < 0.5 or not value else [*value, copy.deepcopy(value[0])]
     elif field.struct is None:
-        container[key] = _other(value, field, chance)
+        container[key] = _other(value, field, rng)
 
 
-def _other(value: Any, field: FieldSpec, chance: random.Random) -> Any:
+def _other(value: Any, field: FieldSpec, rng: random.Random) -> Any:
     kind = field.kind
     if kind == "bool":
         return not value
     if kind == "string":
-        return chance.choice(_STRANGE_TEXTS)
+        return rng.choice(_STRANGE_TEXTS)
     if kind == "uuid":
-        return chance.choice(_STRANGE_IDS)
+        return rng.choice(_STRANGE_IDS)
     if kind == "float64":
-        return chance.choice((0.0, -1.0, 1e30, 0.5, "NaN", "Infinity"))
+        return rng.choice((0.0, -1.0, 1e30, 0.5, "NaN", "Infinity"))
     if kind == "bytes":
-        return chance.choice(("", "AAAA"))
+        return rng.choice(("", "AAAA"))
     if field.json_name == "timeoutMs":
-        return chance.choice((0, -1))
+        return rng.choice((0, -1))
     highest = (1 << _BITS[kind]) - 1
     lowest = 0 if kind == "uint16" else -highest - 1
     if isinstance(value, str):
         # A symbol stands for what the controllers call by different numbers.
-        return -1 if _SUM.search(value) else value + chance.choice(("+1", "-1", "+1000000"))
-    return chance.choice(
+        return -1 if _SUM.search(value) else value + rng.choice(("+1", "-1", "+1000000"))
+    return rng.choice(
         [each for each in (value + 1, value - 1, 0, -1, 1, 2, 3, 7, 99, highest, lowest) if lowest <= each <= highest]
     )

@@ -15,9 +15,9 @@ def alter_partition(draw: Draw) -> Tree | None:
     led.pop(-1, None)
     if not led:
         return None
-    leader = draw.chance.choice(sorted(led))
+    leader = draw.rng.choice(sorted(led))
     chosen: dict[str, list[Tree]] = {}
-    for topic, number, partition in draw.chance.sample(led[leader], min(len(led[leader]), draw.one(1, 1, 2, 4))):
+    for topic, number, partition in draw.rng.sample(led[leader], min(len(led[leader]), draw.one(1, 1, 2, 4))):
         chosen.setdefault(topic, []).append(_proposal(draw, topic, number, partition))
     topics = [{"topicId": f"$topic:{topic}", "partitions": of_topic} for topic, of_topic in chosen.items()]
     return {"brokerId": leader, "brokerEpoch": f"$epoch:{leader}", "topics": topics}
@@ -30,10 +30,10 @@ def _proposal(draw: Draw, topic: str, number: int, partition: PartitionState) ->
         if (broker := draw.model.brokers.get(replica)) and not broker.fenced and not broker.in_controlled_shutdown
     ]
     if draw.maybe(0.65):
-        isr = draw.chance.sample(active, len(active))
+        isr = draw.rng.sample(active, len(active))
     else:
         others = [replica for replica in partition.replicas if replica != partition.leader]
-        isr = [partition.leader, *draw.chance.sample(others, draw.chance.randint(0, len(others)))]
+        isr = [partition.leader, *draw.rng.sample(others, draw.rng.randint(0, len(others)))]
     with_epochs = draw.maybe(0.5)
     return {
         "partitionIndex": number,

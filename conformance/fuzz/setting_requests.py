@@ -51,8 +51,8 @@ def resource(draw: Draw) -> tuple[int, str]:
 
 def _value(draw: Draw, kind: int, key: str) -> str:
     if draw.maybe(0.08):
-        return str(draw.chance.choice(WRONG_VALUES))
-    return str(draw.chance.choice(OTHER_VALUES[kind][key]))
+        return str(draw.rng.choice(WRONG_VALUES))
+    return str(draw.rng.choice(OTHER_VALUES[kind][key]))
 
 
 @drawn(60, "IncrementalAlterConfigs")
@@ -62,7 +62,7 @@ def incremental(draw: Draw) -> Tree:
     for _ in range(draw.one(1, 1, 1, 2)):
         kind, name = resource(draw)
         configs = resources.setdefault((kind, name), [])
-        for key in draw.chance.sample(list(OTHER_VALUES[kind]), draw.one(1, 1, 2)):
+        for key in draw.rng.sample(list(OTHER_VALUES[kind]), draw.one(1, 1, 2)):
             operation = draw.one(0, 0, 0, 1, 1, 2, 3) if key in LISTS or draw.maybe(0.1) else draw.one(0, 0, 1)
             value = None if operation == 1 else _value(draw, kind, key)
             configs.append({"name": key, "configOperation": operation, "value": value})
@@ -75,7 +75,7 @@ def replace_configs(draw: Draw) -> Tree:
     resources = {}
     for _ in range(draw.one(1, 1, 2)):
         kind, name = resource(draw)
-        keys = draw.chance.sample(list(OTHER_VALUES[kind]), draw.one(0, 1, 2))
+        keys = draw.rng.sample(list(OTHER_VALUES[kind]), draw.one(0, 1, 2))
         resources[kind, name] = [{"name": key, "value": _value(draw, kind, key)} for key in keys]
     return _alteration(draw, resources)
 
@@ -89,7 +89,7 @@ def _alteration(draw: Draw, resources: dict[tuple[int, str], list[Tree]]) -> Tre
 def describe_configs(draw: Draw) -> Tree:
     """Describe configs."""
     kind, name = resource(draw)
-    keys = None if draw.maybe(0.3) else draw.chance.sample(list(OTHER_VALUES[kind]), 2)
+    keys = None if draw.maybe(0.3) else draw.rng.sample(list(OTHER_VALUES[kind]), 2)
     described = {"resourceType": kind, "resourceName": name, "configurationKeys": keys}
     return {"resources": [described], "includeSynonyms": draw.maybe(0.5)}
 
@@ -100,14 +100,14 @@ def update_features(draw: Draw) -> Tree:
     updates = []
     names = [name for name in draw.features if name not in {"metadata.version", "kraft.version"}]
     validate_only = draw.maybe(0.25)
-    for name in draw.chance.sample(names, draw.one(1, 1, 2)):
+    for name in draw.rng.sample(names, draw.one(1, 1, 2)):
         if name == "eligible.leader.replicas.version" and draw.maybe(0.7):
             continue
         low, high = draw.features[name]
         updates.append(_update(draw, name, draw.one(low, high, high, high + 1)))
     if validate_only or not updates:
         validate_only = True
-        updates.append(_update(draw, "metadata.version", draw.chance.randint(6, 31)))
+        updates.append(_update(draw, "metadata.version", draw.rng.randint(6, 31)))
     return {"timeoutMs": 60_000, "featureUpdates": updates, "validateOnly": validate_only}
 
 
@@ -123,10 +123,10 @@ def alter_quotas(draw: Draw) -> Tree:
     for _ in range(draw.one(1, 1, 2)):
         kinds: tuple[str, ...] = draw.one(("user",), ("client-id",), ("user", "client-id"), ("ip",))
         names = {"user": [*USERS, None], "client-id": ["c", None], "ip": ["10.0.0.1", "::1", None]}
-        entity = [{"entityType": kind, "entityName": draw.chance.choice(names[kind])} for kind in kinds]
+        entity = [{"entityType": kind, "entityName": draw.rng.choice(names[kind])} for kind in kinds]
         fitting = [key for key in QUOTA_KEYS if ("connection" in key) == ("ip" in kinds)]
-        keys = draw.chance.sample(list(QUOTA_KEYS) if draw.maybe(0.1) else fitting, 1 if "ip" in kinds else 2)
-        ops = [{"key": key, "value": draw.chance.choice(QUOTA_KEYS[key]), "remove": draw.maybe(0.35)} for key in keys]
+        keys = draw.rng.sample(list(QUOTA_KEYS) if draw.maybe(0.1) else fitting, 1 if "ip" in kinds else 2)
+        ops = [{"key": key, "value": draw.rng.choice(QUOTA_KEYS[key]), "remove": draw.maybe(0.35)} for key in keys]
         entries.append({"entity": entity, "ops": ops})
     return {"entries": entries, "validateOnly": draw.maybe(0.15)}
 
@@ -134,7 +134,7 @@ def alter_quotas(draw: Draw) -> Tree:
 @drawn(20, "AlterUserScramCredentials")
 def alter_credentials(draw: Draw) -> Tree:
     """Alter SCRAM credentials."""
-    users = draw.chance.sample(USERS, draw.one(1, 1, 2))
+    users = draw.rng.sample(USERS, draw.one(1, 1, 2))
     deletions, upsertions = [], []
     for user in users:
         mechanism = draw.one(1, 2)
@@ -149,7 +149,7 @@ def alter_credentials(draw: Draw) -> Tree:
 @drawn(4, "CreateDelegationToken")
 def create_token(draw: Draw) -> Tree:
     """Create a delegation token."""
-    renewers = [{"principalType": "User", "principalName": name} for name in draw.chance.sample(USERS, draw.one(0, 1))]
+    renewers = [{"principalType": "User", "principalName": name} for name in draw.rng.sample(USERS, draw.one(0, 1))]
     owner = draw.one(None, None, "bob")
     return {
         "ownerPrincipalType": None if owner is None else "User",
@@ -162,13 +162,13 @@ def create_token(draw: Draw) -> Tree:
 @drawn(4, "RenewDelegationToken")
 def renew_token(draw: Draw) -> Tree:
     """Renew a token, perhaps an expired one."""
-    return {"hmac": f"$hmac:{draw.chance.randrange(4)}", "renewPeriodMs": draw.one(-1, 600_000)}
+    return {"hmac": f"$hmac:{draw.rng.randrange(4)}", "renewPeriodMs": draw.one(-1, 600_000)}
 
 
 @drawn(4, "ExpireDelegationToken")
 def expire_token(draw: Draw) -> Tree:
     """Expire a token, now or later."""
-    return {"hmac": f"$hmac:{draw.chance.randrange(4)}", "expiryTimePeriodMs": draw.one(-1, 600_000)}
+    return {"hmac": f"$hmac:{draw.rng.randrange(4)}", "expiryTimePeriodMs": draw.one(-1, 600_000)}
 
 
 @drawn(1, "DescribeDelegationToken")

@@ -13,7 +13,7 @@ def create_topics(draw: Draw) -> Tree:
     """Create topics with the given replicas, the only kind that is kept."""
     topics = []
     for _ in range(draw.one(1, 1, 1, 2, 3)):
-        name = draw.chance.choice(TOPICS) if draw.maybe(0.9) else draw.chance.choice(ODD_NAMES)
+        name = draw.rng.choice(TOPICS) if draw.maybe(0.9) else draw.rng.choice(ODD_NAMES)
         size = draw.one(1, 2, 2, 3)
         indexes = range(draw.one(1, 2, 3))
         assignments = [{"partitionIndex": index, "brokerIds": draw.some_brokers(size, size)} for index in indexes]
@@ -66,7 +66,7 @@ def place_partitions(draw: Draw) -> Tree | None:
     names = list(draw.model.topics)
     if not names:
         return None
-    name = draw.chance.choice(names)
+    name = draw.rng.choice(names)
     topic = {"name": name, "count": len(draw.model.topics[name]) + draw.one(1, 3), "assignments": None}
     return {"topics": [topic], "timeoutMs": 60_000, "validateOnly": False}
 
@@ -74,8 +74,8 @@ def place_partitions(draw: Draw) -> Tree | None:
 def _configs(draw: Draw) -> list[Tree]:
     if draw.maybe(0.6):
         return []
-    keys = draw.chance.sample(list(TOPIC_VALUES), draw.one(1, 1, 2))
-    return [{"name": key, "value": draw.chance.choice(TOPIC_VALUES[key])} for key in keys]
+    keys = draw.rng.sample(list(TOPIC_VALUES), draw.one(1, 1, 2))
+    return [{"name": key, "value": draw.rng.choice(TOPIC_VALUES[key])} for key in keys]
 
 
 def with_cleanup(step: Step) -> Step:

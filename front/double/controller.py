@@ -40,7 +40,7 @@ VIRTUAL_STEP_MS = 10
 
 def configured(
     config: ControllerConfig | None,
-    chance: random.Random,
+    rng: random.Random,
     *,
     profile: str | Iterable[str] = (),
     schemas: str | Path | Iterable[str | Path] = (),
@@ -66,7 +66,7 @@ def configured(
         found = cluster_id_of(options["data_dir"]) if options.get("data_dir") else None
         if state is not None:
             found = found or read_state(Path(state)).cluster_id
-        config = ControllerConfig(port=0, cluster_id=found or random_cluster_id(chance))
+        config = ControllerConfig(port=0, cluster_id=found or random_cluster_id(rng))
     known = [field.name for field in dataclasses.fields(ControllerConfig)]
     for name in options.keys() - known:
         raise TypeError(f"{name}: a controller has no such option; {did_you_mean(name, known)}")
@@ -118,13 +118,13 @@ class Controller(DoubleInLoop, ControllerApi):
         """The brokers that were started here, by id."""
         check_type("brokers", brokers, int)
         self._broker_count = brokers
-        self._chance = random.Random(options.get("seed"))
+        self._rng = random.Random(options.get("seed"))
         self._clock = clock_of(clock)
         self._network: MemoryNetwork | None = None
         self._running: RunningController | None = None
         self._script = script_of(strict, stubs)
         double = Double(lambda: {self.node_id: self.running}, self._script)
-        super().__init__(configured(config, self._chance, **options), double, admin_port)
+        super().__init__(configured(config, self._rng, **options), double, admin_port)
 
     @classmethod
     def sync(cls, config: ControllerConfig | None = None, **options: Unpack[OneControllerOptions]) -> SyncController:
@@ -136,7 +136,7 @@ class Controller(DoubleInLoop, ControllerApi):
         return f"<{type(self).__name__} {self.node_id}, {where}>"
 
     async def __aenter__(self) -> Self:
-        self._running = await RunningController.start(self._config, self._clock, self._chance, script=self._script)
+        self._running = await RunningController.start(self._config, self._clock, self._rng, script=self._script)
         try:
             await self._start_admin()
             await asyncio.gather(*(self.start_broker(broker_id) for broker_id in range(1, self._broker_count + 1)))
@@ -179,7 +179,7 @@ class Controller(DoubleInLoop, ControllerApi):
         from mockraft.brokers.lifecycle import BrokerState
         from mockraft.double.broker import SimulatedBroker
 
-        options.setdefault("seed", self._chance.getrandbits(32))
+        options.setdefault("seed", self._rng.getrandbits(32))
         options.setdefault("security", self._config.own_client_security)
         options.setdefault("messages", self.messages)
         broker = SimulatedBroker.joining(self.bootstrap, self.cluster_id, broker_id, **options)

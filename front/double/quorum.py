@@ -49,7 +49,7 @@ class Quorum(DoubleInLoop):
         if controllers < 1:
             raise ValueError(f"controllers={controllers}: a quorum has at least one")
         self.controllers = controllers
-        self._chance = random.Random(options.get("seed"))
+        self._rng = random.Random(options.get("seed"))
         if config is None and (data_dir := options.get("data_dir")):
             found = cluster_id_of(folder(Path(data_dir), options.get("node_id", ControllerConfig().node_id)))
             if found:
@@ -58,7 +58,7 @@ class Quorum(DoubleInLoop):
         self._running: RunningQuorum | None = None
         self._script = script_of(strict, stubs)
         double = Double(lambda: self.running.nodes, self._script, lambda: self.running.journals)
-        super().__init__(configured(config, self._chance, **options), double, admin_port)
+        super().__init__(configured(config, self._rng, **options), double, admin_port)
 
     @classmethod
     def sync(
@@ -75,9 +75,7 @@ class Quorum(DoubleInLoop):
         return f"<{type(self).__name__} of {self.controllers} controllers, {where}>"
 
     async def __aenter__(self) -> Self:
-        self._running = await RunningQuorum.start(
-            self._config, self.controllers, self._clock, self._chance, self._script
-        )
+        self._running = await RunningQuorum.start(self._config, self.controllers, self._clock, self._rng, self._script)
         try:
             await self._running.wait_for_leader()
             self._script.faults.begin(self.double.now_ms)

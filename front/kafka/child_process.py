@@ -28,9 +28,9 @@ def free_port(in_a_row: int = 1) -> int:
     It lies below the range the system takes the ports of outgoing connections from: a client that keeps trying to
     reach a stopped broker cannot take the broker's port, or connect to itself through it.
     """
-    chance = random.SystemRandom()
+    rng = random.SystemRandom()
     while True:
-        first = chance.randrange(20_000, 32_000)
+        first = rng.randrange(20_000, 32_000)
         ports = range(first, first + in_a_row)
         if all(map(_is_free, ports)):
             _ports_given.update(ports)

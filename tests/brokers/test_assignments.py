@@ -62,7 +62,7 @@ def answer_to(request: AssignReplicasToDirsRequest, failing: Iterable[int] = ())
     )
 
 
-def told(request: Any) -> dict[tuple[bytes, int], bytes]:
+def assigned(request: Any) -> dict[tuple[bytes, int], bytes]:
     return {
         (topic.topic_id, partition.partition_index): directory.id
         for directory in request.directories
@@ -78,7 +78,7 @@ def test_waits_a_moment_for_more_and_groups_by_directory(assignments: Assignment
     assert assignments.due_ms == 1100
     request = taken(assignments)
     assert (request.broker_id, request.broker_epoch) == (1, 17)
-    assert told(request) == expected
+    assert assigned(request) == expected
     assert sorted(directory.id for directory in request.directories) == [DIR_A, DIR_B]
 
 
@@ -91,7 +91,7 @@ def test_sends_one_request_at_a_time(assignments: Assignments) -> None:
     assert assignments.queued == 2
     assignments.answered(answer_to(request), 50)
     assert assignments.queued == 1
-    assert told(taken(assignments)) == {(TOPIC, 1): DIR_A}
+    assert assigned(taken(assignments)) == {(TOPIC, 1): DIR_A}
 
 
 def test_refused_or_missing_assignments_are_sent_again(assignments: Assignments) -> None:
@@ -102,7 +102,7 @@ def test_refused_or_missing_assignments_are_sent_again(assignments: Assignments)
     answer.directories[0].topics[0].partitions.pop(2)
     assignments.answered(answer, 500)
     assert assignments.due_ms == 600
-    assert told(taken(assignments)) == {(TOPIC, 1): DIR_A, (TOPIC, 2): DIR_A}
+    assert assigned(taken(assignments)) == {(TOPIC, 1): DIR_A, (TOPIC, 2): DIR_A}
 
 
 @pytest.mark.parametrize(("error_code", "due_ms"), [(0, 100), (error_codes.STALE_BROKER_EPOCH, 200)])
@@ -132,13 +132,13 @@ def test_a_newer_assignment_is_not_overwritten_by_a_failed_one(assignments: Assi
     taken(assignments)
     assignments.add((TOPIC, 0), DIR_B, 0)
     assignments.failed(0)
-    assert told(taken(assignments)) == {(TOPIC, 0): DIR_B}
+    assert assigned(taken(assignments)) == {(TOPIC, 0): DIR_B}
 
 
 def test_drops_replicas_that_are_no_longer_here(assignments: Assignments) -> None:
     assignments.add((TOPIC, 0), DIR_A, 0)
     assignments.add((TOPIC, 1), DIR_A, 0)
-    assert told(assignments.take(1, 17, {(TOPIC, 1)})) == {(TOPIC, 1): DIR_A}
+    assert assigned(assignments.take(1, 17, {(TOPIC, 1)})) == {(TOPIC, 1): DIR_A}
     assignments.failed(0)
     assert assignments.take(1, 17, ()) is None
     assert assignments.queued == 0
@@ -149,9 +149,9 @@ def test_long_queue_is_sent_in_batches_without_delay(assignments: Assignments) -
         assignments.add((TOPIC, partition), DIR_A, 1000)
     assert assignments.due_ms == 1000
     request = taken(assignments)
-    assert len(told(request)) == ASSIGNMENTS_PER_REQUEST_MAX
+    assert len(assigned(request)) == ASSIGNMENTS_PER_REQUEST_MAX
     assignments.answered(answer_to(request), 1000)
-    assert len(told(taken(assignments))) == 10
+    assert len(assigned(taken(assignments))) == 10
 
 
 def test_waiter_is_notified_when_its_own_assignment_is_confirmed(assignments: Assignments) -> None:

@@ -82,8 +82,8 @@ async def test_starts_on_the_wire_with_the_heartbeats_of_a_real_broker() -> None
         assert [e.correlation_id for e in exchanges if e.client_id == "raft-client-1"][:4] == [1, 0, 3, 2]
         assert [e.correlation_id for e in exchanges if e.client_id == "1"][:4] == [1, 0, 2, 3]
         heartbeats = asked(controller, api_keys.BROKER_HEARTBEAT)
-        told = [(h.want_fence, h.cordoned_log_dirs) for h in heartbeats]
-        assert list(dict.fromkeys((fence, str(cordoned)) for fence, cordoned in told)) == [
+        result = [(h.want_fence, h.cordoned_log_dirs) for h in heartbeats]
+        assert list(dict.fromkeys((fence, str(cordoned)) for fence, cordoned in result)) == [
             (True, "None"),
             (True, "[]"),
             (False, "[]"),

@@ -29,9 +29,9 @@ def joined(group: Group, joining: Joining) -> Joined:
 
 
 def refusal(ask: Callable[..., object], *arguments: object) -> int:
-    with pytest.raises(ApiError) as told:
+    with pytest.raises(ApiError) as result:
         ask(*arguments)
-    return told.value.error_code
+    return result.value.error_code
 
 
 def two(group: Group) -> None:

@@ -83,11 +83,11 @@ async def test_when_a_log_cannot_be_made_in_one_directory_the_next_one_gets_it(c
 
 async def test_matching_directory_is_not_assigned_again(cluster: Cluster) -> None:
     broker, topic_id, _ = await with_orders(cluster, 3)
-    told = len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS))
+    result = len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS))
     broker = await cluster.restart(broker)
     await cluster.heartbeats()
     assert broker.directories.placed == {(topic_id, n): d for n, d in enumerate(cluster.directories(topic_id))}
-    assert len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS)) == told
+    assert len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS)) == result
 
 
 @pytest.mark.parametrize("dirs", [1, 2])
@@ -96,9 +96,9 @@ async def test_replica_in_another_directory_stays_and_the_metadata_is_corrected(
     cluster: Cluster, said: bytes, dirs: int
 ) -> None:
     broker, topic_id, (there,) = await with_orders(cluster, 1, dirs=dirs)
-    told = len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS))
+    result = len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS))
     await ask(cluster.controller.bootstrap, assignment(broker, topic_id, said))
-    await until(lambda: len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS)) == told + 2)
+    await until(lambda: len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS)) == result + 2)
     assert await until(lambda: cluster.directories(topic_id) == [there])
     assert broker.directories.placed == {(topic_id, 0): there}
 
@@ -149,8 +149,8 @@ async def test_kip_text_keeps_it_fenced_until_assignments_are_confirmed(cluster:
     exchanges = cluster.controller.journal.exchanges()
     kinds = (api_keys.ASSIGN_REPLICAS_TO_DIRS, api_keys.BROKER_HEARTBEAT)
     since = [e for e in exchanges if e.api_key in kinds and e.request.broker_epoch == again.life.broker_epoch]
-    told = max(n for n, e in enumerate(since) if e.api_key == api_keys.ASSIGN_REPLICAS_TO_DIRS)
-    assert all(e.request.want_fence for e in since[:told] if e.api_key == api_keys.BROKER_HEARTBEAT)
+    result = max(n for n, e in enumerate(since) if e.api_key == api_keys.ASSIGN_REPLICAS_TO_DIRS)
+    assert all(e.request.want_fence for e in since[:result] if e.api_key == api_keys.BROKER_HEARTBEAT)
 
 
 # Starting with other directories than before.
@@ -221,7 +221,7 @@ def paths(broker: Any, directory_ids: Any) -> list[str]:
     return sorted(log_dir.path for log_dir in broker.config.log_dirs if log_dir.directory_id in directory_ids)
 
 
-async def told(cluster: Cluster, *expected: str) -> None:
+async def expect_reported(cluster: Cluster, *expected: str) -> None:
     """The controller knows that just these are cordoned."""
     broker = cluster.brokers[1]
     await until(lambda: cluster.image.cluster.brokers[1].cordoned_log_dirs is not None)
@@ -235,7 +235,7 @@ async def places(cluster: Cluster, topic: str, partitions: int = 2) -> list[str]
 
 async def test_directories_cordoned_by_the_file_are_in_heartbeats_after_catching_up(cluster: Cluster) -> None:
     broker = await cluster.start(dirs=3, cordoned_log_dirs=f"{D0}, {D2}")
-    await told(cluster, D0, D2)
+    await expect_reported(cluster, D0, D2)
     heartbeats = [request.cordoned_log_dirs for request in cluster.asked(api_keys.BROKER_HEARTBEAT)]
     caught_up = next(number for number, cordoned in enumerate(heartbeats) if cordoned is not None)
     assert heartbeats[:caught_up] == [None] * caught_up != []
@@ -253,55 +253,55 @@ async def test_cordons_and_uncordons_while_it_runs_and_its_replicas_stay(cluster
     broker = await cluster.start()
     before = await cluster.placed(orders := await cluster.create("orders", [1], [1]))
     configure(cluster.controller, D1)
-    await told(cluster, D1)
+    await expect_reported(cluster, D1)
     assert broker.directories.is_cordoned(broker.directories.find(D1).directory_id)
     assert await places(cluster, "payments", 4) == [D0]
     assert cluster.directories(orders) == before
     assert [cluster.partition(orders, index).leader for index in range(2)] == [1, 1]
     configure(cluster.controller, None)
-    await told(cluster)
+    await expect_reported(cluster)
     assert await places(cluster, "invoices", 4) == [D1], "the emptiest again"
 
 
 async def test_star_cordons_all_and_new_replicas_go_to_the_first_directory(cluster: Cluster) -> None:
     await cluster.start(dirs=3)
     configure(cluster.controller, "*")
-    await told(cluster, D0, D1, D2)
+    await expect_reported(cluster, D0, D1, D2)
     assert await places(cluster, "orders", 3) == [D0]
 
 
 async def test_its_own_setting_comes_before_the_clusters_and_that_before_the_file(cluster: Cluster) -> None:
     await cluster.start(dirs=3, cordoned_log_dirs=D0)
-    await told(cluster, D0)
+    await expect_reported(cluster, D0)
     configure(cluster.controller, D1, broker="")
-    await told(cluster, D1)
+    await expect_reported(cluster, D1)
     configure(cluster.controller, D2)
-    await told(cluster, D2)
+    await expect_reported(cluster, D2)
     configure(cluster.controller, "")
-    await told(cluster)
+    await expect_reported(cluster)
     configure(cluster.controller, None)
-    await told(cluster, D1)
+    await expect_reported(cluster, D1)
     configure(cluster.controller, None, broker="")
-    await told(cluster, D0)
+    await expect_reported(cluster, D0)
     assert await places(cluster, "orders", 4) == [D1, D2]
 
 
 async def test_invalid_setting_keeps_the_previous_value(cluster: Cluster) -> None:
     broker = await cluster.start()
     configure(cluster.controller, D0)
-    await told(cluster, D0)
+    await expect_reported(cluster, D0)
     configure(cluster.controller, "/nope")
     configure(cluster.controller, "2", broker="2")
     await until(lambda: broker.view.cordoned_log_dirs == "/nope")
     await cluster.heartbeats()
-    await told(cluster, D0)
+    await expect_reported(cluster, D0)
     assert await places(cluster, "orders") == [D1]
 
 
 async def test_a_cordoned_directory_may_be_named_beforehand_or_by_the_metadata(cluster: Cluster) -> None:
     """Cordoning is about choosing: what somebody else chose is done, as in Kafka."""
     broker = await cluster.start(cordoned_log_dirs=D1)
-    await told(cluster, D1)
+    await expect_reported(cluster, D1)
     broker.directories.preferred["orders", 0] = broker.directories.find(D1).directory_id
     assert await places(cluster, "orders", 1) == [D1]
 
@@ -310,5 +310,5 @@ async def test_failed_directory_is_not_reported_as_cordoned_after_a_change(clust
     broker = await cluster.start(dirs=3)
     broker.fail_log_dir(D1)
     configure(cluster.controller, f"{D0},{D1}")
-    await told(cluster, D0)
+    await expect_reported(cluster, D0)
     assert await places(cluster, "orders") == [D2]

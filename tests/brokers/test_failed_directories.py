@@ -34,9 +34,9 @@ async def test_simultaneous_failures_are_reported_together_and_in_later_heartbea
     broker.fail_log_dir(ids(broker)[2])
     await until(lambda: cluster.image.cluster.brokers[1].log_dirs == (ids(broker)[0],))
     await cluster.heartbeats()
-    told = [request.offline_log_dirs for request in cluster.asked(api_keys.BROKER_HEARTBEAT)]
-    first = next(number for number, offline in enumerate(told) if offline)
-    assert {frozenset(offline) for offline in told[first:]} == {frozenset(ids(broker)[1:])}
+    result = [request.offline_log_dirs for request in cluster.asked(api_keys.BROKER_HEARTBEAT)]
+    first = next(number for number, offline in enumerate(result) if offline)
+    assert {frozenset(offline) for offline in result[first:]} == {frozenset(ids(broker)[1:])}
 
 
 def led_by(cluster: Cluster, topic_id: bytes, index: int, leader: int, isr: tuple[int, ...]) -> bool:

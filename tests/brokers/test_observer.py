@@ -45,9 +45,9 @@ def test_committed_records_are_appended_and_passed_on(following: Observer) -> No
     assert (partition.fetch_offset, partition.last_fetched_epoch, partition.high_watermark) == (5, 1, 3)
 
 
-@pytest.mark.parametrize(("told", "kept"), [(1000, 5), (1, 3)])
-def test_a_high_watermark_stays_within_the_log_and_never_falls(following: Observer, told: int, kept: int) -> None:
-    following.receive(fetched(high_watermark=told))
+@pytest.mark.parametrize(("received", "kept"), [(1000, 5), (1, 3)])
+def test_a_high_watermark_stays_within_the_log_and_never_falls(following: Observer, received: int, kept: int) -> None:
+    following.receive(fetched(high_watermark=received))
     assert (following.high_watermark, following.applied_offset) == (kept, kept - 1)
 
 
@@ -119,7 +119,7 @@ def test_a_batch_newer_than_its_leader_is_corrupt(following: Observer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         ({"leader": (1, 2), "endpoints": ((1, "me", 1),)}, "inconsistent"),
         ({"leader": (3001, 1), "error_code": error_codes.NOT_LEADER_OR_FOLLOWER}, "inconsistent"),
@@ -131,8 +131,8 @@ def test_a_batch_newer_than_its_leader_is_corrupt(following: Observer) -> None:
     ],
     ids=str,
 )
-def test_fatal_errors_stop_the_broker(following: Observer, answer: dict[str, Any], told: str) -> None:
-    with pytest.raises(FatalError, match=told):
+def test_fatal_errors_stop_the_broker(following: Observer, answer: dict[str, Any], expected: str) -> None:
+    with pytest.raises(FatalError, match=expected):
         following.receive(fetched(**answer))
 
 
@@ -152,7 +152,7 @@ def test_response_without_a_leader_is_fatal_at_first(observer: Observer) -> None
 
 
 @pytest.mark.parametrize(
-    ("records", "told"),
+    ("records", "expected"),
     [
         (batch(4), "Unexpected offset"),
         (batch(5, epoch=0), "older than the one before"),
@@ -177,8 +177,8 @@ def test_response_without_a_leader_is_fatal_at_first(observer: Observer) -> None
     ],
     ids=["offset again", "older epoch", "unknown record", "unknown frame", "bad voters", "bad control key"],
 )
-def test_well_formed_batches_with_wrong_content_are_fatal(following: Observer, records: bytes, told: str) -> None:
-    with pytest.raises(FatalError, match=told):
+def test_well_formed_batches_with_wrong_content_are_fatal(following: Observer, records: bytes, expected: str) -> None:
+    with pytest.raises(FatalError, match=expected):
         following.receive(fetched(records, high_watermark=6))
 
 
@@ -271,7 +271,7 @@ def test_a_new_leader_means_a_new_snapshot(fetching: Observer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         (piece(b"abc", 1, 10), "invalid id or position"),
         (piece(b"abc", 0, 10, end_offset=41), "invalid id or position"),
@@ -280,8 +280,8 @@ def test_a_new_leader_means_a_new_snapshot(fetching: Observer) -> None:
     ],
     ids=["position", "id", "too long", "no batches"],
 )
-def test_a_snapshot_that_is_none_is_fatal(fetching: Observer, answer: FetchSnapshotResponse, told: str) -> None:
-    with pytest.raises(FatalError, match=told):
+def test_a_snapshot_that_is_none_is_fatal(fetching: Observer, answer: FetchSnapshotResponse, expected: str) -> None:
+    with pytest.raises(FatalError, match=expected):
         fetching.receive(answer)
 
 
@@ -300,9 +300,9 @@ ANSWERS = st.tuples(BATCHES, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.sampled_from
 
 @settings(max_examples=budget(100, 300), deadline=None)
 @given(st.lists(ANSWERS, max_size=8))
-def test_log_stays_in_order_or_the_broker_stops_for_any_response(told: list[Any]) -> None:
+def test_log_stays_in_order_or_the_broker_stops_for_any_response(responses: list[Any]) -> None:
     observer = Observer(1, "cluster", b"d" * 16, MetadataView(1))
-    for batches, high_watermark, epoch, diverging_epoch, diverging_offset, error_code in told:
+    for batches, high_watermark, epoch, diverging_epoch, diverging_offset, error_code in responses:
         before = (observer.high_watermark, observer.applied_offset)
         answer = fetched(
             b"".join(batch(offset, epoch=of_epoch) for offset, of_epoch in batches),

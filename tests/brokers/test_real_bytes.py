@@ -83,13 +83,13 @@ def test_an_older_registration_leaves_out_features_that_begin_at_0(config: Broke
     assert [feature.name for feature in registration_of(config, 3).features] == ["metadata.version"]
 
 
-@pytest.mark.parametrize(("life", "offset", "told"), HEARTBEATS, ids=lambda value: getattr(value, "state", None))
-async def test_heartbeats(config: BrokerConfig, life: Lifecycle, offset: int, told: str) -> None:
+@pytest.mark.parametrize(("life", "offset", "expected"), HEARTBEATS, ids=lambda value: getattr(value, "state", None))
+async def test_heartbeats(config: BrokerConfig, life: Lifecycle, offset: int, expected: str) -> None:
     broker = SimulatedBroker(config)
     broker.view.apply(RecordAt(FeatureLevelRecord(name="metadata.version", feature_level=30), 0))
     broker.node.life = life
     broker.observer.applied_offset = offset
-    assert broker.node.heart._heartbeat({}).write(2).hex() == told
+    assert broker.node.heart._heartbeat({}).write(2).hex() == expected
 
 
 def test_an_assignment_of_replicas_to_directories() -> None:

@@ -225,6 +225,6 @@ async def test_the_registration_after_a_clean_shutdown_names_the_epoch_before(cl
     third.node.storage.start()
     await third.close()
 
-    told = [request.previous_broker_epoch for request in cluster.asked(api_keys.BROKER_REGISTRATION)]
-    assert told == [-1, epoch]
+    result = [request.previous_broker_epoch for request in cluster.asked(api_keys.BROKER_REGISTRATION)]
+    assert result == [-1, epoch]
     assert third.config.previous_broker_epoch == -1

@@ -11,15 +11,15 @@ from .cli import invoke
 
 
 def test_version_shows_the_package_and_kafka_release() -> None:
-    told = invoke("--version")
-    assert told.exit_code == 0
-    assert told.stdout == f"mockraft {version('mockraft')}, speaking as Kafka {RELEASE}\n"
+    result = invoke("--version")
+    assert result.exit_code == 0
+    assert result.stdout == f"mockraft {version('mockraft')}, speaking as Kafka {RELEASE}\n"
 
 
 def test_without_a_command_help_lists_each_command_once_under_a_heading() -> None:
-    told = invoke()
-    assert told.exit_code == 2
+    result = invoke()
+    assert result.exit_code == 2
     grouped = [name for names in GroupedCommands.groups.values() for name in names]
     assert sorted(grouped) == sorted(get_group(application()).commands)
-    assert all(told.output.count(f"\n  {name} ") == 1 for name in grouped)
-    assert "\nCompare with Kafka:\n" in told.output
+    assert all(result.output.count(f"\n  {name} ") == 1 for name in grouped)
+    assert "\nCompare with Kafka:\n" in result.output

@@ -75,7 +75,7 @@ def test_a_wrong_cluster_id_is_reported(bootstrap: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "told"),
+    ("options", "code", "expected"),
     [
         ((), 2, "--bootstrap"),
         (("--bootstrap", "nowhere"), 2, "is no address"),
@@ -86,10 +86,10 @@ def test_a_wrong_cluster_id_is_reported(bootstrap: str) -> None:
         (("--bootstrap", "127.0.0.1:1", "--against", __file__), 2, "is no conformance run"),
     ],
 )
-def test_a_bad_call_gets_advice(options: tuple[str, ...], code: int, told: str) -> None:
+def test_a_bad_call_gets_advice(options: tuple[str, ...], code: int, expected: str) -> None:
     done = mockraft("conformance", *options)
     assert done.returncode == code
-    assert told in one_line(done.stderr)
+    assert expected in one_line(done.stderr)
 
 
 def test_cases_are_listed_without_a_controller() -> None:
@@ -100,7 +100,7 @@ def test_cases_are_listed_without_a_controller() -> None:
 
 
 def test_known_differences_are_printed_as_text_and_json() -> None:
-    told = mockraft("differences").stdout
+    result = mockraft("differences").stdout
     listed = json.loads(mockraft("differences", "--json").stdout)
     assert [each["id"] for each in listed] == [each.id for each in known_differences()]
-    assert all(f"{each['id']}  (" in told for each in listed)
+    assert all(f"{each['id']}  (" in result for each in listed)

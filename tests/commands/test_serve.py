@@ -226,13 +226,13 @@ def test_logs_json_lines_with_the_reason_of_a_refusal(serve: Callable[..., Serve
 def test_simulated_brokers_report_their_client_addresses(serve: Callable[..., Served]) -> None:
     served = serve("--brokers", "2", "--log-json")
     assert served.process.stdout is not None
-    told = re.search(r"bootstrap_servers=127\.0\.0\.1:(\d+),127\.0\.0\.1:(\d+)$", served.process.stdout.readline())
-    assert told is not None
+    result = re.search(r"bootstrap_servers=127\.0\.0\.1:(\d+),127\.0\.0\.1:(\d+)$", served.process.stdout.readline())
+    assert result is not None
     code, errors = served.end()
     assert code == 0
     messages = [json.loads(line)["message"] for line in errors.splitlines()]
     assert [message for message in messages if "serves clients" in message] == [
-        f"broker {n} serves clients at 127.0.0.1:{port}" for n, port in enumerate(told.groups(), 1)
+        f"broker {n} serves clients at 127.0.0.1:{port}" for n, port in enumerate(result.groups(), 1)
     ]
 
 

@@ -14,7 +14,7 @@ java.lang.RuntimeException: of another kind
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (
             WORKER.format(raised="mockraft.spark_replay.formats.capture_errors.CaptureError: run.pcap: cut (offset 9)"),
@@ -28,8 +28,8 @@ java.lang.RuntimeException: of another kind
         ("", "the job failed"),
     ],
 )
-def test_failed_job_is_reported_by_the_tasks_exception(text: str, told: str) -> None:
-    assert reason_of(text) == told
+def test_failed_job_is_reported_by_the_tasks_exception(text: str, expected: str) -> None:
+    assert reason_of(text) == expected
 
 
 def obey_ctrl_c() -> None:

@@ -20,8 +20,8 @@ def test_difference_names_error_codes_and_lines_are_not_cut(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     _show({**FOUND, "same": 0, "sent": 1, "sessions": 1})
-    told = capsys.readouterr().out
-    assert "captured  74 FENCED_LEADER_EPOCH\n" in told
-    assert "live      0 NONE\n" in told
-    assert "identical bytes  no response  median ms  captured ms\n" in told
-    assert told.endswith("0 of 1 responses as captured, in 1 session\n")
+    result = capsys.readouterr().out
+    assert "captured  74 FENCED_LEADER_EPOCH\n" in result
+    assert "live      0 NONE\n" in result
+    assert "identical bytes  no response  median ms  captured ms\n" in result
+    assert result.endswith("0 of 1 responses as captured, in 1 session\n")

@@ -25,7 +25,7 @@ def test_capture_report_is_written_and_summarized(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         ((), "--tables, --captures or --replay is needed"),
         (("--tables", ".", "--captures", CAPTURE), "use either --tables or --captures"),
@@ -35,10 +35,10 @@ def test_capture_report_is_written_and_summarized(tmp_path: Path) -> None:
         (("--captures", __file__), "test_spark_report_commands.py"),
     ],
 )
-def test_unreportable_input_is_refused(tmp_path: Path, words: tuple[object, ...], told: str) -> None:
+def test_unreportable_input_is_refused(tmp_path: Path, words: tuple[object, ...], expected: str) -> None:
     found = run(*words, "--html", tmp_path / "r.html")
     assert found.exit_code == 2
-    assert told in found.stderr
+    assert expected in found.stderr
     assert not (tmp_path / "r.html").exists()
 
 

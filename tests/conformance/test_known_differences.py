@@ -35,7 +35,7 @@ def test_an_entry_is_read_as_it_stands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (ENTRY.replace('kafka = "a"\n', ""), "one: missing or unknown: kafka"),
         (ENTRY + 'reason = "d"\n', "one: missing or unknown: reason"),
@@ -43,8 +43,8 @@ def test_an_entry_is_read_as_it_stands() -> None:
         (ENTRY * 2, "one is there twice"),
     ],
 )
-def test_a_bad_entry_is_named(text: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_bad_entry_is_named(text: str, expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
         parse(text)
 
 

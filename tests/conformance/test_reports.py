@@ -76,8 +76,8 @@ def test_junit_has_a_suite_per_area_and_skips_known_differences(found: Run, tmp_
 
 
 def test_failure_text_includes_the_request(found: Run) -> None:
-    told = list(lines(found.verdicts[1]))
-    assert told[1:] == [
+    result = list(lines(found.verdicts[1]))
+    assert result[1:] == [
         'after CreateTopics v7 {"timeoutMs": 1}',
         'expected: {"errorCode": "0 NONE"}',
         'got: {"errorCode": "41 NOT_CONTROLLER"}',

@@ -288,8 +288,11 @@ def test_the_journal_is_written_as_lines_or_packets(mockraft: SyncController, tm
 @pytest.mark.parametrize("kind", [Controller, Quorum])
 def test_admin_port_opens_the_admin_api(kind: Any) -> None:
     options = {"controllers": 1} if kind is Quorum else {}
-    with kind.sync(admin_port=0, **options) as double, urllib.request.urlopen(f"{double.admin_url}/v1/health") as told:
-        assert json.load(told)["clusterId"] == double.cluster_id
+    with (
+        kind.sync(admin_port=0, **options) as double,
+        urllib.request.urlopen(f"{double.admin_url}/v1/health") as result,
+    ):
+        assert json.load(result)["clusterId"] == double.cluster_id
     with kind.sync() as double, pytest.raises(RuntimeError, match="admin_port=0"):
         assert double.admin_url
 

@@ -96,8 +96,8 @@ async def test_leader_resigns_on_orderly_stop() -> None:
     async with Quorum(3) as quorum:
         await quorum.running.nodes.pop(3000).stop()
         assert await quorum.wait_for_leader() != 3000
-        told = [quorum.node(node_id).node.journal.exchanges(api_keys.END_QUORUM_EPOCH) for node_id in (3001, 3002)]
-        assert all(told)
+        result = [quorum.node(node_id).node.journal.exchanges(api_keys.END_QUORUM_EPOCH) for node_id in (3001, 3002)]
+        assert all(result)
 
 
 async def test_describe_quorum_names_the_leader_and_every_voter() -> None:

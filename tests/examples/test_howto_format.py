@@ -13,7 +13,7 @@ from mockraft.brokers.log_dirs.storage_format import format_log_dirs
 async def test_broker_registers_formatted_directories(tmp_path: Path) -> None:
     paths = [str(tmp_path / "d0"), str(tmp_path / "d1")]
     async with Controller() as controller:
-        format_log_dirs(paths, node_id=1, cluster_id=controller.cluster_id, chance=random.Random())
+        format_log_dirs(paths, node_id=1, cluster_id=controller.cluster_id, rng=random.Random())
         formatted = open_log_dirs(paths, 1, controller.cluster_id, random.Random())
 
         async with SimulatedBroker.joining(controller.bootstrap, controller.cluster_id, 1, log_dirs=paths) as broker:

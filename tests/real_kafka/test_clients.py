@@ -145,8 +145,8 @@ def test_a_group_shares_the_partitions_of_a_topic(cluster: KafkaCluster, protoco
         for member in members:
             member.close()
     group = ("--bootstrap-server", servers, "--describe", "--group", f"group-{protocol}")
-    told = KafkaTool("kafka-consumer-groups").run(*group)
-    lines = [line.split() for line in told.splitlines() if topic in line]
+    result = KafkaTool("kafka-consumer-groups").run(*group)
+    lines = [line.split() for line in result.splitlines() if topic in line]
     assert sum(int(line[3]) for line in lines) == len(values)
     assert [line[5] for line in lines] == ["0"] * 4
 

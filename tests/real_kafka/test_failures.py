@@ -165,8 +165,8 @@ def test_an_unregistered_broker_is_forgotten_and_may_come_back_at_once(cluster: 
 
     broker.kill()
     assert known() == ["1", "2", "3"]
-    told = KafkaTool("kafka-cluster").run("unregister", "--bootstrap-server", others, "--id", "1")
-    assert told.strip() == "Broker 1 is no longer registered."
+    result = KafkaTool("kafka-cluster").run("unregister", "--bootstrap-server", others, "--id", "1")
+    assert result.strip() == "Broker 1 is no longer registered."
     wait_until(lambda: known() == ["2", "3"], 10, "broker 1 forgotten")
     broker.start()
     broker.wait_until_running()

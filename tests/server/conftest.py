@@ -145,7 +145,7 @@ def still_controller() -> StillController:
 
 
 def controller_in_memory(config: ControllerConfig | None = None, now_ms: int = START_MS) -> Controller:
-    """A real controller whose log is in memory, and whose chance repeats."""
+    """A real controller whose log is in memory, and whose random numbers repeat."""
     config = config or ControllerConfig()
     rng = random.Random(1)
     return Controller(config, Raft.open(config, now_ms, rng), rng, now_ms)

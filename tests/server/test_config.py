@@ -151,8 +151,8 @@ async def test_unsupported_version_of_api_versions_is_answered_with_the_releases
 
 
 async def test_single_apis_offer_the_configured_versions() -> None:
-    told: dict[Any, Any] = {"BrokerHeartbeat": "0-1", 1: (12, 16), "Vote": "off"}
-    async with Controller(api_versions=told) as controller:
+    result: dict[Any, Any] = {"BrokerHeartbeat": "0-1", 1: (12, 16), "Vote": "off"}
+    async with Controller(api_versions=result) as controller:
         found = ranges(await said_by(controller))
         assert found[63] == (0, 1)
         assert found[1] == (12, 16)

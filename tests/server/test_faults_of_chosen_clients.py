@@ -100,8 +100,8 @@ async def test_answers_keep_their_order_when_a_late_one_and_the_next_question_ar
             await asyncio.sleep(0.002)
         clock.advance(1)
         frames = FrameReader()
-        told: list[bytes] = []
-        while len(told) < 2:
-            told += frames.receive_data(await reader.read(65_536))
-        assert [int.from_bytes(frame[:4]) for frame in told] == [1, 2]
+        result: list[bytes] = []
+        while len(result) < 2:
+            result += frames.receive_data(await reader.read(65_536))
+        assert [int.from_bytes(frame[:4]) for frame in result] == [1, 2]
         writer.transport.abort()

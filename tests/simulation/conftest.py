@@ -85,12 +85,12 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.config = ControllerConfig(
-            metadata_version=self.chance.choice(LEVELS),
+            metadata_version=self.rng.choice(LEVELS),
             session_timeout_ms=9000,
-            delegation_token_secret_key=self.chance.choice((None, "key")),
-            super_users=self.chance.choice(("", "User:ANONYMOUS")),
+            delegation_token_secret_key=self.rng.choice((None, "key")),
+            super_users=self.rng.choice(("", "User:ANONYMOUS")),
         )
         self.now_ms = START_MS
         self.journal: list[Input] = []
@@ -133,7 +133,7 @@ class World:
     def step(self) -> str:
         """Let one thing happen; gives its name."""
         weights = [weight for weight, _ in self.events]
-        (event,) = self.chance.choices([event for _, event in self.events], weights)
+        (event,) = self.rng.choices([event for _, event in self.events], weights)
         event()
         return str(event.__name__)
 
@@ -168,18 +168,18 @@ class World:
         partition = FetchPartition(
             partition=0,
             current_leader_epoch=self.log.leader_epoch,
-            fetch_offset=self.chance.randrange(self.log.start_offset, self.log.end_offset + 1),
+            fetch_offset=self.rng.randrange(self.log.start_offset, self.log.end_offset + 1),
             last_fetched_epoch=self.log.leader_epoch,
             partition_max_bytes=1 << 20,
         )
         topic = FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
-        told = self.ask(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=[topic]), 17).responses[0].partitions[0]
-        assert told.error_code == 0, told
-        self.told_high_watermarks.append(told.high_watermark)
+        result = self.ask(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=[topic]), 17).responses[0].partitions[0]
+        assert result.error_code == 0, result
+        self.told_high_watermarks.append(result.high_watermark)
 
     def let_time_pass(self) -> None:
         """Some milliseconds to some seconds pass, and the controller does what comes due meanwhile, when it does."""
-        until_ms = self.now_ms + self.chance.choice((20, 300, 1500, 4000))
+        until_ms = self.now_ms + self.rng.choice((20, 300, 1500, 4000))
         while (due_ms := self.machine.node.next_tick_ms(self.now_ms)) <= until_ms:
             self.now_ms = due_ms
             self._enter(Input(due_ms, "tick"))
@@ -226,7 +226,7 @@ class World:
     def heartbeat(self) -> None:
         living = [broker for broker in self.brokers.values() if broker.alive]
         if living:
-            self._heartbeat(self.chance.choice(living))
+            self._heartbeat(self.rng.choice(living))
 
     def kill(self) -> None:
         self._any_broker().alive = False
@@ -241,11 +241,11 @@ class World:
         broker = self._any_broker()
         online = [directory for directory in broker.log_dirs if directory not in broker.offline]
         if len(online) > 1:
-            broker.offline.append(self.chance.choice(online))
+            broker.offline.append(self.rng.choice(online))
 
     def cordon(self) -> None:
         broker = self._any_broker()
-        broker.cordoned = self.chance.sample(broker.log_dirs, self.chance.randint(0, len(broker.log_dirs)))
+        broker.cordoned = self.rng.sample(broker.log_dirs, self.rng.randint(0, len(broker.log_dirs)))
 
     def unregister(self) -> None:
         broker = self._any_broker()
@@ -257,14 +257,14 @@ class World:
         if found is None:
             return
         topic_id, partition_id, partition = found
-        broker = self.brokers[self.chance.choice(partition.replicas)]
+        broker = self.brokers[self.rng.choice(partition.replicas)]
         registered = self.image.cluster.brokers.get(broker.broker_id)
         log_dirs = broker.log_dirs
         if partition.leader == -1 and registered is not None and registered.log_dirs:
             # Kafka elects by the directory from before: a failed one told now would be led.
             log_dirs = list(registered.log_dirs)
         topic = PlacedTopic(topic_id=topic_id, partitions=[PlacedPartition(partition_index=partition_id)])
-        directories = [DirectoryData(id=self.chance.choice(log_dirs), topics=[topic])]
+        directories = [DirectoryData(id=self.rng.choice(log_dirs), topics=[topic])]
         request = AssignReplicasToDirsRequest(
             broker_id=broker.broker_id, broker_epoch=broker.epoch, directories=directories
         )
@@ -282,7 +282,7 @@ class World:
         assert self.log.end_offset == end_offset
 
     def _heartbeat(self, broker: SimulatedBroker) -> None:
-        lag = self.chance.choice((0, 0, 0, 1, 5, 50))
+        lag = self.rng.choice((0, 0, 0, 1, 5, 50))
         # Kafka decides a failed directory by the state before the heartbeat: told while unfencing, it would be led.
         registered = self.image.cluster.brokers[broker.broker_id]
         is_failing = registered.fenced and not {*broker.offline}.isdisjoint(registered.log_dirs)
@@ -290,7 +290,7 @@ class World:
             broker_id=broker.broker_id,
             broker_epoch=broker.epoch,
             current_metadata_offset=max(-1, self.log.end_offset - 1 - lag),
-            want_fence=is_failing or self.chance.random() < 0.05,
+            want_fence=is_failing or self.rng.random() < 0.05,
             want_shut_down=broker.stopping,
             offline_log_dirs=broker.offline,
             cordoned_log_dirs=broker.cordoned,
@@ -304,13 +304,13 @@ class World:
             broker.alive, broker.previous_epoch = False, broker.epoch
 
     def _any_broker(self) -> SimulatedBroker:
-        return self.chance.choice(list(self.brokers.values()))
+        return self.rng.choice(list(self.brokers.values()))
 
     def _any_partition(self) -> tuple[bytes, int, Partition] | None:
         if not self.image.topics.by_id:
             return None
-        topic = self.chance.choice(list(self.image.topics.by_id.values()))
-        partition_id = self.chance.choice(list(topic.partitions))
+        topic = self.rng.choice(list(self.image.topics.by_id.values()))
+        partition_id = self.rng.choice(list(topic.partitions))
         return topic.topic_id, partition_id, topic.partitions[partition_id]
 
     def _registration(self, broker: SimulatedBroker, log_dirs: list[bytes]) -> BrokerRegistrationRequest:
@@ -328,7 +328,7 @@ class World:
         )
 
     def _directories(self, broker_id: int) -> list[bytes]:
-        return [bytes([0x50 * n, *[broker_id] * 14, n]) for n in range(1, self.chance.randint(1, 3) + 1)]
+        return [bytes([0x50 * n, *[broker_id] * 14, n]) for n in range(1, self.rng.randint(1, 3) + 1)]
 
 
 class Machine:
@@ -336,7 +336,7 @@ class Machine:
 
     def __init__(self, config: ControllerConfig, seed: int) -> None:
         self.config = config
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.raft = Raft.open(config, START_MS, random.Random(seed))
         self._start(START_MS)
 
@@ -352,10 +352,10 @@ class Machine:
         return None
 
     def _start(self, now_ms: int) -> None:
-        controller = Controller(self.config, self.raft, self.chance, now_ms)
+        controller = Controller(self.config, self.raft, self.rng, now_ms)
         journal = Journal(4, 1 << 16)
         journal.subscribe(self._look_for_failure)
-        self.node = Node(controller, APIS, journal, self.chance)
+        self.node = Node(controller, APIS, journal, self.rng)
         self.connection_id = 0
         self._connect(now_ms)
 

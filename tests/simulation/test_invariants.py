@@ -148,9 +148,9 @@ class HighWatermarkOnlyGrows(Invariant):
     """As Fetch told it, and it is never past the end of the log."""
 
     def verify(self, world: Any) -> None:
-        told = [*world.told_high_watermarks[-2:], world.log.high_watermark]
-        assert told == sorted(told)
-        assert told[-1] <= world.log.end_offset
+        result = [*world.told_high_watermarks[-2:], world.log.high_watermark]
+        assert result == sorted(result)
+        assert result[-1] <= world.log.end_offset
 
 
 class ProducerIdsAreGivenOnce(Invariant):
@@ -180,9 +180,9 @@ class SilentBrokersAreFencedInTime(Invariant):
 class DirectoriesHaveOneOwner(Invariant):
     def verify(self, world: Any) -> None:
         brokers = world.image.cluster.brokers.values()
-        told = {directory: broker.broker_id for broker in brokers for directory in broker.log_dirs}
-        assert told == world.image.cluster.broker_by_directory
-        assert len(told) == sum(len(broker.log_dirs) for broker in brokers)
+        result = {directory: broker.broker_id for broker in brokers for directory in broker.log_dirs}
+        assert result == world.image.cluster.broker_by_directory
+        assert len(result) == sum(len(broker.log_dirs) for broker in brokers)
 
 
 class IndexAgreesWithPartitions(Invariant):

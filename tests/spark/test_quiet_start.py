@@ -36,7 +36,7 @@ def test_ctrl_c_ends_a_command_and_its_java_in_one_line_and_spark_adds_none(
         first = running.stderr.readline()
         running.send_signal(signal.SIGINT)
         # until the end of file, which comes when Java has ended, too
-        rest, told = running.stderr.read(), running.stdout and running.stdout.read()
+        rest, result = running.stderr.read(), running.stdout and running.stdout.read()
     assert first == "mockraft spark: writing frames (1 of 5)\n"
     assert rest == "mockraft spark: interrupted\n"
-    assert (running.returncode, told) == (130, "")
+    assert (running.returncode, result) == (130, "")

@@ -29,10 +29,10 @@ def test_tables_are_written_and_progress_is_not_in_json(
     run: Callable[..., Result], controller_capture: str, tmp_path: Path
 ) -> None:
     words = ("decode", "--captures", controller_capture, *ONLY, "--out", tmp_path / "t")
-    told = run(*words, "--tables", "frames,messages", "--json")
-    assert told.exit_code == 0, told.output
-    assert json.loads(told.stdout)["rows"] == {"frames": 10, "messages": 10}
-    assert told.stderr.splitlines() == [
+    result = run(*words, "--tables", "frames,messages", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["rows"] == {"frames": 10, "messages": 10}
+    assert result.stderr.splitlines() == [
         "mockraft spark: writing frames (1 of 2)",
         "mockraft spark: writing messages (2 of 2)",
         "mockraft spark: counting messages",
@@ -43,17 +43,17 @@ def test_tables_are_written_and_progress_is_not_in_json(
 
 
 def test_every_message_comes_back(run: Callable[..., Result], controller_capture: str) -> None:
-    told = run("roundtrip", "--captures", controller_capture, *ONLY)
-    assert told.exit_code == 0, told.output
-    assert "10 of 10 messages are equal after decoding and encoding" in told.stdout
+    result = run("roundtrip", "--captures", controller_capture, *ONLY)
+    assert result.exit_code == 0, result.output
+    assert "10 of 10 messages are equal after decoding and encoding" in result.stdout
 
 
 def test_reports_wrong_port_and_fails(run: Callable[..., Result], controller_capture: str, tmp_path: Path) -> None:
     wrong = ("--captures", controller_capture, "--ports", 9)
     proof, decoded = run("roundtrip", *wrong), run("decode", *wrong, "--tables", "frames", "--out", tmp_path / "t")
     assert (proof.exit_code, decoded.exit_code) == (2, 0)
-    for told in (proof, decoded):
-        assert "no Kafka frame on port 9" in told.stderr
+    for result in (proof, decoded):
+        assert "no Kafka frame on port 9" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["decode", "replay"])
@@ -61,17 +61,17 @@ def test_reports_impossible_output_folder_before_reading(
     run: Callable[..., Result], controller_capture: str, tmp_path: Path, command: str
 ) -> None:
     (tmp_path / "file").touch()
-    told = run(command, "--captures", controller_capture, "--out", tmp_path / "file" / "tables")
-    assert told.exit_code == 2
-    assert "cannot create the folder" in told.stderr
-    assert "Not a directory" in told.stderr
+    result = run(command, "--captures", controller_capture, "--out", tmp_path / "file" / "tables")
+    assert result.exit_code == 2
+    assert "cannot create the folder" in result.stderr
+    assert "Not a directory" in result.stderr
 
 
 def test_invalid_capture_is_reported_in_one_line(run: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "run.pcap").write_text("hello" * 10)
-    told = run("roundtrip", "--captures", tmp_path / "run.pcap")
-    assert told.exit_code == 1
-    step, line = told.stderr.splitlines()
+    result = run("roundtrip", "--captures", tmp_path / "run.pcap")
+    assert result.exit_code == 1
+    step, line = result.stderr.splitlines()
     assert step == "mockraft spark: decoding and encoding messages"
     assert line.startswith("mockraft spark: ")
     assert "run.pcap" in line
@@ -88,11 +88,11 @@ def test_a_real_controllers_capture_is_replayed_to_a_real_controller(
     try:
         controller.start()
         controller.wait_until_running()
-        told = run(*words, "--out", out, "--json", "-", "--html", page)
+        result = run(*words, "--out", out, "--json", "-", "--html", page)
     finally:
         controller.kill()
-    assert told.exit_code == 1, told.output
-    found = json.loads(told.stdout)
+    assert result.exit_code == 1, result.output
+    found = json.loads(result.stdout)
     assert (found["target"], found["sessions"]) == (controller.bootstrap, 1)
     assert (found["same"], found["sent"]) == (856, 858)
     assert {(each["api"], each["path"]) for each in found["differences"]} == {
@@ -102,7 +102,7 @@ def test_a_real_controllers_capture_is_replayed_to_a_real_controller(
     assert pq.read_table(out / "replay_results").num_rows == 866
     assert sum(each["fired"] for each in json.loads((out / "rules.json").read_text())) > 0
     assert "856 of 858" in page.read_text()
-    assert told.stderr.splitlines() == [
+    assert result.stderr.splitlines() == [
         f"mockraft spark: replaying to {controller.bootstrap}",
         "mockraft spark: comparing",
         f"mockraft spark: writing {page}",

@@ -71,14 +71,14 @@ def response(correlation_id: int, body: bytes = b"\0body") -> Said:
     return Said(False, pack(">i", correlation_id) + body)
 
 
-def exchanges(count: int, chance: Random | None = None, bytes_max: int = 300) -> list[Said]:
+def exchanges(count: int, rng: Random | None = None, bytes_max: int = 300) -> list[Said]:
     """Requests and their responses, one after the other, ids from 1 (0 may be a padding), bodies of any size."""
-    chance = chance or Random(count)
+    rng = rng or Random(count)
     said = []
     for number in range(1, count + 1):
         said += [
-            request(number, chance.randbytes(chance.randrange(bytes_max + 1))),
-            response(number, chance.randbytes(chance.randrange(bytes_max + 1))),
+            request(number, rng.randbytes(rng.randrange(bytes_max + 1))),
+            response(number, rng.randbytes(rng.randrange(bytes_max + 1))),
         ]
     return said
 
@@ -133,12 +133,12 @@ def conversation(
     return segments
 
 
-def cut(segments: Iterable[Segment], chance: Random, pieces_max: int = 4) -> list[Segment]:
+def cut(segments: Iterable[Segment], rng: Random, pieces_max: int = 4) -> list[Segment]:
     """Every payload in one to `pieces_max` segments of any size."""
     out = []
     for each in segments:
         inner = range(1, len(each.payload))
-        places = sorted(chance.sample(inner, min(len(inner), chance.randrange(pieces_max))))
+        places = sorted(rng.sample(inner, min(len(inner), rng.randrange(pieces_max))))
         for start, end in pairwise([0, *places, len(each.payload)]):
             last = end == len(each.payload)
             flags = each.flags if last else each.flags & ~(FIN | RST)
@@ -164,26 +164,26 @@ def joined(segments: Iterable[Segment]) -> list[Segment]:
     return out
 
 
-def mixed(segments: Sequence[Segment], chance: Random, distance: int) -> list[Segment]:
+def mixed(segments: Sequence[Segment], rng: Random, distance: int) -> list[Segment]:
     """Another order, each about `distance` from its place at most; SYNs stay where they are, times rise again."""
     keyed = sorted(
         range(len(segments)),
-        key=lambda index: -1 if segments[index].flags & SYN else index + chance.random() * distance,
+        key=lambda index: -1 if segments[index].flags & SYN else index + rng.random() * distance,
     )
     return timed([segments[index] for index in keyed])
 
 
-def repeated(segments: Sequence[Segment], chance: Random, share: float = 1.0, distance: int = 5) -> list[Segment]:
+def repeated(segments: Sequence[Segment], rng: Random, share: float = 1.0, distance: int = 5) -> list[Segment]:
     """A `share` of the segments once more, at most `distance` places later."""
     out = list(segments)
     for index in range(len(segments) - 1, -1, -1):
-        if segments[index].payload and chance.random() < share:
-            out.insert(min(len(out), index + 1 + chance.randrange(distance)), segments[index])
+        if segments[index].payload and rng.random() < share:
+            out.insert(min(len(out), index + 1 + rng.randrange(distance)), segments[index])
     return timed(out)
 
 
 def overlapped(
-    segments: Sequence[Segment], chance: Random, share: float = 0.5, other_bytes: bool = False
+    segments: Sequence[Segment], rng: Random, share: float = 0.5, other_bytes: bool = False
 ) -> list[Segment]:
     """Retransmissions that begin inside the segment before and end inside their own; `other_bytes`: all bytes differ.
 
@@ -192,7 +192,7 @@ def overlapped(
     out: list[Segment] = []
     for index, each in enumerate(segments):
         out.append(each)
-        if not each.payload or chance.random() >= share:
+        if not each.payload or rng.random() >= share:
             continue
         previous = next(
             (
@@ -204,8 +204,8 @@ def overlapped(
             ),
             None,
         )
-        more = previous.payload[-chance.randrange(1, len(previous.payload) + 1) :] if previous else b""
-        data = (more + each.payload)[: len(more) + chance.randrange(1, len(each.payload) + 1)]
+        more = previous.payload[-rng.randrange(1, len(previous.payload) + 1) :] if previous else b""
+        data = (more + each.payload)[: len(more) + rng.randrange(1, len(each.payload) + 1)]
         if other_bytes:
             data = bytes(byte ^ 0x55 for byte in data)
         out.append(each._replace(seq=each.seq - len(more) & 0xFFFFFFFF, payload=data))

@@ -236,10 +236,10 @@ def test_damage_is_an_error_with_offset_or_skipped(tmp_path: Path, level: str) -
     with pytest.raises(CaptureError, match=rf"{path}: .*\(offset 299\d+|300000\)"):
         read_level(path, level=level)
     intact = read_level(CONTROLLER, level=level, splitBytes="100k")
-    for on_error, told in (("quarantine", 1), ("skip", 0)):
+    for on_error, result in (("quarantine", 1), ("skip", 0)):
         found = read_level(path, level=level, splitBytes="100k", onError=on_error)
         if level == "file_events":
-            assert found["kind"].to_pylist().count("corrupt") == told
+            assert found["kind"].to_pylist().count("corrupt") == result
         else:
             assert abs(found.num_rows - intact.num_rows) < 0.1 * intact.num_rows
 

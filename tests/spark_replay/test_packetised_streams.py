@@ -40,11 +40,11 @@ def read_back(tmp_path: Path, segments: list[Segment]) -> Counter[Said]:
 def test_cuts_repeats_overlaps_and_keep_alives_change_no_frame(
     tmp_path: Path, seed: int, count: int, segment_bytes: int, joins: bool, other_bytes: bool
 ) -> None:
-    chance = Random(seed)
-    said = exchanges(count, chance, bytes_max=100)
-    segments = conversation(said, segment_bytes=segment_bytes, closes=chance.random() < 0.5)
-    segments = cut(joined(segments) if joins else segments, chance)
-    segments = repeated(overlapped(segments, chance, 0.5, other_bytes), chance, 0.3)
+    rng = Random(seed)
+    said = exchanges(count, rng, bytes_max=100)
+    segments = conversation(said, segment_bytes=segment_bytes, closes=rng.random() < 0.5)
+    segments = cut(joined(segments) if joins else segments, rng)
+    segments = repeated(overlapped(segments, rng, 0.5, other_bytes), rng, 0.3)
     assert read_back(tmp_path, with_keep_alives(segments)) == Counter(said)
 
 
@@ -53,10 +53,10 @@ def test_cuts_repeats_overlaps_and_keep_alives_change_no_frame(
 def test_another_order_of_the_packets_changes_no_frame(
     tmp_path: Path, seed: int, count: int, segment_bytes: int, distance: int
 ) -> None:
-    chance = Random(seed)
-    said = exchanges(count, chance)
+    rng = Random(seed)
+    said = exchanges(count, rng)
     segments = conversation(said, segment_bytes=segment_bytes)
-    segments = mixed(repeated(segments, chance, 0.3), chance, distance)
+    segments = mixed(repeated(segments, rng, 0.3), rng, distance)
     assert read_back(tmp_path, segments) == Counter(said)
 
 
@@ -65,10 +65,10 @@ def test_another_order_of_the_packets_changes_no_frame(
 def test_sequence_numbers_may_wrap_anywhere(
     tmp_path: Path, seed: int, segment_bytes: int, client_before: int, server_before: int, distance: int
 ) -> None:
-    chance = Random(seed)
-    said = exchanges(8, chance)
+    rng = Random(seed)
+    said = exchanges(8, rng)
     segments = conversation(said, segment_bytes=segment_bytes, isns=(0, 0))
-    segments = mixed(moved(segments, -client_before, -server_before), chance, 1 + distance)
+    segments = mixed(moved(segments, -client_before, -server_before), rng, 1 + distance)
     assert read_back(tmp_path, segments) == Counter(said)
     assert "gap" not in kinds(read(tmp_path / "said.pcap")[1])
 
@@ -78,11 +78,11 @@ def test_sequence_numbers_may_wrap_anywhere(
 def test_a_lost_segment_costs_frames_and_never_invents_one(
     tmp_path: Path, seed: int, count: int, segment_bytes: int, losses: int
 ) -> None:
-    chance = Random(seed)
-    said = exchanges(count + 3, chance)
-    segments = cut(conversation(said, segment_bytes=segment_bytes), chance)
+    rng = Random(seed)
+    said = exchanges(count + 3, rng)
+    segments = cut(conversation(said, segment_bytes=segment_bytes), rng)
     with_bytes = [index for index, each in enumerate(segments) if each.payload]
-    lost = set(chance.sample(with_bytes, min(losses, len(with_bytes))))
+    lost = set(rng.sample(with_bytes, min(losses, len(with_bytes))))
     found = read_back(tmp_path, [each for index, each in enumerate(segments) if index not in lost])
     assert found - Counter(said) == Counter()
     untouched = _before(segments[: min(lost)], said)
@@ -105,8 +105,8 @@ def _before(segments: list[Segment], said: list[Said]) -> list[Said]:
 def test_capture_starting_midway_has_only_later_frames(
     tmp_path: Path, seed: int, segment_bytes: int, start: int
 ) -> None:
-    chance = Random(seed)
-    said = exchanges(8, chance)
+    rng = Random(seed)
+    said = exchanges(8, rng)
     segments = conversation(said, segment_bytes=segment_bytes)
     first = 3 + start % (len(segments) - 3)
     # What was completely said after the first request that begins behind the cut.
@@ -134,12 +134,12 @@ def _starts_a_request(segments: list[Segment], index: int, said: list[Said]) -> 
 @house
 @given(seeds, st.integers(0, 1))
 def test_a_port_that_is_used_again_is_another_connection(tmp_path: Path, seed: int, ends_with_a_reset: int) -> None:
-    chance = Random(seed)
-    first, second = exchanges(3, chance), exchanges(4, chance)
-    opened = conversation(first, closes=not ends_with_a_reset, isns=(chance.randrange(2**32), chance.randrange(2**32)))
+    rng = Random(seed)
+    first, second = exchanges(3, rng), exchanges(4, rng)
+    opened = conversation(first, closes=not ends_with_a_reset, isns=(rng.randrange(2**32), rng.randrange(2**32)))
     if ends_with_a_reset:
         opened.append(opened[-1]._replace(flags=RST, payload=b""))
-    again = conversation(second, isns=(chance.randrange(2**32), chance.randrange(2**32)))
+    again = conversation(second, isns=(rng.randrange(2**32), rng.randrange(2**32)))
     table = table_of(written(tmp_path / "again.pcap", timed(opened + again)))
     assert said_in(table) == Counter(first + second)
     assert rows_of(table, "incarnation", "pair_status") == {(1, "paired"): 6, (2, "paired"): 8}
@@ -149,13 +149,13 @@ def test_a_port_that_is_used_again_is_another_connection(tmp_path: Path, seed: i
 @house
 @given(seeds, st.integers(2, 6))
 def test_connections_that_talk_at_the_same_time_are_kept_apart(tmp_path: Path, seed: int, count: int) -> None:
-    chance = Random(seed)
+    rng = Random(seed)
     talks = []
     for number in range(count):
         flow = Flow(client_port=40_000 + number // 2, client=f"10.0.0.{3 + number % 2}")
-        said = exchanges(5, chance)
+        said = exchanges(5, rng)
         talks.append((flow, said, conversation(said, flow, isns=(number, 2**32 - 1 - number))))
-    segments = timed(interleaved([each for _, _, each in talks], chance))
+    segments = timed(interleaved([each for _, _, each in talks], rng))
     table = table_of(written(tmp_path / "many.pcap", segments))
     for flow, said, _ in talks:
         mine = table.filter(
@@ -168,9 +168,9 @@ def test_connections_that_talk_at_the_same_time_are_kept_apart(tmp_path: Path, s
     assert len(set(table["conn_id"].to_pylist())) == count
 
 
-def interleaved(lists: list[list[Segment]], chance: Random) -> list[Segment]:
+def interleaved(lists: list[list[Segment]], rng: Random) -> list[Segment]:
     """One list of all, each in its own order."""
     turns = [number for number, each in enumerate(lists) for _ in each]
-    chance.shuffle(turns)
+    rng.shuffle(turns)
     iterators = [iter(each) for each in lists]
     return [next(iterators[number]) for number in turns]

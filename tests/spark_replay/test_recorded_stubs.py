@@ -72,8 +72,8 @@ async def test_same_requests_get_recorded_responses_from_another_controller(tmp_
         again = await talk(other.port, other.cluster_id)
         assert not other.running.node.script.stubs.unused()
     # Only the address is what it was where it was recorded: the proxy told its own.
-    said, told = (each.pop(1)["brokers"][0] for each in (answers, again))
-    assert (said["brokerId"], told["brokerId"]) == (3000, 3000)
+    said, result = (each.pop(1)["brokers"][0] for each in (answers, again))
+    assert (said["brokerId"], result["brokerId"]) == (3000, 3000)
     assert again == answers
     starts = [each["producerIdStart"] for each in again if "producerIdStart" in each]
     assert starts == [0, 1000, 2000]

@@ -102,14 +102,14 @@ async def test_opens_listener_for_controller_named_in_response(tmp_path: Path) -
     async with Quorum(3) as quorum:
         first = Endpoint("127.0.0.1", int(quorum.bootstrap.split(",")[0].rpartition(":")[2]))
         async with proxied(tmp_path / "run.pcapng", first) as proxy:
-            told: set[Endpoint] = set()
-            while len(told) < 3:  # until all have registered
+            result: set[Endpoint] = set()
+            while len(result) < 3:  # until all have registered
                 (cluster,) = await asked(proxy.listeners[first], DescribeClusterRequest(endpoint_type=2))
-                told = {Endpoint(node.host, node.port) for node in cluster.brokers}
-            assert told == set(proxy.listeners.values())
-            for listener in told:
+                result = {Endpoint(node.host, node.port) for node in cluster.brokers}
+            assert result == set(proxy.listeners.values())
+            for listener in result:
                 (answer,) = await asked(listener, DescribeClusterRequest(endpoint_type=2))
-                assert {Endpoint(node.host, node.port) for node in answer.brokers} == told
+                assert {Endpoint(node.host, node.port) for node in answer.brokers} == result
 
 
 async def test_filter_records_some_apis_and_forwards_all(tmp_path: Path) -> None:

@@ -206,9 +206,9 @@ def test_every_column_is_there_with_its_type(heading: str, schema: pa.Schema) ->
 def test_every_option_is_there_with_its_default_and_every_level() -> None:
     rows = {name: row[1] for row in rows_below("Options") for name in re.findall(r"`(\w+)`", row[0])}
     assert list(rows) == list(OPTIONS)
-    for field, (name, told) in zip(fields(SourceOptions), rows.items(), strict=True):
-        if told.startswith("`"):
-            assert SourceOptions.read({name: told.strip("`")}) == SourceOptions(), field.name
+    for field, (name, result) in zip(fields(SourceOptions), rows.items(), strict=True):
+        if result.startswith("`"):
+            assert SourceOptions.read({name: result.strip("`")}) == SourceOptions(), field.name
         else:
             assert not field.default
     assert [row[0].split("`")[1] for row in rows_below("Sources and levels")] == list(LEVELS)

@@ -179,10 +179,10 @@ def test_real_packets_out_of_order_are_the_same_frames_to_both(tmp_path: Path) -
     """All but the segments around a SYN, before which a connection sends nothing."""
 
     def shuffled(found: list[Packet]) -> list[Packet]:
-        chance = Random(5)
+        rng = Random(5)
         opens = [index for index, each in enumerate(found) if each.data[14 + 20 + 13] & SYN]
         kept = {index + near for index in opens for near in range(-4, 5)}
-        order = sorted(range(len(found)), key=lambda index: index + (chance.random() * 4 if index not in kept else 0))
+        order = sorted(range(len(found)), key=lambda index: index + (rng.random() * 4 if index not in kept else 0))
         assert order != sorted(order)
         return [each._replace(data=found[index].data) for each, index in zip(found, order, strict=True)]
 

@@ -39,12 +39,12 @@ def generated_class(name: str) -> Any:
     return records.by_name(name) if name in records.NAMES else messages.by_name(name)
 
 
-def random_body(name: str, version: int, chance: Random, manner: str) -> Tree:
+def random_body(name: str, version: int, rng: Random, manner: str) -> Tree:
     """A JSON tree that Kafka's converter accepts. `manner`: empty, extreme, plain or mixed (random per field)."""
-    return _struct(schema(name).root, version, chance, manner)
+    return _struct(schema(name).root, version, rng, manner)
 
 
-def foreign_body(name: str, version: int, chance: Random) -> Tree | None:
+def foreign_body(name: str, version: int, rng: Random) -> Tree | None:
     """A body that also says one plain field its version lacks; None where the version lacks none.
 
     No structs: Kafka's converter refuses to read one at a version that has none, whether it may be ignored or not.
@@ -53,63 +53,63 @@ def foreign_body(name: str, version: int, chance: Random) -> Tree | None:
     absent = [f for f in spec.root.fields if not f.versions.covers(version) and f.struct is None]
     if not absent:
         return None
-    field = chance.choice(absent)
-    tree = _struct(spec.root, version, chance, "mixed")
+    field = rng.choice(absent)
+    tree = _struct(spec.root, version, rng, "mixed")
     home = max(field.versions.low, spec.valid.low)
-    tree[field.json_name] = _value(field, min(home, field.versions.high), chance, "plain")
+    tree[field.json_name] = _value(field, min(home, field.versions.high), rng, "plain")
     return tree
 
 
-def _struct(spec: StructSpec, version: int, chance: Random, manner: str) -> Tree:
+def _struct(spec: StructSpec, version: int, rng: Random, manner: str) -> Tree:
     tree: Tree = {}
     for field in spec.fields:
         if field.versions.covers(version):
-            own = chance.choice(("empty", "extreme", "plain")) if manner == "mixed" else manner
+            own = rng.choice(("empty", "extreme", "plain")) if manner == "mixed" else manner
             if field.tagged.covers(version) and own == "empty":
                 continue
             deeper = manner if manner == "mixed" else own
-            tree[field.json_name] = _value(field, version, chance, deeper if field.struct else own)
+            tree[field.json_name] = _value(field, version, rng, deeper if field.struct else own)
     return tree
 
 
-def _value(field: FieldSpec, version: int, chance: Random, manner: str) -> Any:
-    if field.nullable.covers(version) and (manner == "empty" or (manner == "mixed" and chance.random() < 0.25)):
+def _value(field: FieldSpec, version: int, rng: Random, manner: str) -> Any:
+    if field.nullable.covers(version) and (manner == "empty" or (manner == "mixed" and rng.random() < 0.25)):
         return None
     if not field.is_array:
-        return _element(field, version, chance, manner)
-    size = 0 if manner == "empty" else chance.choice((0, 1, 2, 3)) if manner == "mixed" else chance.choice((1, 2))
+        return _element(field, version, rng, manner)
+    size = 0 if manner == "empty" else rng.choice((0, 1, 2, 3)) if manner == "mixed" else rng.choice((1, 2))
     if manner == "extreme" and field.struct is None:
-        size = chance.choice((9, 126, 127, 128))
-    return [_element(field, version, chance, manner) for _ in range(size)]
+        size = rng.choice((9, 126, 127, 128))
+    return [_element(field, version, rng, manner) for _ in range(size)]
 
 
-def _element(field: FieldSpec, version: int, chance: Random, manner: str) -> Any:
+def _element(field: FieldSpec, version: int, rng: Random, manner: str) -> Any:
     if field.struct is not None:
-        return _struct(field.struct, version, chance, manner)
-    return _plain(field.kind, chance, manner)
+        return _struct(field.struct, version, rng, manner)
+    return _plain(field.kind, rng, manner)
 
 
-def _plain(kind: str, chance: Random, manner: str) -> Any:
+def _plain(kind: str, rng: Random, manner: str) -> Any:
     extreme = manner == "extreme"
     if kind in INTEGER_BITS:
         top = 1 << (INTEGER_BITS[kind] - 1)
         # Kafka's converter mangles int8 values over 127 and takes nothing under -128: both ends are real values.
         if extreme:
-            return chance.choice((-top, top - 1, -1))
-        return 0 if manner == "empty" else chance.randrange(-top, top)
+            return rng.choice((-top, top - 1, -1))
+        return 0 if manner == "empty" else rng.randrange(-top, top)
     if kind == "uint16":
-        return 0 if manner == "empty" else 65535 if extreme else chance.randrange(65536)
+        return 0 if manner == "empty" else 65535 if extreme else rng.randrange(65536)
     if kind == "bool":
-        return manner != "empty" and chance.random() < 0.7
+        return manner != "empty" and rng.random() < 0.7
     if kind == "float64":
-        return 0.0 if manner == "empty" else chance.choice((1e300, -2.5e-300)) if extreme else chance.uniform(-1e6, 1e6)
+        return 0.0 if manner == "empty" else rng.choice((1e300, -2.5e-300)) if extreme else rng.uniform(-1e6, 1e6)
     if kind == "uuid":
-        raw = bytes(16) if manner == "empty" else b"\xff" * 16 if extreme else chance.randbytes(16)
+        raw = bytes(16) if manner == "empty" else b"\xff" * 16 if extreme else rng.randbytes(16)
         return base64.urlsafe_b64encode(raw).decode().rstrip("=")
-    length = 0 if manner == "empty" else chance.choice(STRING_LENGTHS) if extreme else chance.randrange(12)
+    length = 0 if manner == "empty" else rng.choice(STRING_LENGTHS) if extreme else rng.randrange(12)
     if kind == "string":
-        return "".join(chance.choices(CHARACTERS, k=length))
-    return base64.b64encode(chance.randbytes(length)).decode()
+        return "".join(rng.choices(CHARACTERS, k=length))
+    return base64.b64encode(rng.randbytes(length)).decode()
 
 
 class Answer(NamedTuple):
@@ -184,8 +184,8 @@ class KafkaBody(NamedTuple):
 @pytest.fixture(scope="session")
 def kafka_bodies() -> list[KafkaBody]:
     """Five bodies for each of the 662 pairs, in different manners, written by Kafka's own classes."""
-    chance = Random(431)
-    given = [(n, v, random_body(n, v, chance, manner)) for n, v in all_pairs() for manner in MANNERS]
+    rng = Random(431)
+    given = [(n, v, random_body(n, v, rng, manner)) for n, v in all_pairs() for manner in MANNERS]
     answers = ask_java([("json", name, version, json.dumps(tree)) for name, version, tree in given])
     return [KafkaBody(*body, answer) for body, answer in zip(given, answers, strict=True)]
 
@@ -198,10 +198,10 @@ def pairs() -> list[tuple[str, int]]:
 @pytest.fixture(scope="session")
 def sample_bytes(pairs: list[tuple[str, int]]) -> dict[tuple[str, int], bytes]:
     """One mixed body as bytes for each pair, without Java: written by the codec from a random tree."""
-    chance = Random(7)
+    rng = Random(7)
 
     def body(name: str, version: int) -> bytes:
-        message = from_json(generated_class(name), random_body(name, version, chance, "mixed"), version)
+        message = from_json(generated_class(name), random_body(name, version, rng, "mixed"), version)
         data: bytes = message.write(version)
         return data
 

@@ -168,7 +168,7 @@ async def test_a_close_by_the_other_side_reaches_every_waiting_request() -> None
 
 
 @pytest.mark.parametrize(
-    ("reply", "error", "told"),
+    ("reply", "error", "expected"),
     [
         (lambda r: heartbeat_reply(r, r.correlation_id + 1), WireError, "correlation id"),
         (lambda r: heartbeat_reply(r)[:-1] + b"\xff", WireError, "."),
@@ -180,10 +180,10 @@ async def test_a_close_by_the_other_side_reaches_every_waiting_request() -> None
     ids=["wrong number", "bad body", "no number", "negative length", "huge length", "hanging up"],
 )
 async def test_an_answer_that_is_none_is_an_error_and_the_end(
-    reply: Callable[[Request], bytes | None], error: type[Exception], told: str
+    reply: Callable[[Request], bytes | None], error: type[Exception], expected: str
 ) -> None:
     async with connected(after_handshake(reply)) as (connection, _):
-        with pytest.raises(error, match=told):
+        with pytest.raises(error, match=expected):
             await connection.send(BrokerHeartbeatRequest())
         assert not connection.is_open
         assert not connection.send_soon(BrokerHeartbeatRequest(broker_id=1), print), "a closed one says no"
@@ -263,6 +263,6 @@ async def test_an_aborted_connection_fails_pending_requests() -> None:
         waiting = asyncio.ensure_future(called_back(connection))
         await asyncio.sleep(0)
         connection.break_off()
-        told = await waiting
-        assert isinstance(told, DisconnectedError)
-        assert str(told) == "broken off by this side"
+        result = await waiting
+        assert isinstance(result, DisconnectedError)
+        assert str(result) == "broken off by this side"

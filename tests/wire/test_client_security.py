@@ -71,7 +71,7 @@ async def test_shows_its_certificate(controller: Callable[..., Controller], auth
 
 
 @pytest.mark.parametrize(
-    ("login", "told"),
+    ("login", "expected"),
     [
         (SaslLogin("PLAIN", "alice", "wrong"), "Invalid username or password"),
         (SaslLogin("SCRAM-SHA-256", "bo,b=", "wrong"), "invalid credentials with SASL mechanism SCRAM-SHA-256"),
@@ -79,10 +79,10 @@ async def test_shows_its_certificate(controller: Callable[..., Controller], auth
     ],
 )
 async def test_wrong_credentials_fail_authentication(
-    controller: Callable[..., Controller], login: SaslLogin, told: str
+    controller: Callable[..., Controller], login: SaslLogin, expected: str
 ) -> None:
     async with controller("SASL_PLAINTEXT") as running:
-        with pytest.raises(client.AuthenticationFailedError, match=told):
+        with pytest.raises(client.AuthenticationFailedError, match=expected):
             await connected(running, ClientSecurity("SASL_PLAINTEXT", login=login))
 
 

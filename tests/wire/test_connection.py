@@ -40,13 +40,13 @@ def test_frames_are_the_same_however_they_were_sliced(frames: list[bytes], slice
 
 
 def test_random_slices_give_the_same_frames() -> None:
-    chance = random.Random(7)
-    frames = [chance.randbytes(chance.randrange(0, 300)) for _ in range(200)]
+    rng = random.Random(7)
+    frames = [rng.randbytes(rng.randrange(0, 300)) for _ in range(200)]
     data = framed(*frames)
     for _ in range(20):
         reader, received, offset = FrameReader(), [], 0
         while offset < len(data):
-            end = offset + chance.randrange(0, 400)
+            end = offset + rng.randrange(0, 400)
             received += reader.receive_data(data[offset:end])
             offset = end
         assert received == frames

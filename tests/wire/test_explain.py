@@ -160,14 +160,14 @@ def test_opens_the_request_inside_an_envelope() -> None:
 
 
 def test_mutated_frames_and_batches_are_explained_without_a_crash() -> None:
-    chance = Random(8)
+    rng = Random(8)
     exchanges = [e for e in read_exchanges(CAPTURES / "controller-4.3.1.pcap") if e.request and e.response]
-    for exchange in chance.sample(exchanges, 100):
+    for exchange in rng.sample(exchanges, 100):
         for frame in (exchange.request, exchange.response):
             assert frame is not None
             for _ in range(10):
                 data = bytearray(whole(frame))
-                data[chance.randrange(4, len(data))] = chance.randrange(256)
+                data[rng.randrange(4, len(data))] = rng.randrange(256)
                 if frame is exchange.request:
                     explanation = explain.explain_request(bytes(data))
                 else:

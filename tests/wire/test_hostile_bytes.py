@@ -33,34 +33,34 @@ BOMBS = (
 )
 
 
-def mutant(data: bytes, chance: Random) -> bytes:
+def mutant(data: bytes, rng: Random) -> bytes:
     """`data` with one fault: a bit, a byte, bytes removed or inserted, an excessive length, or a truncated end."""
-    at = chance.randrange(len(data) + 1)
-    match chance.randrange(7):
+    at = rng.randrange(len(data) + 1)
+    match rng.randrange(7):
         case 0 if at < len(data):
-            return data[:at] + bytes((data[at] ^ 1 << chance.randrange(8),)) + data[at + 1 :]
+            return data[:at] + bytes((data[at] ^ 1 << rng.randrange(8),)) + data[at + 1 :]
         case 1:
-            return data[:at] + bytes((chance.choice((0, 1, 0x7F, 0x80, 0xFF)),)) + data[at + 1 :]
+            return data[:at] + bytes((rng.choice((0, 1, 0x7F, 0x80, 0xFF)),)) + data[at + 1 :]
         case 2:
-            return data[:at] + data[at + chance.randrange(1, 9) :]
+            return data[:at] + data[at + rng.randrange(1, 9) :]
         case 3:
-            return data[:at] + chance.randbytes(chance.randrange(1, 5)) + data[at:]
+            return data[:at] + rng.randbytes(rng.randrange(1, 5)) + data[at:]
         case 4:
-            bomb = chance.choice(BOMBS)
+            bomb = rng.choice(BOMBS)
             return data[:at] + bomb + data[at + len(bomb) :]
         case 5:
-            return data[:at] + chance.choice(BOMBS) + data[at + 1 :]
+            return data[:at] + rng.choice(BOMBS) + data[at + 1 :]
     return data[:at]
 
 
 def test_a_hundred_thousand_mutated_bodies_are_messages_or_wire_errors(sample_bytes: Any) -> None:
-    chance = Random(20)
+    rng = Random(20)
     messages = 0
     slowest = 0.0
     for (name, version), data in sample_bytes.items():
         cls = generated_class(name)
         for _ in range(MUTANTS // len(sample_bytes) + 1):
-            body = mutant(data, chance)
+            body = mutant(data, rng)
             started = time.process_time()
             try:
                 message = cls.read(body, version)
@@ -85,19 +85,19 @@ def is_accepted(read: Callable[[], Any]) -> bool:
 
 
 def test_the_construct_reading_accepts_and_refuses_the_same_bodies(sample_bytes: Any) -> None:
-    chance = Random(21)
+    rng = Random(21)
     for (name, version), data in sample_bytes.items():
         for _ in range(20):
-            body = mutant(data, chance)
+            body = mutant(data, rng)
             ours = is_accepted(partial(generated_class(name).read, body, version))
             assert ours == is_accepted(partial(schema_reading.read, name, version, body)), (name, version, body.hex())
 
 
 def test_every_truncation_and_a_byte_too_many_are_refused(pairs: Any) -> None:
-    chance = Random(22)
+    rng = Random(22)
     for name, version in pairs:
         cls = generated_class(name)
-        data = from_json(cls, random_body(name, version, chance, "plain"), version).write(version)
+        data = from_json(cls, random_body(name, version, rng, "plain"), version).write(version)
         for wrong in (data + b"\x00", *(data[:end] for end in range(len(data)))):
             with pytest.raises(WireError):
                 cls.read(wrong, version)

@@ -85,9 +85,9 @@ def test_floats_without_json_number_are_strings(value: float | str) -> None:
     message = from_json(DescribeClientQuotasResponse, tree, 1)
     again: Any = to_json(message, 1)
     assert to_json(from_json(DescribeClientQuotasResponse, again, 1), 1) == again
-    told = again["entries"][0]["values"][0]["value"]
-    assert isinstance(told, str) == (value == "NaN" or math.isinf(float(value)))
-    assert value == "NaN" or float(told) == value
+    result = again["entries"][0]["values"][0]["value"]
+    assert isinstance(result, str) == (value == "NaN" or math.isinf(float(value)))
+    assert value == "NaN" or float(result) == value
 
 
 def test_integers_may_be_decimal_or_hexadecimal_strings() -> None:

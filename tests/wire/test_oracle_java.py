@@ -73,8 +73,8 @@ def test_unknown_tagged_fields_survive_as_they_do_in_kafka(kafka_bodies: Any) ->
 
 
 def test_a_field_of_another_version_is_dropped_or_refused_as_in_kafka(pairs: Any) -> None:
-    chance = Random(99)
-    bodies = [(n, v, tree) for n, v in pairs for _ in range(4) if (tree := foreign_body(n, v, chance)) is not None]
+    rng = Random(99)
+    bodies = [(n, v, tree) for n, v in pairs for _ in range(4) if (tree := foreign_body(n, v, rng)) is not None]
     answers = ask_java([("json", name, version, json.dumps(tree)) for name, version, tree in bodies])
     refusals = 0
     for (name, version, tree), answer in zip(bodies, answers, strict=True):
@@ -102,8 +102,8 @@ def test_records_become_their_size_as_in_kafkas_request_log(kafka_bodies: Any) -
 
 
 def test_refuses_bytes_that_kafka_refuses(sample_bytes: Any) -> None:
-    chance = Random(77)
-    questions = [(n, v, scratched(data, chance)) for (n, v), data in sample_bytes.items() if data for _ in range(15)]
+    rng = Random(77)
+    questions = [(n, v, scratched(data, rng)) for (n, v), data in sample_bytes.items() if data for _ in range(15)]
     answers = ask_java([("read", name, version, data.hex()) for name, version, data in questions])
     refused = [question for question, answer in zip(questions, answers, strict=True) if answer.error]
     for name, version, data in refused:
@@ -112,10 +112,10 @@ def test_refuses_bytes_that_kafka_refuses(sample_bytes: Any) -> None:
     assert len(questions) // 4 < len(refused) < len(questions)
 
 
-def scratched(data: bytes, chance: Random) -> bytes:
+def scratched(data: bytes, rng: Random) -> bytes:
     """Return the data with a byte changed, or with some bytes inserted or removed."""
-    at = chance.randrange(len(data))
-    into = chance.choice((b"", b"\x00", b"\x01", b"\xff", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x80\x00"))
+    at = rng.randrange(len(data))
+    into = rng.choice((b"", b"\x00", b"\x01", b"\xff", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x80\x00"))
     return data[:at] + into + data[at + 1 :]
 
 

@@ -97,7 +97,7 @@ def test_kio_has_every_pair_but_the_metadata_records(pairs: Any) -> None:
 
 
 def test_kio_reads_our_bytes_to_the_same_values_and_writes_them_again(pairs: Any) -> None:
-    chance = Random(65)
+    rng = Random(65)
     compared = 0
     for name, version in pairs:
         if name in METADATA_RECORDS:
@@ -105,7 +105,7 @@ def test_kio_reads_our_bytes_to_the_same_values_and_writes_them_again(pairs: Any
         entity_class = kio_class(name, version)
         reader, writer = entity_reader(entity_class), entity_writer(entity_class)
         for _ in range(BODIES_PER_PAIR):
-            message = from_json(generated_class(name), tame(random_body(name, version, chance, "plain")), version)
+            message = from_json(generated_class(name), tame(random_body(name, version, rng, "plain")), version)
             data = message.write(version)
             entity, size = reader(data, 0)
             assert size == len(data)

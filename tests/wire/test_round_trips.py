@@ -26,9 +26,9 @@ RELAXED = settings(
 @given(data=st.data())
 def test_a_message_survives_bytes_json_and_construct(data: Any, pairs: Any) -> None:
     name, version = data.draw(st.sampled_from(pairs), "message")
-    chance = data.draw(st.randoms(use_true_random=False), "body")
+    rng = data.draw(st.randoms(use_true_random=False), "body")
     cls = generated_class(name)
-    tree = random_body(name, version, chance, data.draw(st.sampled_from(MANNERS), "manner"))
+    tree = random_body(name, version, rng, data.draw(st.sampled_from(MANNERS), "manner"))
 
     message = from_json(cls, tree, version)
     written = message.write(version)
@@ -38,10 +38,10 @@ def test_a_message_survives_bytes_json_and_construct(data: Any, pairs: Any) -> N
 
 
 def test_every_message_survives_in_every_version(pairs: Any) -> None:
-    chance = Random(5)
+    rng = Random(5)
     for name, version in pairs:
         cls = generated_class(name)
-        bodies = (from_json(cls, random_body(name, version, chance, manner), version) for manner in MANNERS)
+        bodies = (from_json(cls, random_body(name, version, rng, manner), version) for manner in MANNERS)
         for message in (cls(), *bodies):
             written = message.write(version)
             again = cls.read(written, version)

@@ -16,7 +16,7 @@ ABOUT = """Faults by name: of connections' bytes, and of the controller itself. 
 
 \b
   mockraft faults
-  mockraft faults kinds                                   what there is, and what each may be told
+  mockraft faults kinds                                   the kinds of faults, and their parameters
   mockraft faults add latency latencyMs=200 jitterMs=50
   mockraft faults add latency latencyMs=900 --match brokerId=1 --toxicity 0.5 --seed 7
   mockraft faults off latency-1 · on latency-1 · remove latency-1 · remove --all
@@ -61,12 +61,14 @@ def kinds(to: Remote) -> None:
 def add(
     to: Remote,
     kind: Annotated[str, typer.Argument(help="One of `mockraft faults kinds`.")],
-    parameters: Annotated[list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="What it is told.")] = None,
+    parameters: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters of the fault.")
+    ] = None,
     match: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Only connections of brokerId=1, clientId=…, node=…")
     ] = None,
     toxicity: Annotated[float | None, typer.Option(help="Share of connections that it meets, 0 to 1.")] = None,
-    seed: Annotated[int | None, typer.Option(help="What its chance is made of.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of its random choices.")] = None,
     off_: Annotated[bool, typer.Option("--off", help="Add it switched off.")] = False,
     id: Annotated[str | None, typer.Option(help="Its id; made when left out.")] = None,  # noqa: A002
 ) -> None:

@@ -44,17 +44,17 @@ def broker(options: option.BrokerOptions, faults: option.DiskFaultOptions, propo
     """Run one simulated broker."""
     from mockraft.server.running import event_loop
 
-    told = disks.faults_of(faults)
+    result = disks.faults_of(faults)
     fields = options.fields(proposals)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
     with asyncio.Runner(loop_factory=event_loop) as runner:
-        code = runner.run(_broker(options, fields, told, random.Random(options.seed)))
+        code = runner.run(_broker(options, fields, result, random.Random(options.seed)))
     if code:
         raise typer.Exit(code)
 
 
 async def _broker(
-    options: option.BrokerOptions, fields: dict[str, Any], faults: Sequence[disks.Fault], chance: random.Random
+    options: option.BrokerOptions, fields: dict[str, Any], faults: Sequence[disks.Fault], rng: random.Random
 ) -> int:
     """Run until a signal, the time is over or it died; gives the exit code."""
     from mockraft.brokers.broker import SimulatedBroker
@@ -64,7 +64,7 @@ async def _broker(
     from mockraft.wire.client import DisconnectedError
 
     try:
-        config = await _config(options, fields, chance)
+        config = await _config(options, fields, rng)
     except LogDirsError as error:
         how = await _how_to_format(error, options, fields)
         return _fail(LOG_DIRS_UNUSABLE, f"{error}{how}")
@@ -87,7 +87,7 @@ async def _broker(
             print(
                 f"broker {options.broker_id} serves clients at {simulated.listener.bootstrap} once it runs", flush=True
             )
-        breaking = asyncio.ensure_future(disks.carry_out(simulated, faults, chance.getrandbits(32)))
+        breaking = asyncio.ensure_future(disks.carry_out(simulated, faults, rng.getrandbits(32)))
         await _live(simulated, stopped, options.for_s)
         await end_tasks(breaking)
     print(f"broker {options.broker_id} stopped: {simulated.end_reason}", flush=True)
@@ -111,7 +111,7 @@ async def _live(simulated: SimulatedBroker, stopped: asyncio.Event, for_s: float
     await end_tasks(over)
 
 
-async def _config(options: option.BrokerOptions, fields: dict[str, Any], chance: random.Random) -> BrokerConfig:
+async def _config(options: option.BrokerOptions, fields: dict[str, Any], rng: random.Random) -> BrokerConfig:
     """Return the broker's config; the cluster id comes from a controller where no option has it."""
     from mockraft.brokers.config import draw_config
     from mockraft.brokers.config_on_disk import draw_config_on_disk
@@ -122,8 +122,8 @@ async def _config(options: option.BrokerOptions, fields: dict[str, Any], chance:
         cluster_id = await fetch_cluster_id(bootstrap[0], security=fields["security"])
     if not options.log_dir:
         assert cluster_id is not None
-        return draw_config(options.broker_id, cluster_id, bootstrap, chance, **fields)
-    return draw_config_on_disk(options.broker_id, cluster_id, bootstrap, chance, **fields)
+        return draw_config(options.broker_id, cluster_id, bootstrap, rng, **fields)
+    return draw_config_on_disk(options.broker_id, cluster_id, bootstrap, rng, **fields)
 
 
 async def _how_to_format(error: LogDirsError, options: option.BrokerOptions, fields: dict[str, Any]) -> str:

@@ -107,8 +107,8 @@ class Screen:
         )
         if verdict.known_difference:
             self.console.print(f"    known difference: {verdict.known_difference} (mockraft differences)")
-        told = list(lines(verdict))
-        shown = told[:_BRIEF_LINES] if in_full else told[:1]
+        result = list(lines(verdict))
+        shown = result[:_BRIEF_LINES] if in_full else result[:1]
         for line in shown:
             self.console.print(Text(f"    {line}"))
         again = f"mockraft conformance --bootstrap {found.target} --only {shlex.quote(verdict.name)}"

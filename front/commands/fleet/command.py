@@ -72,7 +72,7 @@ class FleetOptions(RunOptions):
     replication: str | None = option(None, "--replication", help="own or shared. Default: own for up to 100 brokers.")
     script: Path | None = option(None, help="What shall happen to them and when; JSON, or TOML in *.toml.")
     seed: int | None = option(
-        None, help="Seed of ids and of whom a script draws. Default: a new one, told in the summary."
+        None, help="Seed of ids and of the brokers that a script draws. Default: a new one, shown in the summary."
     )
     json_file: Path | None = option(None, "--json", help="Write the summary with a sample a second to this file.")
     plot_file: Path | None = option(None, "--plot", help="Draw the run: .svg, .png or .pdf (needs matplotlib).")
@@ -103,7 +103,7 @@ def fleet(options: FleetOptions) -> None:
         racks=racks,
         actions=_actions(racks, ramp_s, options.script, seed),
         processes=options.processes or min(os.cpu_count() or 1, -(-brokers // BROKERS_A_PROCESS)),
-        told={
+        options={
             "seed": seed,
             "shares_replication": (replication or ("own", "shared")[brokers > OWN_REPLICATION_BROKERS_MAX]) == "shared",
             "log_dirs_per_broker": options.log_dirs,

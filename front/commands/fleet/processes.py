@@ -29,7 +29,7 @@ SAMPLE_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetOrder:
-    """Order for a fleet: address, brokers (id → rack), their actions, and `told`, which every process receives."""
+    """Order for a fleet: address, brokers (id → rack), their actions, and `options`, which every process receives."""
 
     bootstrap: Sequence[tuple[str, int]]
     cluster_id: str | None
@@ -37,7 +37,7 @@ class FleetOrder:
     racks: dict[int, str | None]
     actions: Sequence[Action]
     processes: int
-    told: dict[str, object]
+    options: dict[str, object]
     for_s: float | None
     live: bool
 
@@ -62,7 +62,7 @@ async def _run(order: FleetOrder) -> dict[str, Any] | None:
         order.processes,
         bootstrap=tuple(order.bootstrap),
         cluster_id=cluster_id,
-        **order.told,
+        **order.options,
     )
     workers, course = WorkerProcesses(shards), Course()
     with stop_on_signals() as told_to_end:
@@ -71,7 +71,7 @@ async def _run(order: FleetOrder) -> dict[str, Any] | None:
         finally:
             await workers.kill()
     summary = {
-        "seed": order.told["seed"],
+        "seed": order.options["seed"],
         "processes": len(shards),
         **course.summary(workers.figures, workers.lost),
         "actions": done_to(order.actions),

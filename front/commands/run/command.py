@@ -69,13 +69,13 @@ def is_live(plain: bool) -> bool:
     return sys.stdout.isatty() and not plain and os.environ.get("TERM") != "dumb"
 
 
-async def _run(options: Options, chance: random.Random) -> int:
+async def _run(options: Options, rng: random.Random) -> int:
     """Run until a signal or the time is over; gives the exit code."""
     from mockraft.brokers.fleet import start_brokers
     from mockraft.commands.run.picture import Watch
 
     try:
-        running = await _start_controller(options, chance)
+        running = await _start_controller(options, rng)
     except OSError as error:
         where = f"{options.host}:{options.port}" if options.port is not None else f"any port of {options.host}"
         print(f"mockraft run: cannot listen on {where}: {error.strerror}", file=sys.stderr)
@@ -89,7 +89,7 @@ async def _run(options: Options, chance: random.Random) -> int:
             cluster_id,
             options.brokers,
             log_dirs_per_broker=options.log_dirs,
-            chance=chance,
+            rng=rng,
             client_port=0,
         )
         show = asyncio.ensure_future(_show_live(watch) if is_live(options.plain) else _show_plain(watch))
@@ -101,7 +101,7 @@ async def _run(options: Options, chance: random.Random) -> int:
     return 0
 
 
-async def _start_controller(options: Options, chance: random.Random) -> RunningController:
+async def _start_controller(options: Options, rng: random.Random) -> RunningController:
     """On the port that was asked for; on Kafka's usual one, or any free one, when none was. Raises OSError."""
     from mockraft.server.config import ControllerConfig
     from mockraft.server.running import RunningController, random_cluster_id
@@ -109,15 +109,15 @@ async def _start_controller(options: Options, chance: random.Random) -> RunningC
     config = ControllerConfig(
         host=options.host,
         port=DEFAULT_PORT if options.port is None else options.port,
-        cluster_id=random_cluster_id(chance),
+        cluster_id=random_cluster_id(rng),
         session_timeout_ms=options.session_timeout_ms,
     )
     try:
-        return await RunningController.start(config, rng=chance)
+        return await RunningController.start(config, rng=rng)
     except OSError:
         if options.port is not None:
             raise
-        return await RunningController.start(dataclasses.replace(config, port=0), rng=chance)
+        return await RunningController.start(dataclasses.replace(config, port=0), rng=rng)
 
 
 async def _show_live(watch: Watch) -> None:

@@ -22,7 +22,7 @@ ABOUT = """Answer brokers as the controller in a capture answered: a replay the 
 A request gets the captured answer to the same request: same API, version, client, and the fields that would be the
 same in another run. Several answers to one request come in their order, and the last one stays. Epochs and topic ids
 are the captured ones; the broker's own ids (cluster, incarnation, directories) and this address are put into answers.
-A request that the capture has no answer to ends its connection and is told.
+A request that the capture has no answer to ends its connection and is logged.
 
 \b
   mockraft serve-capture --capture night.pcap --port 9093 --listen 127.0.0.1:19093

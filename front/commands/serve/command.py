@@ -72,11 +72,11 @@ def run(options: dict[str, Any]) -> int:
     configure(options["log_level"], options["log_json"])
     for name, hint in misspelled_variables():
         _log.warning("%s: mockraft serve has no such option; %s", name, hint)
-    chance = random.Random(options["seed"])
+    rng = random.Random(options["seed"])
     descriptors = _raise_descriptor_limit()
     first_data_dir = quorum.first_data_dir(options)
     known = _cluster_id_of(first_data_dir) or cluster_id_in(options["initial_state"])
-    cluster_id = options["cluster_id"] or known or random_cluster_id(chance)
+    cluster_id = options["cluster_id"] or known or random_cluster_id(rng)
     options |= (
         quorum.checked(options)
         | release.checked(options)
@@ -93,7 +93,7 @@ def run(options: dict[str, Any]) -> int:
     options["admin"] = admin.checked(options)
     options["stub_file"] = stub_file(options["stubs"])
     with asyncio.Runner(loop_factory=event_loop) as runner:
-        return runner.run(_run(config, chance, options))
+        return runner.run(_run(config, rng, options))
 
 
 def _proposals(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _in_options(text: str) -> str:
     return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", option, text)
 
 
-async def _run(config: ControllerConfig, chance: random.Random, options: Mapping[str, Any]) -> int:
+async def _run(config: ControllerConfig, rng: random.Random, options: Mapping[str, Any]) -> int:
     """Serve until a signal; return the exit code."""
     from mockraft.server.clock import VirtualClock
     from mockraft.server.controller.log.data_dir import DataDirError
@@ -145,7 +145,7 @@ async def _run(config: ControllerConfig, chance: random.Random, options: Mapping
     script = Script()
     try:
         running, nodes = await quorum.start(
-            config, controllers, chance, script, VirtualClock() if options["virtual_clock"] else None
+            config, controllers, rng, script, VirtualClock() if options["virtual_clock"] else None
         )
     except DataDirError as error:
         return _fail(DATA_DIR_UNUSABLE, str(error))
@@ -180,7 +180,7 @@ async def _run(config: ControllerConfig, chance: random.Random, options: Mapping
             f"node_id={','.join(map(str, nodes))} admin={admin_url}",
             flush=True,
         )
-        if options["brokers"] and (code := await _start_brokers(nodes, config, chance, options, undo)):
+        if options["brokers"] and (code := await _start_brokers(nodes, config, rng, options, undo)):
             return code
         gc.freeze()
         # A full collection of ten thousand brokers' objects, all of which stay, takes half a second.
@@ -195,7 +195,7 @@ async def _run(config: ControllerConfig, chance: random.Random, options: Mapping
 async def _start_brokers(
     nodes: Mapping[int, RunningController],
     config: ControllerConfig,
-    chance: random.Random,
+    rng: random.Random,
     options: Mapping[str, Any],
     undo: contextlib.AsyncExitStack,
 ) -> int:
@@ -209,7 +209,7 @@ async def _start_brokers(
     count, port = options["brokers"], options["brokers_port"]
     try:
         fleet = await start_brokers(
-            addresses, config.cluster_id, count, chance=chance, client_port=port, security=security, messages=messages
+            addresses, config.cluster_id, count, rng=rng, client_port=port, security=security, messages=messages
         )
     except ListenerError as error:
         return _fail(PORT_TAKEN, str(error))

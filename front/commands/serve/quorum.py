@@ -49,7 +49,7 @@ def first_data_dir(options: Mapping[str, Any]) -> Path | None:
 async def start(
     config: ControllerConfig,
     controllers: int,
-    chance: random.Random,
+    rng: random.Random,
     script: Script | None = None,
     clock: Clock | None = None,
 ) -> tuple[RunningController | RunningQuorum, dict[int, RunningController]]:
@@ -60,10 +60,10 @@ async def start(
     if controllers == 1:
         from mockraft.server.running import RunningController
 
-        running = await RunningController.start(config, clock, chance, script=script)
+        running = await RunningController.start(config, clock, rng, script=script)
         return running, {config.node_id: running}
     from mockraft.server.running_quorum import RunningQuorum
 
-    quorum = await RunningQuorum.start(config, controllers, clock, chance, script)
+    quorum = await RunningQuorum.start(config, controllers, clock, rng, script)
     await quorum.wait_for_leader()
     return quorum, quorum.nodes

@@ -40,7 +40,7 @@ class Cluster:
             image=self.image,
             observer=SimpleNamespace(applied_offset=41, voters={3000: {}}),
             forwarding=SimpleNamespace(api_versions=None),
-            chance=random.Random(1),
+            rng=random.Random(1),
             replicas=SimpleNamespace(disk_delay_ms=lambda keys: 0),
         )
         self.apply(FeatureLevelRecord(name="metadata.version", feature_level=30))

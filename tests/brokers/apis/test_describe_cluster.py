@@ -18,7 +18,7 @@ def cluster(cluster: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("version", "with_fenced", "told"),
+    ("version", "with_fenced", "expected"),
     [
         (0, False, [(1, False), (2, False)]),
         (2, False, [(1, False), (2, False)]),
@@ -26,10 +26,10 @@ def cluster(cluster: Any) -> Any:
     ],
 )
 def test_fenced_brokers_are_told_when_wanted(
-    cluster: Any, version: int, with_fenced: bool, told: list[tuple[int, bool]]
+    cluster: Any, version: int, with_fenced: bool, expected: list[tuple[int, bool]]
 ) -> None:
     response = cluster.ask(DescribeClusterRequest(include_fenced_brokers=with_fenced), version)
-    assert [(each.broker_id, each.is_fenced) for each in response.brokers] == told
+    assert [(each.broker_id, each.is_fenced) for each in response.brokers] == expected
     assert (response.cluster_id, response.endpoint_type) == ("a-cluster", 1)
     assert response.controller_id in (1, 2)
 

@@ -20,7 +20,7 @@ def described(cluster: Any, kind: int, name: str, *keys: str, synonyms: bool = F
     return result
 
 
-def told(result: Any) -> dict[str, tuple[str | None, int]]:
+def values_of(result: Any) -> dict[str, tuple[str | None, int]]:
     return {each.name: (each.value, each.config_source) for each in result.configs}
 
 
@@ -36,7 +36,7 @@ def test_a_topics_value_is_its_own_or_the_brokers_or_the_default(cluster: Any) -
     cluster.apply(ConfigRecord(resource_type=TOPIC, resource_name="t", name="retention.ms", value="1000"))
     cluster.apply(ConfigRecord(resource_type=BROKER, resource_name="", name="min.insync.replicas", value="2"))
     cluster.broker.config.properties["log.segment.bytes"] = "2000000"
-    assert told(described(cluster, TOPIC, "t", *keys)) == {
+    assert values_of(described(cluster, TOPIC, "t", *keys)) == {
         "retention.ms": ("1000", OF_TOPIC),
         "segment.bytes": ("2000000", STATIC),
         "min.insync.replicas": ("2", DYNAMIC_DEFAULT),
@@ -56,7 +56,7 @@ def test_synonyms_are_told_when_wanted(cluster: Any) -> None:
 
 
 def test_a_broker_tells_what_a_real_ones_properties_would_say(cluster: Any) -> None:
-    found = told(described(cluster, BROKER, "1"))
+    found = values_of(described(cluster, BROKER, "1"))
     assert found["node.id"] == ("1", STATIC)
     assert found["log.dirs"] == ("/simulated/broker-1/d0", STATIC)
     assert found["listeners"] == ("PLAINTEXT://127.0.0.1:9093", STATIC)
@@ -65,15 +65,15 @@ def test_a_broker_tells_what_a_real_ones_properties_would_say(cluster: Any) -> N
 
 
 def test_what_is_set_for_all_brokers_is_told_by_the_empty_name(cluster: Any) -> None:
-    assert told(described(cluster, BROKER, "")) == {}
+    assert values_of(described(cluster, BROKER, "")) == {}
     cluster.apply(ConfigRecord(resource_type=BROKER, resource_name="", name="log.cleaner.threads", value="2"))
-    assert told(described(cluster, BROKER, "")) == {"log.cleaner.threads": ("2", DYNAMIC_DEFAULT)}
+    assert values_of(described(cluster, BROKER, "")) == {"log.cleaner.threads": ("2", DYNAMIC_DEFAULT)}
 
 
 def test_groups_and_client_metrics_are_told_whether_they_are_known_or_not(cluster: Any) -> None:
     cluster.apply(ConfigRecord(resource_type=CLIENT_METRICS, resource_name="m", name="interval.ms", value="100"))
-    assert told(described(cluster, CLIENT_METRICS, "m"))["interval.ms"] == ("100", 7)
-    assert told(described(cluster, GROUP, "g"))["consumer.session.timeout.ms"] == ("45000", DEFAULT)
+    assert values_of(described(cluster, CLIENT_METRICS, "m"))["interval.ms"] == ("100", 7)
+    assert values_of(described(cluster, GROUP, "g"))["consumer.session.timeout.ms"] == ("45000", DEFAULT)
 
 
 @pytest.mark.parametrize(

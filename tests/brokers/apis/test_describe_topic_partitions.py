@@ -19,7 +19,7 @@ def asked(*names: str, limit: int = 2000, cursor: tuple[str, int] | None = None)
     return DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=limit, cursor=place)
 
 
-def told(response: Any) -> list[tuple[str, list[int]]]:
+def partitions_of(response: Any) -> list[tuple[str, list[int]]]:
     return [(topic.name, [each.partition_index for each in topic.partitions]) for topic in response.topics]
 
 
@@ -35,7 +35,7 @@ def cluster(cluster: Any) -> Any:
 
 def test_all_topics_are_told_in_order(cluster: Any) -> None:
     response = cluster.ask(asked())
-    assert told(response) == [("a", [0, 1]), ("b", [0, 1, 2]), ("c", [0])]
+    assert partitions_of(response) == [("a", [0, 1]), ("b", [0, 1, 2]), ("c", [0])]
     assert response.next_cursor is None
     assert {topic.topic_authorized_operations for topic in response.topics} == {3576}
 
@@ -44,7 +44,7 @@ def test_pages_add_up_to_the_whole(cluster: Any) -> None:
     pages, cursor = [], None
     while True:
         response = cluster.ask(asked("a", "b", "c", limit=2, cursor=cursor))
-        pages.append(told(response))
+        pages.append(partitions_of(response))
         if response.next_cursor is None:
             break
         cursor = (response.next_cursor.topic_name, response.next_cursor.partition_index)
@@ -54,7 +54,7 @@ def test_pages_add_up_to_the_whole(cluster: Any) -> None:
 def test_the_brokers_limit_counts_too(cluster: Any) -> None:
     cluster.broker.config.properties["max.request.partition.size.limit"] = "1"
     response = cluster.ask(asked("c", "b"))
-    assert (told(response), response.next_cursor.partition_index) == ([("b", [0])], 1)
+    assert (partitions_of(response), response.next_cursor.partition_index) == ([("b", [0])], 1)
 
 
 @pytest.mark.parametrize(("names", "cursor"), [(("a",), ("b", 0)), (("a", "b"), ("b", -1))])

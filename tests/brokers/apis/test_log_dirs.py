@@ -159,11 +159,11 @@ async def test_topics_and_partitions_narrow_it_down(cluster: Any, broker: Simula
 async def test_a_log_behind_its_high_watermark_lags_behind(cluster: Any, broker: SimulatedBroker) -> None:
     log = create(cluster, "t", A, batches=3)
     log.high_watermark = 1
-    (told,) = described(cluster.ask(DescribeLogDirsRequest(topics=None)))[A]
-    assert told[3] == 0
+    (result,) = described(cluster.ask(DescribeLogDirsRequest(topics=None)))[A]
+    assert result[3] == 0
     broker.logs.create(broker.logs.held()[0].key, "t", broker.directories.find(B).directory_id, future=True)
-    (told,) = described(cluster.ask(DescribeLogDirsRequest(topics=None)))[B]
-    assert told == ("t", 0, 0, 3, True)
+    (result,) = described(cluster.ask(DescribeLogDirsRequest(topics=None)))[B]
+    assert result == ("t", 0, 0, 3, True)
 
 
 async def test_a_future_log_without_a_current_one_has_no_lag(cluster: Any, broker: SimulatedBroker) -> None:

@@ -32,7 +32,7 @@ def cluster(cluster: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("version", "topics", "told"),
+    ("version", "topics", "expected"),
     [
         (0, [], ["a", "b"]),
         (1, [], []),
@@ -44,11 +44,11 @@ def cluster(cluster: Any) -> Any:
     ],
 )
 def test_topics_are_those_that_were_asked_for(
-    cluster: Any, version: int, topics: list[str] | None, told: list[str]
+    cluster: Any, version: int, topics: list[str] | None, expected: list[str]
 ) -> None:
     request = MetadataRequest(topics=None) if topics is None else named(*topics)
     request.allow_auto_topic_creation = version < 4
-    assert [topic.name for topic in (cluster.ask(request, version)).topics] == told
+    assert [topic.name for topic in (cluster.ask(request, version)).topics] == expected
 
 
 def test_brokers_and_cluster_are_told(cluster: Any) -> None:
@@ -69,11 +69,11 @@ def test_a_partition_is_told_with_its_leader_replicas_and_isr(cluster: Any) -> N
         cluster.image.topics_by_name["a"].topic_id,
         False,
     )
-    told = [
+    result = [
         (each.partition_index, each.leader_id, each.replica_nodes, each.isr_nodes, each.offline_replicas)
         for each in topic.partitions
     ]
-    assert told == [(0, 1, [1, 2], [1, 2], []), (1, 2, [2, 3], [2, 3], [])]
+    assert result == [(0, 1, [1, 2], [1, 2], []), (1, 2, [2, 3], [2, 3], [])]
 
 
 def test_a_topic_by_its_id_hides_those_by_name(cluster: Any) -> None:

@@ -132,12 +132,12 @@ def test_what_needs_a_log_in_or_an_authorizer_is_refused(cluster: Any, request_:
     assert (cluster.ask(request_)).error_code == code
 
 
-@pytest.mark.parametrize(("owner", "told"), [("", "ANONYMOUS"), ("somebody", "somebody")])
-def test_a_token_is_refused_with_its_owner_and_requester(cluster: Any, owner: str, told: str) -> None:
+@pytest.mark.parametrize(("owner", "expected"), [("", "ANONYMOUS"), ("somebody", "somebody")])
+def test_a_token_is_refused_with_its_owner_and_requester(cluster: Any, owner: str, expected: str) -> None:
     request = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name=owner, max_lifetime_ms=-1)
     response = cluster.ask(request)
     assert response.error_code == error_codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    assert (response.principal_name, response.token_requester_principal_name) == (told, "ANONYMOUS")
+    assert (response.principal_name, response.token_requester_principal_name) == (expected, "ANONYMOUS")
     assert response.expiry_timestamp_ms == -1
 
 
@@ -156,8 +156,8 @@ def test_finalized_features_come_from_the_log(cluster: Any) -> None:
     cluster.apply(FeatureLevelRecord(name="share.version", feature_level=1))
     cluster.apply(FeatureLevelRecord(name="share.version", feature_level=0))
     response = cluster.ask(ASKED)
-    told = {each.name: each.max_version_level for each in response.finalized_features}
-    assert told == {"metadata.version": 30, "group.version": 1, "kraft.version": 1}
+    result = {each.name: each.max_version_level for each in response.finalized_features}
+    assert result == {"metadata.version": 30, "group.version": 1, "kraft.version": 1}
     assert response.finalized_features_epoch == 41
 
 
@@ -166,8 +166,8 @@ def test_features_that_may_be_off_are_told_from_version_4_on(
     cluster: Any, version: int, names: set[str] | None
 ) -> None:
     response = cluster.ask(ASKED, version)
-    told = {each.name for each in response.supported_features}
-    assert told == (names or set(cluster.broker.config.features))
+    result = {each.name for each in response.supported_features}
+    assert result == (names or set(cluster.broker.config.features))
 
 
 def test_a_client_must_name_its_software_properly(cluster: Any) -> None:
@@ -177,7 +177,7 @@ def test_a_client_must_name_its_software_properly(cluster: Any) -> None:
 
 def test_of_what_a_controller_answers_only_what_it_has_is_told(cluster: Any) -> None:
     cluster.broker.forwarding.api_versions = {api_keys.CREATE_TOPICS: (0, 6), api_keys.METADATA: (0, 1)}
-    told = {each.api_key: each for each in (cluster.ask(ASKED)).api_keys}
-    assert told[api_keys.METADATA].max_version == 13
-    assert (told[api_keys.CREATE_TOPICS].min_version, told[api_keys.CREATE_TOPICS].max_version) == (2, 6)
-    assert api_keys.DELETE_TOPICS not in told
+    result = {each.api_key: each for each in (cluster.ask(ASKED)).api_keys}
+    assert result[api_keys.METADATA].max_version == 13
+    assert (result[api_keys.CREATE_TOPICS].min_version, result[api_keys.CREATE_TOPICS].max_version) == (2, 6)
+    assert api_keys.DELETE_TOPICS not in result

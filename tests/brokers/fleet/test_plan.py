@@ -220,8 +220,8 @@ def of(*seconds: float) -> Histogram:
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 0.9, 0.99, 1.0])
 def test_a_percentile_is_at_most_a_bucket_above_the_exact_one(share: float) -> None:
-    chance = random.Random(1)
-    values = sorted(chance.expovariate(50) for _ in range(1000))
+    rng = random.Random(1)
+    values = sorted(rng.expovariate(50) for _ in range(1000))
     exact_ms = 1000 * values[max(0, round(share * 1000) - 1)]
     assert exact_ms <= (of(*values).percentile_ms(share) or 0) <= exact_ms * 2 ** (1 / 16) * 1.0001
 

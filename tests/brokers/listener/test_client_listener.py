@@ -70,9 +70,9 @@ async def test_the_bound_port_is_registered_and_advertised(start: Serving) -> No
     broker = await start()
     connection = await client.connect(*address(broker))
     try:
-        (told,) = (await connection.send(MetadataRequest(topics=[]))).brokers
-        assert (told.host, told.port) == address(broker)
-        assert broker.listener.bootstrap == f"{told.host}:{told.port}"
+        (result,) = (await connection.send(MetadataRequest(topics=[]))).brokers
+        assert (result.host, result.port) == address(broker)
+        assert broker.listener.bootstrap == f"{result.host}:{result.port}"
     finally:
         await connection.close()
 
@@ -221,8 +221,8 @@ def test_a_listener_outlives_any_bytes(chunks: list[bytes]) -> None:
                 writer.close()
                 await writer.wait_closed()
             connection = await client.connect(host, port)
-            told = await connection.send(MetadataRequest(topics=[]))
+            result = await connection.send(MetadataRequest(topics=[]))
             await connection.close()
-            return len(told.brokers)
+            return len(result.brokers)
 
     assert asyncio.run(work()) == 1

@@ -41,7 +41,7 @@ class Bench:
             forwarding=SimpleNamespace(api_versions=None),
             replicas=SimpleNamespace(disk_delay_ms=lambda _keys: self.delay_ms),
             groups=self.groups,
-            chance=random.Random(1),
+            rng=random.Random(1),
         )
         self.clients = Clients(cast(BrokerView, broker), limits, self._wake)
         self.effects = self.clients.connected(1, "PLAINTEXT", "127.0.0.1", 0)

@@ -14,9 +14,9 @@ from mockraft.brokers.disks.memory_disk import MemoryDisk
 
 
 def check_refused(number: int, call: Callable[..., object], *arguments: object) -> None:
-    with pytest.raises(OSError) as told:  # noqa: PT011
+    with pytest.raises(OSError) as result:  # noqa: PT011
         call(*arguments)
-    assert told.value.errno == number
+    assert result.value.errno == number
 
 
 def test_appended_bytes_can_be_read_in_parts(disk: Disk) -> None:
@@ -145,9 +145,9 @@ def test_a_healthy_disk_reports_its_space_and_delays_nobody(disk: Disk) -> None:
 def test_an_error_names_the_whole_path(disk: Disk) -> None:
     disk.append("f", b"1")
     for call, arguments in ((disk.read, ("none",)), (disk.truncate, ("f", 5)), (disk.make_dir, ("none/t-0",))):
-        with pytest.raises(OSError, match=r"\[Errno") as told:
+        with pytest.raises(OSError, match=r"\[Errno") as result:
             call(*arguments)
-        assert told.value.filename == f"{disk.root}/{arguments[0]}"
+        assert result.value.filename == f"{disk.root}/{arguments[0]}"
 
 
 @pytest.fixture
@@ -180,9 +180,9 @@ def test_failed_disk_refuses_every_call_until_healed(failing: FailingDisk, error
     failing.fail(error)
     assert failing.is_failing
     for call, arguments in operations(failing):
-        with pytest.raises(OSError, match="/simulated/d0") as told:
+        with pytest.raises(OSError, match="/simulated/d0") as result:
             call(*arguments)
-        assert told.value.errno == error
+        assert result.value.errno == error
 
     failing.heal()
     assert not failing.is_failing
@@ -224,13 +224,13 @@ def test_a_flaky_one_fails_at_the_same_calls_for_the_same_seed() -> None:
         disk_below = MemoryDisk("/simulated/d0")
         disk = FailingDisk(disk_below)
         disk.flaky(probability, seed)
-        told = []
+        result = []
         for _ in range(200):
             before = disk_below.space().usable_bytes
             with contextlib.suppress(OSError):
                 disk.append("a", b"1")
-            told.append(disk_below.space().usable_bytes == before)
-        return told
+            result.append(disk_below.space().usable_bytes == before)
+        return result
 
     assert run(1) == run(1)
     assert run(1) != run(2)
@@ -251,9 +251,9 @@ def test_full_disk_refuses_whole_writes_until_space_is_freed() -> None:
     disk = MemoryDisk("/simulated/d0", bytes_max=10)
     disk.append("a", b"12345678")
     for write in (disk.append, disk.replace):
-        with pytest.raises(OSError, match="No space left") as told:
+        with pytest.raises(OSError, match="No space left") as result:
             write("b", b"123")
-        assert told.value.errno == errno.ENOSPC
+        assert result.value.errno == errno.ENOSPC
     assert disk.names() == ["a"]
     disk.replace("a", b"1234567890")
     assert disk.space() == (10, 0)

@@ -50,8 +50,8 @@ def test_new_replica_is_placed_by_kafkas_rules(
 ) -> None:
     """Each directory is a letter."""
     counts = {DIRS[name].directory_id: count for name, count in held.items()}
-    told = candidates([DIRS[name] for name in dirs], counts, ids(offline), ids(cordoned))
-    assert told == [DIRS[name] for name in found]
+    result = candidates([DIRS[name] for name in dirs], counts, ids(offline), ids(cordoned))
+    assert result == [DIRS[name] for name in found]
 
 
 ORDERS = bytes.fromhex("01020304050607081112131415161718")

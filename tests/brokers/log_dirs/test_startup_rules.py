@@ -31,7 +31,7 @@ def start(
     *found: DirFound, metadata: str | None = None, cluster_id: str | None = CLUSTER, paths: tuple[str, ...] = ()
 ) -> Start:
     paths = paths or tuple(each.path for each in found if each.path != metadata)
-    return decide(sorted(found), paths, metadata or paths[0], node_id=8, cluster_id=cluster_id, chance=random.Random(1))
+    return decide(sorted(found), paths, metadata or paths[0], node_id=8, cluster_id=cluster_id, rng=random.Random(1))
 
 
 A, B, M = dir_at("/a"), dir_at("/b"), dir_at("/m")

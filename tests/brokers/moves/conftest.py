@@ -42,7 +42,7 @@ class Bench:
         self.disks = {path: FailingDisk(files) for path, files in self.files.items()}
         self.broker.node.logs = Logs([LogDir(self.disks[each.path], each.directory_id) for each in config.log_dirs])
         self.broker.logs.on_error = self._failed
-        self.told: list[tuple[ReplicaKey, bytes]] = []
+        self.reported: list[tuple[ReplicaKey, bytes]] = []
         self.accepted: Callable[[], None] | None = None
         self.broker.directories.assign = self._assign  # type: ignore[method-assign]
         self.apply(FeatureLevelRecord(name="metadata.version", feature_level=30))
@@ -131,7 +131,7 @@ class Bench:
     def _assign(
         self, key: ReplicaKey, directory_id: bytes, reason: str, on_accepted: Callable[[], None] | None = None
     ) -> None:
-        self.told.append((key, directory_id))
+        self.reported.append((key, directory_id))
         self.accepted = on_accepted
 
     def _failed(self, log_dir: LogDir, error: OSError, _key: ReplicaKey | None) -> None:

@@ -18,7 +18,7 @@ class World:
     stage: Stage = Stage.UNASKED
     replica: str = "source"
     has_future: bool = False
-    told: str = "source"
+    reported: str = "source"
     acknowledged: bool = False
     caught_up_since: bool = False
 
@@ -32,9 +32,9 @@ def carry_out(world: World, order: Order) -> World:
             assert world.has_future, "nothing to delete"
             return replace(world, has_future=False)
         case Order.ASSIGN_TARGET:
-            return replace(world, told="target")
+            return replace(world, reported="target")
         case Order.ASSIGN_SOURCE:
-            return replace(world, told="source")
+            return replace(world, reported="source")
         case Order.SWAP:
             assert world.has_future
             assert world.acknowledged, "swapped before the controller agreed"
@@ -50,8 +50,8 @@ def after(world: World, happened: Happened) -> World:
     restarted = happened in (Happened.RESTARTED, Happened.RESTARTED_ACKNOWLEDGED)
     if restarted and world.stage is Stage.UNASKED:
         acknowledged = happened is Happened.RESTARTED_ACKNOWLEDGED
-        told = "target" if acknowledged else "source"
-        world = replace(world, has_future=True, told=told, acknowledged=acknowledged)
+        result = "target" if acknowledged else "source"
+        world = replace(world, has_future=True, reported=result, acknowledged=acknowledged)
     if happened is Happened.ACKNOWLEDGED and world.stage is Stage.QUEUED:
         world = replace(world, acknowledged=True, caught_up_since=False)
     if happened is Happened.CAUGHT_UP:
@@ -150,8 +150,8 @@ def test_whatever_happens_the_files_and_the_controller_agree_in_the_end() -> Non
     for world, way in worlds:
         assert world.has_future or world.stage not in (Stage.COPYING, Stage.QUEUED), way
         if world.stage is Stage.DONE:
-            assert (world.replica, world.told, world.has_future) == ("target", "target", False), way
+            assert (world.replica, world.reported, world.has_future) == ("target", "target", False), way
         if world.stage is Stage.OVER:
             assert world.replica == "source", way
-            assert world.told == "source" or Happened.REPLICA_GONE in way, way
+            assert world.reported == "source" or Happened.REPLICA_GONE in way, way
             assert not world.has_future or Happened.SOURCE_LOST in way, way

@@ -22,8 +22,8 @@ async def test_a_replica_is_moved_once_the_controller_agrees(bench: Any) -> None
     key = bench.create("a", "/d0", 0, "x", "y", "z")
     move = bench.begin("a", "/d1")
     assert bench.names() == {"/d0": ["a-0"], "/d1": ["a-0-future"], "/d2": []}
-    await until(lambda: bench.told)
-    assert bench.told == [(key, bench.directory("/d1"))]
+    await until(lambda: bench.reported)
+    assert bench.reported == [(key, bench.directory("/d1"))]
     assert (move.stage, bench.path_of(key), bench.path_of(key, future=True)) == (Stage.QUEUED, "/d0", "/d1")
     bench.acknowledge()
     await until(lambda: move.is_ended)
@@ -34,7 +34,7 @@ async def test_a_replica_is_moved_once_the_controller_agrees(bench: Any) -> None
     assert bench.log(key).read(0, 10_000).count(b"y") == 1
     assert bench.broker.directories.placed[key] == bench.directory("/d1")
     assert bench.broker.directories.moving == {}
-    assert bench.told == [(key, bench.directory("/d1"))]
+    assert bench.reported == [(key, bench.directory("/d1"))]
     assert bench.broker.moves == ()
     assert bench.broker.directories.preferred == {}
 
@@ -42,7 +42,7 @@ async def test_a_replica_is_moved_once_the_controller_agrees(bench: Any) -> None
 async def test_records_appended_while_the_assignment_is_pending_are_copied(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
     move = bench.begin("a", "/d1")
-    await until(lambda: bench.told)
+    await until(lambda: bench.reported)
     for value in ("y", "z"):
         bench.log(key).append_as_leader(batch(value), 0, 1000)
         await until(lambda: bench.future(key).end_offset == bench.log(key).end_offset)
@@ -60,7 +60,7 @@ async def test_high_watermark_and_start_of_the_log_move_with_it(bench: Any) -> N
     bench.log(key).high_watermark = 2
     bench.log(key).advance_start_offset(1)
     bench.begin("a", "/d1")
-    await until(lambda: bench.told)
+    await until(lambda: bench.reported)
     bench.acknowledge()
     await until(lambda: bench.path_of(key) == "/d1")
     log = bench.log(key)
@@ -70,13 +70,13 @@ async def test_high_watermark_and_start_of_the_log_move_with_it(bench: Any) -> N
 async def test_the_awaited_form_returns_when_the_replica_serves_from_there(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
     waiting = asyncio.create_task(bench.broker.move_replica("a", 0, "/d1"))
-    await until(lambda: bench.told)
+    await until(lambda: bench.reported)
     assert not waiting.done()
     bench.acknowledge()
     await waiting
     assert bench.path_of(key) == "/d1"
     await bench.broker.move_replica("a", 0, "/d1")
-    assert len(bench.told) == 1
+    assert len(bench.reported) == 1
 
 
 async def test_move_to_the_current_directory_is_ignored(bench: Any) -> None:
@@ -96,7 +96,7 @@ async def test_repeated_move_request_is_ignored(bench: Any) -> None:
 async def test_a_leader_change_does_not_disturb_a_move(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
     move = bench.begin("a", "/d1")
-    await until(lambda: bench.told)
+    await until(lambda: bench.reported)
     bench.apply(PartitionChangeRecord(topic_id=key[0], partition_id=0, leader=2, isr=[1, 2], replicas=[1, 2]))
     bench.broker.movers.metadata_advanced()
     bench.log(key).append_as_follower(
@@ -110,7 +110,7 @@ async def test_a_leader_change_does_not_disturb_a_move(bench: Any) -> None:
 async def test_a_follower_that_is_cut_back_cuts_its_copy_back(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x", "y", "z")
     move = bench.begin("a", "/d1")
-    await until(lambda: bench.told)
+    await until(lambda: bench.reported)
     bench.log(key).truncate_to(1)
     bench.log(key).append_as_follower(record_batch.encode([b"other"], base_offset=1, leader_epoch=3, timestamp_ms=1))
     bench.acknowledge()
@@ -128,7 +128,7 @@ async def test_progress_reports_the_remaining_bytes(bench: Any) -> None:
     assert progress[:6] == ("a", 0, "/d0", "/d1", Stage.COPYING, 3)
     assert (progress.bytes_left, progress.eta_ms) == (bench.log(key).size_bytes, None)
     bench.throttle(None)
-    await until(lambda: bench.told)
+    await until(lambda: bench.reported)
     (progress,) = bench.broker.moves
     assert progress[4:] == (Stage.QUEUED, 0, 0, 0.0)
 
@@ -154,9 +154,9 @@ async def test_throttled_move_waits_and_resumes_with_quota(bench: Any) -> None:
     for _ in range(50):
         await asyncio.sleep(0)
     assert bench.future(key).end_offset == copied < 6
-    assert bench.told == []
+    assert bench.reported == []
     bench.throttle("100000000000")
-    await until(lambda: bench.told)
+    await until(lambda: bench.reported)
     assert bench.future(key).end_offset == 6
 
 
@@ -167,7 +167,7 @@ async def test_one_mover_takes_one_replica_after_the_other(make_bench: Callable[
         bench.begin(topic, "/d1")
     for topic in ("a", "b", "c"):
         await until(lambda: bench.accepted)
-        assert bench.told[-1][0][0].endswith(topic.encode())
+        assert bench.reported[-1][0][0].endswith(topic.encode())
         bench.acknowledge()
     await until(lambda: not bench.broker.moves)
     assert {bench.path_of(key) for key in keys} == {"/d1"}
@@ -196,14 +196,14 @@ async def test_several_movers_share_the_work(make_bench: Callable[..., Any]) -> 
     keys = [bench.create("a", "/d0", partition, "x") for partition in range(2)]
     for partition in range(2):
         bench.begin("a", "/d1", partition)
-    await until(lambda: len(bench.told) == 2)
-    assert {key for key, _ in bench.told} == set(keys)
+    await until(lambda: len(bench.reported) == 2)
+    assert {key for key, _ in bench.reported} == set(keys)
 
 
 async def test_killed_broker_notifies_waiters(bench: Any) -> None:
     key = bench.create("a", "/d0", 0, "x")
     waiting = asyncio.create_task(bench.broker.move_replica("a", 0, "/d1"))
-    await until(lambda: bench.told)
+    await until(lambda: bench.reported)
     await bench.broker.kill()
     with pytest.raises(MoveEndedError, match="a-0 was not moved to /d1: the broker stopped"):
         await waiting

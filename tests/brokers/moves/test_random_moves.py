@@ -27,13 +27,13 @@ MakeBench = Callable[..., Any]
 class Story:
     """A broker, what a controller would know of it, and every record that its replicas were given."""
 
-    def __init__(self, bench: Any, chance: random.Random) -> None:
-        self.chance = chance
+    def __init__(self, bench: Any, rng: random.Random) -> None:
+        self.rng = rng
         self.values: dict[str, list[str]] = {}
         self.known: dict[str, str] = {}
         self.adopt(bench)
         for topic in "abcd":
-            self.known[topic] = chance.choice(PATHS)
+            self.known[topic] = rng.choice(PATHS)
             self.bench.create(topic, self.known[topic])
             self.values[topic] = []
 
@@ -51,17 +51,17 @@ class Story:
         return topic.encode().rjust(16, b"t")[:16], 0
 
     def ask(self) -> None:
-        topic, path = self.chance.choice(list(self.values)), self.chance.choice(PATHS)
+        topic, path = self.rng.choice(list(self.values)), self.rng.choice(PATHS)
         try:
             start_move(self.bench.broker.movers, topic, 0, path)
         except MoveRefusedError as refused:
             assert "offline" in str(refused)  # noqa: PT017
 
     def append(self) -> None:
-        topic = self.chance.choice(list(self.values))
+        topic = self.rng.choice(list(self.values))
         log = self.bench.broker.logs.log(self.key(topic))
         if log is not None:
-            value = f"{topic}{len(self.values[topic])}" + "x" * self.chance.choice((1, 1, 700_000))
+            value = f"{topic}{len(self.values[topic])}" + "x" * self.rng.choice((1, 1, 700_000))
             log.append_as_leader(batch(value), 0, 1000)
             self.values[topic].append(value)
 
@@ -75,11 +75,11 @@ class Story:
                 accepted()
 
     def throttle(self) -> None:
-        self.bench.throttle(self.chance.choice((None, "1000000", "100000000")))
+        self.bench.throttle(self.rng.choice((None, "1000000", "100000000")))
 
     def delete(self) -> None:
         if len(self.values) > 2:
-            topic = self.chance.choice(list(self.values))
+            topic = self.rng.choice(list(self.values))
             del self.values[topic], self.known[topic]
             self.queue.pop(self.key(topic), None)
             self.bench.apply(RemoveTopicRecord(topic_id=self.key(topic)[0]))
@@ -89,7 +89,7 @@ class Story:
 
     async def turn(self) -> None:
         """Let the movers work for a while."""
-        for _ in range(self.chance.randint(1, 12)):
+        for _ in range(self.rng.randint(1, 12)):
             await asyncio.sleep(0)
 
     async def restart(self, make_bench: MakeBench) -> None:
@@ -136,10 +136,10 @@ class Story:
 
 @pytest.mark.parametrize("seed", range(25))
 async def test_replicas_moved_at_random_are_whole_in_the_end(make_bench: MakeBench, seed: int) -> None:
-    chance = random.Random(seed)
-    story = Story(make_bench(), chance)
+    rng = random.Random(seed)
+    story = Story(make_bench(), rng)
     for _ in range(STEPS):
-        act = chance.choices(
+        act = rng.choices(
             [story.ask, story.append, story.acknowledge, story.throttle, story.delete, None],
             weights=[20, 40, 20, 3, 1, 2],
         )[0]

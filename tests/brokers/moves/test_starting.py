@@ -28,7 +28,7 @@ async def left_by_a_move(bench: Any) -> ReplicaKey:
     """A replica in /d0 and its copy in /d1, which has caught up."""
     key: ReplicaKey = bench.create("a", "/d0", 0, "x", "y")
     start_move(bench.broker.movers, "a", 0, "/d1")
-    await until(lambda: bench.told)
+    await until(lambda: bench.reported)
     await bench.broker.kill()
     bench.broker.logs.close()
     return key
@@ -50,8 +50,8 @@ async def test_both_logs_go_on_being_one_move(bench: Any, make_bench: MakeBench)
     key = await left_by_a_move(bench)
     again = started(make_bench, bench, "/d0")
     assert again.broker.moves[0][:5] == ("a", 0, "/d0", "/d1", Stage.COPYING)
-    await until(lambda: again.told)
-    assert again.told == [(key, again.directory("/d1"))]
+    await until(lambda: again.reported)
+    assert again.reported == [(key, again.directory("/d1"))]
     again.acknowledge()
     await until(lambda: not again.broker.moves)
     assert again.names() == {"/d0": [], "/d1": ["a-0"], "/d2": []}
@@ -68,7 +68,7 @@ async def test_agreed_move_is_swapped_in_with_later_records(bench: Any, make_ben
     assert again.broker.directories.moving == {key: again.directory("/d1")}
     await until(lambda: not again.broker.moves)
     assert again.names() == {"/d0": [], "/d1": ["a-0"], "/d2": []}
-    assert (again.log(key).end_offset, again.told) == (3, [])
+    assert (again.log(key).end_offset, again.reported) == (3, [])
     assert again.broker.directories.moving == {}
 
 

@@ -49,8 +49,8 @@ class Brokers:
             properties = {**PROPERTIES, **options.get("properties", {})}
             options = {**options, "properties": properties, "open_disk": self._disk, "serve_clients": True}
             options = {"heartbeat_interval_ms": 300, **options}
-            chance = random.Random(broker_id)
-            config = draw_config(broker_id, self.controller.cluster_id, endpoints, chance, **options)
+            rng = random.Random(broker_id)
+            config = draw_config(broker_id, self.controller.cluster_id, endpoints, rng, **options)
             self._lives += 1
             config = dataclasses.replace(config, incarnation_id=self._lives.to_bytes(16))
             self.running[broker_id] = SimulatedBroker(config)

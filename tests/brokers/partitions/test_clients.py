@@ -94,12 +94,12 @@ async def refusal(brokers: Any, value: bytes = b"x", **config: Any) -> int:
     """The error code that a producer is told for one record."""
 
     def run() -> int:
-        told: list[KafkaError] = []
+        result: list[KafkaError] = []
         settings = {key.replace("_", "."): setting for key, setting in config.items()}
         producer = Producer({"bootstrap.servers": brokers.bootstrap, **settings})
-        producer.produce("orders", value, on_delivery=lambda error, _: told.append(error) if error else None)
+        producer.produce("orders", value, on_delivery=lambda error, _: result.append(error) if error else None)
         producer.flush(10)
-        return told[0].code()
+        return result[0].code()
 
     return await asyncio.to_thread(run)
 
@@ -247,9 +247,9 @@ async def test_every_broker_names_the_same_coordinator(brokers: Any, version: in
     await brokers.start(1, 2, 3)
     request = FindCoordinatorRequest(key="" if version >= 4 else "g", coordinator_keys=["g"] if version >= 4 else [])
     found = [await ask(brokers.running[broker_id].listener.bootstrap, request, version) for broker_id in (1, 2, 3)]
-    told = [each.coordinators[0] if version >= 4 else each for each in found]
-    assert {each.error_code for each in told} == {0}
-    assert len({(each.node_id, each.port) for each in told}) == 1
+    result = [each.coordinators[0] if version >= 4 else each for each in found]
+    assert {each.error_code for each in result} == {0}
+    assert len({(each.node_id, each.port) for each in result}) == 1
 
 
 @pytest.mark.parametrize(

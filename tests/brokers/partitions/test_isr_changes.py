@@ -115,8 +115,8 @@ def test_an_error_for_the_whole_request_or_no_answer_means_again_and_later(
 ) -> None:
     changes.add((T1, 0), CHANGE, heard)
     first = changes.take(1, 10, 3)
-    told = changes.failed() if error_code is None else changes.answered(answer(error_code=error_code))
-    assert (told, changes.take(1, 10, 3), heard) == (RETRY_MS, first, [])
+    result = changes.failed() if error_code is None else changes.answered(answer(error_code=error_code))
+    assert (result, changes.take(1, 10, 3), heard) == (RETRY_MS, first, [])
 
 
 def test_partition_missing_from_the_response_is_requested_again(changes: IsrChanges, heard: Heard) -> None:

@@ -154,8 +154,8 @@ def test_brokers_are_listed_and_commanded(cli: Cli) -> None:
 def test_records_are_appended_and_make_topics(cli: Cli) -> None:
     assert cli("topics") == "no topics\n"
     topic_id = "AAAAAAAAAAAAAAAAAAAABw"
-    told = cli("records", "append", "TopicRecord", json.dumps({"name": "orders", "topicId": topic_id}))
-    assert told.startswith("written at offset "), cli.errors
+    result = cli("records", "append", "TopicRecord", json.dumps({"name": "orders", "topicId": topic_id}))
+    assert result.startswith("written at offset "), cli.errors
     partition = {"partitionId": 0, "topicId": topic_id, "replicas": [1, 2], "isr": [1, 2], "leader": 1}
     partition |= {"removingReplicas": [], "addingReplicas": [], "leaderEpoch": 0, "partitionEpoch": 0}
     cli("records", "append", "PartitionRecord", json.dumps(partition), "--version", 0)

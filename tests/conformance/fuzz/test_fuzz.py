@@ -37,10 +37,10 @@ def start() -> Iterator[Callable[..., str]]:
 
 
 def test_equal_controllers_do_not_differ(start: Callable[..., str]) -> None:
-    told: list[int] = []
-    report = differential.run(start(), start(), seed=11, steps=600, on_steps=told.append)
+    result: list[int] = []
+    report = differential.run(start(), start(), seed=11, steps=600, on_steps=result.append)
     assert report.finding is None, differential.text_of(report.finding)
-    assert (report.steps, told[-1]) == (600, 600)
+    assert (report.steps, result[-1]) == (600, 600)
 
 
 def test_a_difference_is_shrunk_and_reproducible(start: Callable[..., str]) -> None:
@@ -108,7 +108,7 @@ def test_every_request_that_is_drawn_can_be_written() -> None:
 
 
 def test_mutated_requests_can_be_written() -> None:
-    chance = random.Random(1)
+    rng = random.Random(1)
     body = complete(
         "AlterClientQuotas",
         {"entries": [{"entity": [{"entityType": "user", "entityName": "ann"}],
@@ -118,7 +118,7 @@ def test_mutated_requests_can_be_written() -> None:
     )  # fmt: skip
     changed = 0
     for _ in range(500):
-        wrong = mutated("AlterClientQuotas", 1, body, chance)
+        wrong = mutated("AlterClientQuotas", 1, body, rng)
         changed += wrong != body
         from_json(request_class("AlterClientQuotas"), wrong, 1).write(1)
     assert changed > 450

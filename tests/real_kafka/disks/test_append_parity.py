@@ -148,11 +148,11 @@ def test_both_take_and_refuse_the_same_batches(both: Both) -> None:
     def named(code: Any) -> str:
         return code if isinstance(code, str) else error_codes.name(code)
 
-    told = {name: [named(code) for code in produced(both, name)] for name in ODD}
+    result = {name: [named(code) for code in produced(both, name)] for name in ODD}
 
-    assert {name: codes for name, codes in told.items() if codes[0] != codes[1]} == {}
-    assert told["good"] == ["NONE"] * 2
-    assert len({codes[0] for codes in told.values()}) >= 5
+    assert {name: codes for name, codes in result.items() if codes[0] != codes[1]} == {}
+    assert result["good"] == ["NONE"] * 2
+    assert len({codes[0] for codes in result.values()}) >= 5
 
 
 def test_both_find_the_same_records_by_time(both: Both) -> None:
@@ -169,9 +169,9 @@ def test_both_find_the_same_records_by_time(both: Both) -> None:
         partitions = [answer.topics[0].partitions[0] for answer in answers.values()]
         return [(each.error_code, each.offset, each.timestamp) for each in partitions]
 
-    told = {ms: asked(ms if ms < 0 else NOW_MS + ms) for ms in (-3, -2, -1, 0, 10, 11, 21, 26, 31, 41, 60, 61)}
-    assert {ms: answers for ms, answers in told.items() if answers[0] != answers[1]} == {}
-    assert told[21][0] == (0, 1, NOW_MS + 30)
+    result = {ms: asked(ms if ms < 0 else NOW_MS + ms) for ms in (-3, -2, -1, 0, 10, 11, 21, 26, 31, 41, 60, 61)}
+    assert {ms: answers for ms, answers in result.items() if answers[0] != answers[1]} == {}
+    assert result[21][0] == (0, 1, NOW_MS + 30)
 
 
 def test_both_give_the_same_bytes_for_the_same_limits(both: Both) -> None:
@@ -193,6 +193,6 @@ def test_both_give_the_same_bytes_for_the_same_limits(both: Both) -> None:
         return data[:end]
 
     cases = [(offset, size) for offset in (-1, 0, 1, 3, 5, 7, 8) for size in (1, 90, 170, 10_000)]
-    told = {case: asked(*case) for case in cases}
-    assert {case: answers for case, answers in told.items() if answers[0] != answers[1]} == {}
-    assert told[0, 10_000][0][0] == 0
+    result = {case: asked(*case) for case in cases}
+    assert {case: answers for case, answers in result.items() if answers[0] != answers[1]} == {}
+    assert result[0, 10_000][0][0] == 0

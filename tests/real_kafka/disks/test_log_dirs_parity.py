@@ -78,13 +78,13 @@ class Simulated:
     broker_id = SIMULATED
 
     def __init__(self, controller: Controller, folder: Path, cordoned: str) -> None:
-        self.chance = random.Random(7)
+        self.rng = random.Random(7)
         paths = (str(folder / "d0"), str(folder / "d1"))
         self.config: BrokerConfig = draw_config(
             SIMULATED,
             controller.cluster_id,
             (endpoint_of(controller.bootstrap),),
-            self.chance,
+            self.rng,
             log_dir_paths=paths,
             heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
             cordoned_log_dirs=",".join(str(folder / name) for name in cordoned.split()),
@@ -104,7 +104,7 @@ class Simulated:
             self.config,
             log_dirs=live,
             offline_log_dirs=offline,
-            incarnation_id=draw_uuid(self.chance),
+            incarnation_id=draw_uuid(self.rng),
             previous_broker_epoch=epoch,
         )
         self.broker = SimulatedBroker(self.config)
@@ -123,7 +123,7 @@ class Simulated:
     async def replace(self, number: int) -> None:
         self.failed.discard(number)
         self.replaced = True
-        self.log_dirs[number] = self.log_dirs[number]._replace(directory_id=draw_uuid(self.chance))
+        self.log_dirs[number] = self.log_dirs[number]._replace(directory_id=draw_uuid(self.rng))
 
     def directory_ids(self) -> list[bytes]:
         return [log_dir.directory_id for log_dir in self.log_dirs]
@@ -174,8 +174,8 @@ class Life:
 
     async def quiet(self) -> None:
         """Two more heartbeats have come: nothing is on its way any more."""
-        seen = len(self.told("BrokerHeartbeat"))
-        await until(lambda: len(self.told("BrokerHeartbeat")) >= seen + 2)
+        seen = len(self.exchanges("BrokerHeartbeat"))
+        await until(lambda: len(self.exchanges("BrokerHeartbeat")) >= seen + 2)
 
     async def settled(self, title: str, topic: str = "") -> None:
         """A chapter once nothing is on its way any more, and the places of a topic then."""
@@ -184,7 +184,7 @@ class Life:
         if topic:
             self.story.append(self.places(topic))
 
-    def told(self, *apis: str) -> list[Any]:
+    def exchanges(self, *apis: str) -> list[Any]:
         found = self.controller.journal.exchanges()[self._heard :]
         return [e for e in found if e.api in apis and e.request.broker_id == self.broker.broker_id]
 
@@ -196,7 +196,7 @@ class Life:
         """
         said: list[Any] = [title]
         assigned = []
-        for exchange in self.told("BrokerRegistration", "BrokerHeartbeat", "AssignReplicasToDirs"):
+        for exchange in self.exchanges("BrokerRegistration", "BrokerHeartbeat", "AssignReplicasToDirs"):
             line = (exchange.api, getattr(self, exchange.api)(exchange.request))
             if exchange.response.error_code != error_codes.NONE:
                 continue

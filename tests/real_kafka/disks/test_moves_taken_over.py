@@ -279,6 +279,6 @@ def test_older_kafka_reads_directories_formatted_by_mockraft(tmp_path: Path) -> 
     broker.properties["controller.quorum.voters"] = "3000@127.0.0.1:9093"
     config = str(broker.write_properties())
     CliRunner().invoke(application(), ["format", "-t", broker.cluster_id, "-c", config])
-    told = KafkaTool("kafka-storage", "3.9.1").run("info", "-c", config)
-    assert "node.id=1, version=1" in told
-    assert "Found problem" not in told
+    result = KafkaTool("kafka-storage", "3.9.1").run("info", "-c", config)
+    assert "node.id=1, version=1" in result
+    assert "Found problem" not in result

@@ -51,7 +51,7 @@ class Life:
 
     def __init__(self, side: Any, seed: int) -> None:
         self.side = side
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.image = Image()
         self.incarnations = dict.fromkeys(range(1, BROKERS + 1), 1)
         self.names: dict[bytes, str] = {}
@@ -72,54 +72,54 @@ class Life:
         """Each event with its answer and records, ids and epochs masked."""
         weights = [weight for weight, _ in self.events]
         for _ in range(STEPS):
-            (event,) = self.chance.choices([event for _, event in self.events], weights)
+            (event,) = self.rng.choices([event for _, event in self.events], weights)
             asked = event()
             if asked is not None:
                 request, version = asked
-                told = to_json(request, version)
+                result = to_json(request, version)
                 answer = to_json(self.side.ask(request, version), version)
-                yield json.loads(self._masked(json.dumps([event.__name__, told, answer, self._records()])))
+                yield json.loads(self._masked(json.dumps([event.__name__, result, answer, self._records()])))
 
     def register(self) -> tuple[Any, int]:
         broker_id = self._broker_id()
         registered = self.image.cluster.brokers.get(broker_id)
-        if self.chance.random() < 0.2:
+        if self.rng.random() < 0.2:
             self.incarnations[broker_id] += 1
-        dirs = [directory(broker_id, number) for number in range(1, self.chance.randint(1, 3) + 1)]
-        if self.chance.random() < 0.1:
-            dirs.append(self.chance.choice([dirs[0], bytes(15) + b"\x05", directory(self._broker_id(), 1)]))
-        self.chance.shuffle(dirs)
-        previous = self.chance.choice([-1, registered.broker_epoch if registered else -1])
+        dirs = [directory(broker_id, number) for number in range(1, self.rng.randint(1, 3) + 1)]
+        if self.rng.random() < 0.1:
+            dirs.append(self.rng.choice([dirs[0], bytes(15) + b"\x05", directory(self._broker_id(), 1)]))
+        self.rng.shuffle(dirs)
+        previous = self.rng.choice([-1, registered.broker_epoch if registered else -1])
         request = BrokerRegistrationRequest(
             broker_id=broker_id,
             cluster_id=self.side.cluster_id,
             incarnation_id=bytes([broker_id, self.incarnations[broker_id]]) * 8,
-            listeners=[Listener(name="P", host="h", port=9092, security_protocol=self.chance.randint(0, 3))],
+            listeners=[Listener(name="P", host="h", port=9092, security_protocol=self.rng.randint(0, 3))],
             features=[
                 Feature(name=name, min_supported_version=feature.min_level, max_supported_version=feature.max_level)
                 for name, feature in supported_features().items()
-                if self.chance.random() < 0.995
+                if self.rng.random() < 0.995
             ],
-            rack=self.chance.choice([None, "r1"]),
+            rack=self.rng.choice([None, "r1"]),
             log_dirs=dirs,
             previous_broker_epoch=previous,
         )
-        return request, self.chance.choice([2, 3, 4])
+        return request, self.rng.choice([2, 3, 4])
 
     def heartbeat(self) -> tuple[Any, int]:
         broker_id = self._broker_id()
         own = [directory(broker_id, number) for number in (1, 2, 3)]
-        cordoned = self.chance.choice([None, [], self.chance.sample(own, self.chance.randint(0, 3))])
+        cordoned = self.rng.choice([None, [], self.rng.sample(own, self.rng.randint(0, 3))])
         request = BrokerHeartbeatRequest(
             broker_id=broker_id,
             broker_epoch=self._epoch(broker_id),
-            current_metadata_offset=self.chance.choice([0, FAR_OFFSET, FAR_OFFSET, FAR_OFFSET]),
-            want_fence=self.chance.random() < 0.15,
-            want_shut_down=self.chance.random() < 0.15,
-            offline_log_dirs=self.chance.sample(own, self.chance.choice([0, 0, 0, 0, 0, 1, 2])),
+            current_metadata_offset=self.rng.choice([0, FAR_OFFSET, FAR_OFFSET, FAR_OFFSET]),
+            want_fence=self.rng.random() < 0.15,
+            want_shut_down=self.rng.random() < 0.15,
+            offline_log_dirs=self.rng.sample(own, self.rng.choice([0, 0, 0, 0, 0, 1, 2])),
             cordoned_log_dirs=cordoned,
         )
-        return request, 2 if cordoned is not None else self.chance.choice([1, 2])
+        return request, 2 if cordoned is not None else self.rng.choice([1, 2])
 
     def unregister(self) -> tuple[Any, int]:
         return UnregisterBrokerRequest(broker_id=self._broker_id()), 0
@@ -128,14 +128,14 @@ class Life:
         registered = sorted(self.image.cluster.brokers)
         if not registered:
             return None
-        size = self.chance.randint(1, min(3, len(registered)))
-        replicas = [self.chance.sample(registered, size) for _ in range(self.chance.randint(1, 3))]
-        name = f"t{self.chance.randrange(TOPICS)}"
-        topic = assigned(name, *replicas, min_insync_replicas=str(self.chance.randint(1, 3)))
+        size = self.rng.randint(1, min(3, len(registered)))
+        replicas = [self.rng.sample(registered, size) for _ in range(self.rng.randint(1, 3))]
+        name = f"t{self.rng.randrange(TOPICS)}"
+        topic = assigned(name, *replicas, min_insync_replicas=str(self.rng.randint(1, 3)))
         return CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7
 
     def delete_topic(self) -> tuple[Any, int] | None:
-        name = f"t{self.chance.randrange(TOPICS)}"
+        name = f"t{self.rng.randrange(TOPICS)}"
         topic = self.image.topics.by_name.get(name)
         if topic is not None and not all(partition.isr for partition in topic.partitions.values()):
             # Kafka's controller then breaks on the next failed directory: it forgets to drop such partitions' places.
@@ -143,7 +143,7 @@ class Life:
         return DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=10_000), 6
 
     def set_config(self) -> tuple[Any, int]:
-        key, value = self.chance.choice(
+        key, value = self.rng.choice(
             [
                 ("min.insync.replicas", "1"),
                 ("min.insync.replicas", "2"),
@@ -151,7 +151,7 @@ class Life:
                 ("unclean.leader.election.enable", "false"),
             ]
         )
-        return change_configs((TOPIC, f"t{self.chance.randrange(TOPICS)}", (SET, key, value))), 1
+        return change_configs((TOPIC, f"t{self.rng.randrange(TOPICS)}", (SET, key, value))), 1
 
     def propose_isr(self) -> tuple[Any, int] | None:
         found = self._partition()
@@ -160,22 +160,22 @@ class Life:
         topic_id, partition_id, partition = found
         leader = partition.leader if partition.leader > 0 else self._broker_id()
         others = [replica for replica in partition.replicas if replica != leader]
-        members = [leader, *self.chance.sample(others, self.chance.randint(0, len(others)))]
-        if self.chance.random() < 0.1:
-            members = self.chance.choice([members[1:], [*members, members[0]], [*members, 9], [*members, -1]])
+        members = [leader, *self.rng.sample(others, self.rng.randint(0, len(others)))]
+        if self.rng.random() < 0.1:
+            members = self.rng.choice([members[1:], [*members, members[0]], [*members, 9], [*members, -1]])
         data = IsrPartition(
-            partition_index=partition_id if self.chance.random() < 0.97 else 9,
+            partition_index=partition_id if self.rng.random() < 0.97 else 9,
             leader_epoch=partition.leader_epoch + self._error(),
             partition_epoch=partition.partition_epoch + self._error(),
-            leader_recovery_state=self.chance.choice([0, 0, 0, partition.leader_recovery_state, 1]),
+            leader_recovery_state=self.rng.choice([0, 0, 0, partition.leader_recovery_state, 1]),
             new_isr_with_epochs=[
-                IsrMember(broker_id=member, broker_epoch=self.chance.choice([-1, self._epoch(member)]))
+                IsrMember(broker_id=member, broker_epoch=self.rng.choice([-1, self._epoch(member)]))
                 for member in members
             ],
         )
-        sender = leader if self.chance.random() < 0.93 else self._broker_id()
-        topic = IsrTopic(topic_id=topic_id if self.chance.random() < 0.97 else bytes(16), partitions=[data])
-        topics = [topic] if self.chance.random() < 0.97 else []
+        sender = leader if self.rng.random() < 0.93 else self._broker_id()
+        topic = IsrTopic(topic_id=topic_id if self.rng.random() < 0.97 else bytes(16), partitions=[data])
+        topics = [topic] if self.rng.random() < 0.97 else []
         return AlterPartitionRequest(broker_id=sender, broker_epoch=self._epoch(sender), topics=topics), 3
 
     def assign_directories(self) -> tuple[Any, int] | None:
@@ -183,14 +183,12 @@ class Life:
         if found is None:
             return None
         topic_id, partition_id, partition = found
-        broker_id = self.chance.choice([*partition.replicas, *partition.replicas, *partition.replicas, 1])
+        broker_id = self.rng.choice([*partition.replicas, *partition.replicas, *partition.replicas, 1])
         own = [directory(broker_id, number) for number in (1, 2, 3)]
-        chosen = self.chance.choice([*own, *own, *own, *SPECIAL_DIRECTORIES, UNKNOWN_DIRECTORY])
-        indexes = [partition_id, *self.chance.choice([[], [], [0], [7]])]
+        chosen = self.rng.choice([*own, *own, *own, *SPECIAL_DIRECTORIES, UNKNOWN_DIRECTORY])
+        indexes = [partition_id, *self.rng.choice([[], [], [0], [7]])]
         partitions = [PlacedPartition(partition_index=index) for index in dict.fromkeys(indexes)]
-        topics = [
-            PlacedTopic(topic_id=topic_id if self.chance.random() < 0.97 else b"\x55" * 16, partitions=partitions)
-        ]
+        topics = [PlacedTopic(topic_id=topic_id if self.rng.random() < 0.97 else b"\x55" * 16, partitions=partitions)]
         directories = [DirectoryData(id=chosen, topics=topics)]
         epoch = self._epoch(broker_id)
         return AssignReplicasToDirsRequest(broker_id=broker_id, broker_epoch=epoch, directories=directories), 0
@@ -199,22 +197,22 @@ class Life:
         return ControllerRegistrationRequest(controller_id=3001, incarnation_id=b"\x09" * 16), 0
 
     def _broker_id(self) -> int:
-        return self.chance.randint(1, BROKERS)
+        return self.rng.randint(1, BROKERS)
 
     def _error(self) -> int:
-        return self.chance.choice([0] * 18 + [1, -1])
+        return self.rng.choice([0] * 18 + [1, -1])
 
     def _epoch(self, broker_id: int) -> int:
         """The broker's epoch as its records have it, now and then another."""
         broker = self.image.cluster.brokers.get(broker_id)
-        return 0 if broker is None or self.chance.random() < 0.03 else broker.broker_epoch
+        return 0 if broker is None or self.rng.random() < 0.03 else broker.broker_epoch
 
     def _partition(self) -> tuple[bytes, int, Partition] | None:
         topics = [self.image.topics.by_name[name] for name in sorted(self.image.topics.by_name)]
         if not topics:
             return None
-        topic = self.chance.choice(topics)
-        partition_id = self.chance.choice(sorted(topic.partitions))
+        topic = self.rng.choice(topics)
+        partition_id = self.rng.choice(sorted(topic.partitions))
         return topic.topic_id, partition_id, topic.partitions[partition_id]
 
     def _records(self) -> list[Any]:
@@ -222,9 +220,11 @@ class Life:
         shapes: list[Any] = []
         records = self.side.new_records()
         for is_change, group in groupby(records, lambda found: isinstance(found[0], PartitionChangeRecord)):
-            told = [[type(r).__name__.lstrip("_"), v, to_json(r, v)] for r, v in group]
+            result = [[type(r).__name__.lstrip("_"), v, to_json(r, v)] for r, v in group]
             shapes += (
-                sorted(told, key=lambda shape: (self.names_of(shape), shape[2]["partitionId"])) if is_change else told
+                sorted(result, key=lambda shape: (self.names_of(shape), shape[2]["partitionId"]))
+                if is_change
+                else result
             )
         for record, _ in records:
             self.image.apply(record, 0)
@@ -237,8 +237,8 @@ class Life:
 
     def _masked(self, text: str) -> str:
         for number, (topic_id, name) in enumerate(self.names.items()):
-            told: Any = to_json(DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=topic_id)]), 6)
-            text = text.replace(told["topics"][0]["topicId"], f"{name} number {number}")
+            result: Any = to_json(DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=topic_id)]), 6)
+            text = text.replace(result["topics"][0]["topicId"], f"{name} number {number}")
         return text
 
 

@@ -31,7 +31,7 @@ KEYS = {kind: [*config_keys.keys(kind), "no.such"] for kind in (TOPIC, GROUP, CL
 KEYS[BROKER] = [name for name, key in config_keys.keys(BROKER).items() if key.type == "LIST"]
 
 
-def topics(chance: random.Random) -> CreateTopicsRequest:
+def topics(rng: random.Random) -> CreateTopicsRequest:
     return CreateTopicsRequest(
         validate_only=True,
         topics=[
@@ -40,8 +40,8 @@ def topics(chance: random.Random) -> CreateTopicsRequest:
                 num_partitions=1,
                 replication_factor=1,
                 configs=[
-                    CreatableTopicConfig(name=chance.choice(KEYS[TOPIC]), value=chance.choice(VALUES))
-                    for _ in range(chance.choice((1, 1, 1, 2, 3)))
+                    CreatableTopicConfig(name=rng.choice(KEYS[TOPIC]), value=rng.choice(VALUES))
+                    for _ in range(rng.choice((1, 1, 1, 2, 3)))
                 ],
             )
             for number in range(25)
@@ -49,35 +49,33 @@ def topics(chance: random.Random) -> CreateTopicsRequest:
     )
 
 
-def resources(chance: random.Random) -> IncrementalAlterConfigsRequest:
-    kinds = [chance.choice((GROUP, CLIENT_METRICS)) for _ in range(15)]
+def resources(rng: random.Random) -> IncrementalAlterConfigsRequest:
+    kinds = [rng.choice((GROUP, CLIENT_METRICS)) for _ in range(15)]
     return IncrementalAlterConfigsRequest(
-        resources=[resource(chance, kind, f"r{n}", (0, 0, 0, 1)) for n, kind in enumerate(kinds)]
-        + [resource(chance, BROKER, "1", (0, 1, 2, 2, 3))]
+        resources=[resource(rng, kind, f"r{n}", (0, 0, 0, 1)) for n, kind in enumerate(kinds)]
+        + [resource(rng, BROKER, "1", (0, 1, 2, 2, 3))]
     )
 
 
-def resource(chance: random.Random, kind: int, name: str, operations: tuple[int, ...]) -> AlterConfigsResource:
+def resource(rng: random.Random, kind: int, name: str, operations: tuple[int, ...]) -> AlterConfigsResource:
     changes = [
-        AlterableConfig(
-            name=chance.choice(KEYS[kind]), config_operation=chance.choice(operations), value=chance.choice(VALUES)
-        )
-        for _ in range(chance.choice((1, 2)))
+        AlterableConfig(name=rng.choice(KEYS[kind]), config_operation=rng.choice(operations), value=rng.choice(VALUES))
+        for _ in range(rng.choice((1, 2)))
     ]
     return AlterConfigsResource(resource_type=kind, resource_name=name, configs=changes)
 
 
 def run(side: Any) -> list[Any]:
-    chance = random.Random(5)
+    rng = random.Random(5)
     side.add_broker(1, None, 1)
     side.new_records()
     answers: list[Any] = []
     for _ in range(100):
-        asked = topics(chance)
-        told = {each.name: (each.error_code, each.error_message) for each in side.ask(asked, 4).topics}
-        answers += [(topic, told[topic.name]) for topic in asked.topics]
+        asked = topics(rng)
+        result = {each.name: (each.error_code, each.error_message) for each in side.ask(asked, 4).topics}
+        answers += [(topic, result[topic.name]) for topic in asked.topics]
     for _ in range(100):
-        request = resources(chance)
+        request = resources(rng)
         outcome = side.outcome(request, 1)
         # Kafka keeps resources in a map by their identity: of several, the order is its own.
         answers.append((request, outcome.answer, sorted(map(str, outcome.records))))

@@ -102,10 +102,10 @@ def run(side: Any) -> dict[str, Any]:
         return [each.value for result in found for each in result.configs] == ["6", "100"]
 
     wait_until(is_known, 20, "the new settings")
-    return {case.name: told(side, case) for case in CASES}
+    return {case.name: described(side, case) for case in CASES}
 
 
-def told(side: Any, case: Case) -> Any:
+def described(side: Any, case: Case) -> Any:
     answer = side.ask(case.request, case.version)
     for result in answer.results:
         result.configs.sort(key=lambda config: config.name)

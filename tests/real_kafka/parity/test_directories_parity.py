@@ -39,14 +39,14 @@ class Story:
 
     def __init__(self, side: Any, name: str = "t") -> None:
         self.side = side
-        self.told: dict[str, Any] = {}
+        self.outcomes: dict[str, Any] = {}
         self.topic = name
         side.new_records()
 
     def ask(self, name: str, message: Any, version: int) -> None:
-        assert name not in self.told
+        assert name not in self.outcomes
         answer, records = self.side.outcome(message, version)
-        self.told[name] = [answer, comparable(records)]
+        self.outcomes[name] = [answer, comparable(records)]
 
     def register(self, name: str, broker_id: int, *dirs: bytes) -> None:
         supported = {"metadata.version": (7, 30), "kraft.version": (0, 1), "transaction.version": (0, 2)}
@@ -57,7 +57,7 @@ class Story:
         if answer.error_code == 0:
             self.side.epochs[broker_id] = answer.broker_epoch
         records = [self.shape(*record) for record in self.side.new_records()]
-        self.told[name] = [answer.error_code, comparable(records)]
+        self.outcomes[name] = [answer.error_code, comparable(records)]
 
     def shape(self, record: Any, version: int) -> Any:
         if hasattr(record, "broker_epoch"):
@@ -109,16 +109,16 @@ class Story:
             return
         answer = self.side.forward(request, 1, "admin")
         records = [self.shape(*record) for record in self.side.new_records()]
-        self.told[name] = [to_json(answer, 1), comparable(records)]
+        self.outcomes[name] = [to_json(answer, 1), comparable(records)]
 
 
 def comparable(records: list[Any]) -> list[Any]:
     """Sort adjacent changes of partitions, which have no fixed order."""
-    told: list[Any] = []
+    result: list[Any] = []
     for name, group in groupby(records, lambda record: record[0]):
         found = list(group)
-        told += sorted(found, key=json.dumps) if name == "PartitionChangeRecord" else found
-    return told
+        result += sorted(found, key=json.dumps) if name == "PartitionChangeRecord" else found
+    return result
 
 
 def directories(side: Any) -> Any:
@@ -150,7 +150,7 @@ def directories(side: Any) -> Any:
     story.register("told anew without a directory that is used", 2, directory(2, 2))
     story.register("told anew with others", 3, directory(3, 9), directory(3, 8))
     story.create("after that", 2, 3, topic="u")
-    return story.told
+    return story.outcomes
 
 
 def cordoned(side: Any) -> Any:
@@ -188,7 +188,7 @@ def cordoned(side: Any) -> Any:
     story.configure("appended by a broker", "/c,*", APPEND, forwarded=True)
     story.configure("subtracted directly", "/c", SUBTRACT)
     story.configure("deleted directly", None, DELETE)
-    return story.told
+    return story.outcomes
 
 
 def below(side: Any) -> Any:
@@ -207,12 +207,12 @@ def below(side: Any) -> Any:
     story.assign("an assignment at last", 1, directory(1, 1))
     story.register("told anew with a directory", 1, directory(1, 1))
     story.heartbeat("with a directory", 1, cordoned_log_dirs=[directory(1, 1)])
-    return story.told
+    return story.outcomes
 
 
 @pytest.mark.parametrize(("story", "level"), [(directories, None), (cordoned, None), (below, "3.6-IV2")])
 def test_directories_develop_as_in_kafka(on_both: Any, story: Any, level: str | None) -> None:
     theirs, ours = on_both(story, level)
     assert list(theirs) == list(ours)
-    for name, told in theirs.items():
-        assert ours[name] == told, name
+    for name, result in theirs.items():
+        assert ours[name] == result, name

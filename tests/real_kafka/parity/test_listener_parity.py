@@ -172,8 +172,8 @@ def test_an_older_metadata_version_answers_the_same(on_both: Any) -> None:
 
         def published() -> Any:
             """Kafka's controller takes the lowest level, and -1, until it has published what its log says."""
-            told = side.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
-            return told if told.finalized_features_epoch >= 0 else None
+            result = side.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
+            return result if result.finalized_features_epoch >= 0 else None
 
         features = wait_until(published, 20, "the finalized features")
         levels = sorted((f.name, f.min_version_level, f.max_version_level) for f in features.finalized_features)

@@ -66,12 +66,12 @@ class Subject:
             for path, topic, who in asked
         ]
         response = await ask(self.bootstrap, AlterReplicaLogDirsRequest(dirs=dirs), version)
-        told = sorted(
+        result = sorted(
             (topic.topic_name, self._whose(topic.topic_name, each.partition_index), each.error_code)
             for topic in response.results
             for each in topic.partitions
         )
-        self.answers.append((asked, response.throttle_time_ms, told))
+        self.answers.append((asked, response.throttle_time_ms, result))
 
     async def describe(
         self, *topics: tuple[str, list[str]], every: bool = False, version: int | None = None
@@ -82,8 +82,8 @@ class Subject:
             for name, partitions in topics
         ]
         response = await ask(self.bootstrap, DescribeLogDirsRequest(topics=None if every else named), version)
-        told: dict[str, Any] = to_json(response, 5 if version is None else version)
-        for each in told["results"]:
+        result: dict[str, Any] = to_json(response, 5 if version is None else version)
+        for each in result["results"]:
             each["logDir"] = Path(each["logDir"]).relative_to(self.folder).name
             for size in ("totalBytes", "usableBytes"):
                 each[size] = each.get(size, -1) > 0
@@ -92,9 +92,9 @@ class Subject:
                     partition["partitionIndex"] = self._whose(topic["name"], partition["partitionIndex"])
                     partition["partitionSize"] = partition["partitionSize"] > 0
             each["topics"].sort(key=lambda topic: topic["name"])
-        told["results"].sort(key=lambda each: each["logDir"])
-        self.answers.append((topics, every, version, told))
-        return {each["logDir"]: each for each in told["results"]}
+        result["results"].sort(key=lambda each: each["logDir"])
+        self.answers.append((topics, every, version, result))
+        return {each["logDir"]: each for each in result["results"]}
 
     async def settled(self, topic: str, name: str) -> None:
         """Return once its partition of a topic lies in this directory and nowhere else."""
@@ -103,7 +103,7 @@ class Subject:
                 kept = len(self.answers)
                 described = await self.describe((topic, [OWN]))
                 del self.answers[kept:]
-                if [each for each, told in described.items() if told["topics"]] == [name]:
+                if [each for each, result in described.items() if result["topics"]] == [name]:
                     return
                 await asyncio.sleep(0.1)
 
@@ -175,7 +175,7 @@ async def create(subjects: list[Subject], topic: str, records: int = 0) -> None:
     await create_topics(controller.bootstrap, new_topic(topic, manual=placed))
     for subject in subjects:
         async with asyncio.timeout(40):
-            while not any(told["topics"] for told in (await subject.describe((topic, [OWN]))).values()):
+            while not any(result["topics"] for result in (await subject.describe((topic, [OWN]))).values()):
                 await asyncio.sleep(0.1)
         await subject.alter(("d0", topic, OWN))
         await subject.settled(topic, "d0")

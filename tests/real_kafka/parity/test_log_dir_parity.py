@@ -261,22 +261,22 @@ def test_broker_starts_or_refuses_as_kafka_does(tmp_path: Path) -> None:
 PIECES = (b"\\", b"\n", b"\r", b" ", b"=", b":", b"#", b"\\u0041", b"\\u00", b"\t", b"\f", b"\xff", b"\0", b"-", b"8")
 
 
-def damaged(chance: random.Random) -> bytes:
+def damaged(rng: random.Random) -> bytes:
     """A file like one that a disk, an editor or a person has been at."""
     data = bytearray(with_id("b").write())
-    if chance.random() < 0.3:
-        del data[chance.randrange(len(data)) :]
-    for _ in range(chance.randrange(4)):
-        at = chance.randrange(len(data) + 1)
-        piece = chance.choice(PIECES)
-        data[at : at + chance.choice((0, 0, 1, 8))] = piece
+    if rng.random() < 0.3:
+        del data[rng.randrange(len(data)) :]
+    for _ in range(rng.randrange(4)):
+        at = rng.randrange(len(data) + 1)
+        piece = rng.choice(PIECES)
+        data[at : at + rng.choice((0, 0, 1, 8))] = piece
     return bytes(data)
 
 
 def test_randomly_damaged_files_are_parsed_as_in_kafka(tmp_path: Path) -> None:
-    chance = random.Random(5)
+    rng = random.Random(5)
     case = "both are formatted"
-    cases = [damaged(chance) for _ in range(400)]
+    cases = [damaged(rng) for _ in range(400)]
     folders = {side: [tmp_path / side / str(number) for number in range(len(cases))] for side in ("kafka", "ours")}
     for roots in folders.values():
         for root, data in zip(roots, cases, strict=True):

@@ -65,22 +65,26 @@ def _told(results: list[Any], answer: Any) -> Any:
 def requests(side: Any) -> list[Any]:
     """Answers of each API and version at the quota's limit."""
     side.add_broker(1, None, 1)
-    told = [create(side, "free", 7, 5, 1)]
+    result = [create(side, "free", 7, 5, 1)]
     users = ["strict", "older", "mixed", "trial", "grow", "grow-old", "gone", "gone-old"]
     limit(side, *((user, "-", RATE) for user in users))
-    told += [create(side, "strict", 7, 1), create(side, "strict", 7, 1), create(side, "strict", 6, 2, 3)]
-    told += [create(side, "older", 5, 1), create(side, "older", 5, 2, 3), create(side, "older", 7, 1)]
-    told += [create(side, "mixed", 7, 2, 1, 3), create(side, "mixed", 2, 1), create(side, "mixed", 7, 0, 1)]
-    told += [create(side, "trial", 7, 2, is_trial=True), create(side, "trial", 7, 2, is_trial=True)]
-    told.append(create(side, "boss", 7, 1, 1, 1, 1))
+    result += [create(side, "strict", 7, 1), create(side, "strict", 7, 1), create(side, "strict", 6, 2, 3)]
+    result += [create(side, "older", 5, 1), create(side, "older", 5, 2, 3), create(side, "older", 7, 1)]
+    result += [create(side, "mixed", 7, 2, 1, 3), create(side, "mixed", 2, 1), create(side, "mixed", 7, 0, 1)]
+    result += [create(side, "trial", 7, 2, is_trial=True), create(side, "trial", 7, 2, is_trial=True)]
+    result.append(create(side, "boss", 7, 1, 1, 1, 1))
     first, second, third, fourth = (f"boss-7-{number}-1" for number in range(4))
-    told += [add(side, "grow", 3, first, second), add(side, "grow", 3, second), add(side, "grow", 2, second)]
-    told += [add(side, "grow-old", 1, third), add(side, "grow-old", 1, third), add(side, "grow-old", 3, third, count=5)]
-    told += [delete(side, "gone", 6 - 1, first), delete(side, "gone", 5, second), delete(side, "gone", 4, second)]
-    told += [delete(side, "gone-old", 1, third), delete(side, "gone-old", 5, fourth), delete(side, "free", 5, fourth)]
+    result += [add(side, "grow", 3, first, second), add(side, "grow", 3, second), add(side, "grow", 2, second)]
+    result += [
+        add(side, "grow-old", 1, third),
+        add(side, "grow-old", 1, third),
+        add(side, "grow-old", 3, third, count=5),
+    ]
+    result += [delete(side, "gone", 6 - 1, first), delete(side, "gone", 5, second), delete(side, "gone", 4, second)]
+    result += [delete(side, "gone-old", 1, third), delete(side, "gone-old", 5, fourth), delete(side, "free", 5, fourth)]
     limit(side, ("gone", "-", None), ("strict", "-", 1000.0), ("older", "-", 2 * RATE))
-    told += [create(side, user, 7, 1) for user in ("gone", "gone", "strict", "older")]
-    return told
+    result += [create(side, user, 7, 1) for user in ("gone", "gone", "strict", "older")]
+    return result
 
 
 def test_requests_over_the_quota_are_refused_or_throttled(on_both: Callable[..., tuple[Any, Any]]) -> None:
@@ -91,12 +95,12 @@ def test_requests_over_the_quota_are_refused_or_throttled(on_both: Callable[...,
 def entities(side: Any) -> list[Any]:
     """The quota that applies among several, identified by the throttle time, and clients that share a bucket."""
     side.add_broker(1, None, 1)
-    told = []
+    result = []
 
     def over(user: str, client_id: str, **how: Any) -> None:
         for _ in range(2):
             answer = create(side, user, 7, 1, is_trial=True, client_id=client_id, **how)
-        told.append((user, client_id, answer))
+        result.append((user, client_id, answer))
 
     limit(side, (absent := "-", "c1", 0.02), ("-", None, 0.03))
     for client_id in ("c1", "c2", ""):
@@ -112,7 +116,7 @@ def entities(side: Any) -> list[Any]:
     for user in ("u1", "u2", "u4", "u5"):
         for client_id in ("c1", "c5", "c6", ""):
             over(user, client_id)
-    return told
+    return result
 
 
 def test_the_strongest_quota_counts(on_both: Callable[..., tuple[Any, Any]]) -> None:

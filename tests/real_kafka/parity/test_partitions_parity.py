@@ -43,11 +43,11 @@ def add(
     *asked: adds.CreatePartitionsTopic,
     version: int = 3,
     timeout_ms: int = 10_000,
-    chance: bool = False,
+    rng: bool = False,
     **fields: Any,
 ) -> Case:
     request = adds.CreatePartitionsRequest(topics=list(asked), timeout_ms=timeout_ms, **fields)
-    return Case(f"add {name}", lambda _: request, version, chance)
+    return Case(f"add {name}", lambda _: request, version, rng)
 
 
 def elect(
@@ -157,8 +157,8 @@ ADDING = [
     add("none", more("two", 2)),
     add("fewer", more("two", 1)),
     add("a negative number", more("two", -1)),
-    add("automatically", more("one", 3), chance=True),
-    add("automatically with two replicas", more("two", 9), chance=True),
+    add("automatically", more("one", 3), rng=True),
+    add("automatically with two replicas", more("two", 9), rng=True),
     add("more replicas than usable brokers", more("wide", 2)),
     add("assigned", more("two", 11, [3, 1], [4, 2])),
     add("assigned to a cordoned one", more("one", 4, [5])),
@@ -323,17 +323,19 @@ def outcomes(on_both: Any) -> Any:
 @pytest.mark.parametrize(("area", "name"), [(area, case.name) for area, (_, cases) in RUNS.items() for case in cases])
 def test_responses_and_records_equal_kafkas(outcomes: Any, area: str, name: str) -> None:
     theirs, ours = outcomes[area]
-    assert told(ours[name]) == told(theirs[name])
+    assert comparable_outcome(ours[name]) == comparable_outcome(theirs[name])
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_moves_and_elects_as_kafka_does_at_this_level(on_both: Any, level: str) -> None:
     for run in (run_moving, run_electing):
         theirs, ours = on_both(run, level)
-        assert {name: told(each) for name, each in ours.items()} == {name: told(each) for name, each in theirs.items()}
+        assert {name: comparable_outcome(each) for name, each in ours.items()} == {
+            name: comparable_outcome(each) for name, each in theirs.items()
+        }
 
 
-def told(outcome: Any) -> tuple[Any, list[Any]]:
+def comparable_outcome(outcome: Any) -> tuple[Any, list[Any]]:
     """The parts of several partitions in one operation, which come from Kafka's hash maps in any order."""
     for topic in outcome.answer.get("replicaElectionResults", ()):
         topic["partitionResult"].sort(key=str)

@@ -30,15 +30,15 @@ class Steady(random.Random):
 
 def shapes() -> list[tuple[str, int, int, list[UsableBroker]]]:
     """Clusters of up to 12 brokers on up to 4 racks, some fenced."""
-    chance = random.Random(3)
+    rng = random.Random(3)
     found = []
     for kind, _ in itertools.product(("first", "middle", "last"), range(100)):
-        racks: list[str | None] = chance.choice([[None], ["a"], ["a", "b"], ["b", "a", None], ["a", "c", "b", "d"]])
+        racks: list[str | None] = rng.choice([[None], ["a"], ["a", "b"], ["b", "a", None], ["a", "c", "b", "d"]])
         brokers = [
-            UsableBroker(broker_id, chance.choice(racks), chance.random() < chance.choice((0, 0.3, 0.8)))
-            for broker_id in chance.sample(range(30), chance.randint(0, 12))
+            UsableBroker(broker_id, rng.choice(racks), rng.random() < rng.choice((0, 0.3, 0.8)))
+            for broker_id in rng.sample(range(30), rng.randint(0, 12))
         ]
-        found.append((kind, chance.randint(1, 40), chance.randint(-1, max(1, len(brokers) + 1)), brokers))
+        found.append((kind, rng.randint(1, 40), rng.randint(-1, max(1, len(brokers) + 1)), brokers))
     return found
 
 
@@ -64,17 +64,17 @@ def test_places_where_kafka_places() -> None:
 
 def questions() -> list[str]:
     """Copying in bursts, with pauses shorter and longer than what is remembered; and topics of all lengths."""
-    chance = random.Random(113)
+    rng = random.Random(113)
     lines = []
     for _ in range(40):
         lines.append("new")
         now_ms = 0
         for _ in range(100):
-            now_ms += chance.choice((1, 7, 130, 999, 1000, 1001, 2500, 11_000, 10_999, 30_000))
-            lines.append(f"rate {now_ms} {chance.choice((0, 0, 1, 5_000, 1_048_576))}")
+            now_ms += rng.choice((1, 7, 130, 999, 1000, 1001, 2500, 11_000, 10_999, 30_000))
+            lines.append(f"rate {now_ms} {rng.choice((0, 0, 1, 5_000, 1_048_576))}")
     for _ in range(1000):
-        topic = "".join(chance.choices("abcXYZ019._-", k=chance.randint(1, 249)))
-        lines.append(f"mover {topic} {chance.randint(0, 5000)} {chance.randint(1, 9)}")
+        topic = "".join(rng.choices("abcXYZ019._-", k=rng.randint(1, 249)))
+        lines.append(f"mover {topic} {rng.randint(0, 5000)} {rng.randint(1, 9)}")
     return lines
 
 

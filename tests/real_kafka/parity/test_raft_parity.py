@@ -46,7 +46,7 @@ class Asked:
     def describe_now(self) -> Any:
         return self.masked(to_json(self.describe(), 1))
 
-    def told(self, message: Any, version: int) -> Any:
+    def answer(self, message: Any, version: int) -> Any:
         return self.masked(to_json(self.side.ask(message, version), version))
 
     def masked(self, tree: Any) -> Any:
@@ -78,7 +78,7 @@ class Asked:
         }
         partition = vote.PartitionData(pre_vote=pre_vote, **given)
         topics = [vote.TopicData(topic_name=topic, partitions=[partition])]
-        return self.told(vote.VoteRequest(topics=topics, **top), version)
+        return self.answer(vote.VoteRequest(topics=topics, **top), version)
 
     def begin(self, version: int = 1, **fields: Any) -> Any:
         top: dict[str, Any] = {"cluster_id": self.side.cluster_id, "voter_id": 3000 if version else -1}
@@ -88,13 +88,13 @@ class Asked:
         if version:
             given.setdefault("voter_directory_id", self.directory_id)
         topics = [begin.TopicData(topic_name=topic, partitions=[begin.PartitionData(**given)])]
-        return self.told(begin.BeginQuorumEpochRequest(topics=topics, leader_endpoints=endpoints, **top), version)
+        return self.answer(begin.BeginQuorumEpochRequest(topics=topics, leader_endpoints=endpoints, **top), version)
 
     def end(self, version: int = 1, **fields: Any) -> Any:
         cluster_id, topic = fields.pop("cluster_id", self.side.cluster_id), fields.pop("topic", TOPIC)
         given: dict[str, Any] = {"partition_index": 0, "leader_id": 3000, "leader_epoch": self.epoch, **fields}
         topics = [end.TopicData(topic_name=topic, partitions=[end.PartitionData(**given)])]
-        return self.told(end.EndQuorumEpochRequest(cluster_id=cluster_id, topics=topics), version)
+        return self.answer(end.EndQuorumEpochRequest(cluster_id=cluster_id, topics=topics), version)
 
     def add(self, version: int = 1, **fields: Any) -> Any:
         listeners = [add.Listener(name="CONTROLLER", host="127.0.0.1", port=1)]
@@ -106,7 +106,7 @@ class Asked:
             "listeners": listeners,
             **fields,
         }
-        return self.told(add.AddRaftVoterRequest(**given), version)
+        return self.answer(add.AddRaftVoterRequest(**given), version)
 
     def update(self, **fields: Any) -> Any:
         listeners = [update.Listener(name="CONTROLLER", host="127.0.0.1", port=self.port)]
@@ -120,13 +120,13 @@ class Asked:
             "listeners": listeners,
             **fields,
         }
-        return self.told(update.UpdateRaftVoterRequest(k_raft_version_feature=feature, **given), 0)
+        return self.answer(update.UpdateRaftVoterRequest(k_raft_version_feature=feature, **given), 0)
 
     def fetch(self) -> Any:
         partition = fetch.FetchPartition(partition=0, current_leader_epoch=self.epoch, last_fetched_epoch=0)
         topics = [fetch.FetchTopic(topic_id=TOPIC_ID, partitions=[partition])]
         request = fetch.FetchRequest(cluster_id=self.side.cluster_id, max_wait_ms=0, max_bytes=1, topics=topics)
-        answer = self.told(request, 17)
+        answer = self.answer(request, 17)
         del answer["responses"][0]["partitions"][0]["logStartOffset"]
         return answer
 
@@ -195,7 +195,7 @@ def asked_of_a_leader(it: Asked) -> Iterator[tuple[str, Any]]:
     for version in (0, 1):
         yield f"add v{version}, never fetched", it.add(version, voter_id=OTHER + 1 + version, listeners=here)
     yield "records", (it.side.new_records(), list(it.side.control_types))
-    yield "voters", it.told(describe.DescribeQuorumRequest(topics=[]), 2)
+    yield "voters", it.answer(describe.DescribeQuorumRequest(topics=[]), 2)
 
 
 def asked_of_one_that_steps_down(it: Asked) -> Iterator[tuple[str, Any]]:

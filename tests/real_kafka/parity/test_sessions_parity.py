@@ -69,7 +69,7 @@ class Life:
         def all_are_fenced() -> bool:
             self._all_give_a_sign_of_life(living)
             found.extend(self.records())
-            return fenced <= {told["brokerId"] for _, _, told in found if told.get("fenced") == FENCED}
+            return fenced <= {result["brokerId"] for _, _, result in found if result.get("fenced") == FENCED}
 
         wait_until(all_are_fenced, 20, f"brokers {fenced} fenced")
         self.seen.append((f"fenced {fenced}", found))
@@ -82,7 +82,7 @@ class Life:
 
     def records(self) -> list[Any]:
         """Records about partitions and brokers since the last call, with topics by name and without epochs."""
-        told = []
+        result = []
         for record, version in self.side.new_records():
             kind = "change" if isinstance(record, PartitionChangeRecord) else "registration"
             if isinstance(record, PartitionChangeRecord | BrokerRegistrationChangeRecord):
@@ -90,11 +90,11 @@ class Life:
                 tree.pop("brokerEpoch", None)
                 if isinstance(record, PartitionChangeRecord):
                     tree["topicId"] = self.topics[record.topic_id]
-                told.append((kind, version, tree))
+                result.append((kind, version, tree))
         # Where several topics change at once, their order is no promise; before or after the registration is.
-        changes = sorted((one for one in told if one[0] == "change"), key=lambda one: one[2]["topicId"])
-        registrations = [one for one in told if one[0] == "registration"]
-        return registrations + changes if told and told[0][0] == "registration" else changes + registrations
+        changes = sorted((one for one in result if one[0] == "change"), key=lambda one: one[2]["topicId"])
+        registrations = [one for one in result if one[0] == "registration"]
+        return registrations + changes if result and result[0][0] == "registration" else changes + registrations
 
 
 def life(side: Any) -> list[Any]:

@@ -21,11 +21,11 @@ def create(
     *topics: CreatableTopic,
     version: int = 7,
     validate_only: bool = False,
-    chance: bool = True,
+    rng: bool = True,
     timeout_ms: int = 10_000,
 ) -> Case:
     request = CreateTopicsRequest(topics=list(topics), timeout_ms=timeout_ms, validate_only=validate_only)
-    return Case(f"create {name}", lambda _: request, version, chance)
+    return Case(f"create {name}", lambda _: request, version, rng)
 
 
 def delete(name: str, names: Any = (), ids: Any = (), version: int = 6) -> Case:
@@ -93,9 +93,9 @@ CASES = [
     create(
         "many configs", topic("many", 1, 1, min_insync_replicas="2", retention_ms="-1", segment_ms="9", flush_ms="7")
     ),
-    create("assigned", topic("assigned", manual=[(1, [2, 1]), (0, [1, 2])]), chance=False),
-    create("assigned with a fenced one first", topic("fenced-first", manual=[(0, [4, 1, 3])]), chance=False),
-    create("assigned to a cordoned one", topic("cordoned", manual=[(0, [5])]), chance=False),
+    create("assigned", topic("assigned", manual=[(1, [2, 1]), (0, [1, 2])]), rng=False),
+    create("assigned with a fenced one first", topic("fenced-first", manual=[(0, [4, 1, 3])]), rng=False),
+    create("assigned to a cordoned one", topic("cordoned", manual=[(0, [5])]), rng=False),
     create(
         "assigned, with counts", topic("counts", 1, -1, manual=[(0, [1])]), topic("factors", -1, 1, manual=[(0, [1])])
     ),
@@ -110,7 +110,7 @@ CASES = [
     create("version 2", topic("v2", 1, 1), topic("v2-bad", 1, 0), version=2),
     create("version 4", topic("v4"), version=4),
     create("version 5", topic("v5", 1, 1), version=5),
-    *(create(f"with {ms} ms left", topic("a"), topic("b"), timeout_ms=ms, chance=False) for ms in (0, -1)),
+    *(create(f"with {ms} ms left", topic("a"), topic("b"), timeout_ms=ms, rng=False) for ms in (0, -1)),
     Case(
         "create repeated names with no time left",
         lambda _: CreateTopicsRequest(topics=[topic("a"), topic("a"), topic("__cluster_metadata")], timeout_ms=0),

@@ -27,29 +27,31 @@ FETCH_SNAPSHOT = api_keys.FETCH_SNAPSHOT
 class Bench:
     """A double and the real brokers on it."""
 
-    def __init__(self, door: Any, folder: Path) -> None:
-        self.door = door
+    def __init__(self, controller: Any, folder: Path) -> None:
+        self.controller = controller
         self.folder = folder
         self.brokers: dict[int, KafkaBroker] = {}
 
     @contextmanager
     def switched_on(self, kind: str, **params: Any) -> Iterator[int]:
         """The fault, as long as the block runs; it must have met something by then. Gives the mark before it."""
-        since, faults = self.mark(), self.door.double.script.faults
-        fault = self.door.call(lambda: faults.add(kind, **params))
+        since, faults = self.mark(), self.controller.double.script.faults
+        fault = self.controller.call(lambda: faults.add(kind, **params))
         try:
             yield since
             assert fault.fired > 0, f"{kind} met nothing"
         finally:
-            self.door.call(lambda: faults.remove(fault.id))
+            self.controller.call(lambda: faults.remove(fault.id))
 
     def mark(self) -> int:
         """The journal's current position."""
-        return int(self.door.call(lambda: max(journal.mark() for journal in self.door.double.journals.values())))
+        return int(
+            self.controller.call(lambda: max(journal.mark() for journal in self.controller.double.journals.values()))
+        )
 
     def asked(self, api: int, broker_id: int, since: int = 0) -> list[Exchange]:
         """A broker's requests to one API, with their answers."""
-        entries = self.door.call(lambda: list(merged(self.door.double.journals.values(), since)))
+        entries = self.controller.call(lambda: list(merged(self.controller.double.journals.values(), since)))
         found = (entry for entry in entries if isinstance(entry, Exchange) and entry.api_key == api)
         return [each for each in found if each.broker_id == broker_id]
 
@@ -75,7 +77,7 @@ class Bench:
 
     def view(self, broker_id: int) -> BrokerView:
         """The broker as the controller sees it."""
-        view: BrokerView = self.door.call(lambda: self.door.double.state.broker(broker_id))
+        view: BrokerView = self.controller.call(lambda: self.controller.double.state.broker(broker_id))
         return view
 
     def brokers_seen_by(self, broker_id: int) -> set[int]:
@@ -91,7 +93,7 @@ class Bench:
         usual = {"replica.lag.time.max.ms": "6000", "auto.create.topics.enable": "false"}
         usual |= {key.replace("_", "."): value for key, value in properties.items()}
         folder = self.folder / f"broker-{broker_id}"
-        broker = KafkaBroker(broker_id, folder, self.door.cluster_id, self.door.bootstrap, properties=usual)
+        broker = KafkaBroker(broker_id, folder, self.controller.cluster_id, self.controller.bootstrap, properties=usual)
         self.brokers[broker_id] = broker
         broker.format()
         return broker

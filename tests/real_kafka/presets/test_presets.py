@@ -51,7 +51,7 @@ def test_not_controller_makes_a_broker_connect_again_and_again(running: Bench) -
 
 
 def test_a_broker_follows_a_controller_that_resigned_into_the_next_epoch(running: Bench) -> None:
-    epoch = running.door.call(lambda: running.door.double.state.quorum().epoch)
+    epoch = running.controller.call(lambda: running.controller.double.state.quorum().epoch)
     with running.switched_on("resign") as since:
         wait_until(
             lambda: any(
@@ -110,22 +110,22 @@ def test_an_unfenced_broker_is_seen_by_clients_again(running: Bench) -> None:
 
 
 def test_a_log_dir_that_fails_for_the_controller_alone_moves_its_leaders(running: Bench) -> None:
-    state = running.door.double.state
+    state = running.controller.double.state
     create_topic(running.brokers[2].bootstrap, "moved", replicas=2)
-    running.door.call(lambda: state.elect("moved", 0, 1))
+    running.controller.call(lambda: state.elect("moved", 0, 1))
     known = {each.id for each in running.view(1).log_dirs}
     held = wait_until(
-        lambda: known & set(running.door.call(lambda: state.topic("moved").partitions[0].directories)),
+        lambda: known & set(running.controller.call(lambda: state.topic("moved").partitions[0].directories)),
         20,
         "its directory",
     )
     (lost,) = held
     with running.switched_on("fail_log_dir", broker_id=1, log_dir=lost):
-        assert running.door.call(lambda: state.topic("moved").partitions[0].leader) == 2
+        assert running.controller.call(lambda: state.topic("moved").partitions[0].leader) == 2
         assert {each.id: each.state for each in running.view(1).log_dirs}[lost] == "offline"
     assert {each.state for each in running.view(1).log_dirs} == {"online"}
     wait_until(
-        lambda: running.door.call(lambda: state.topic("moved").partitions[0].isr) in ((1, 2), (2, 1)),
+        lambda: running.controller.call(lambda: state.topic("moved").partitions[0].isr) in ((1, 2), (2, 1)),
         40,
         "both in sync",
     )

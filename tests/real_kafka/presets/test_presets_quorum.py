@@ -15,14 +15,14 @@ def test_a_failover_moves_a_brokers_fetches_and_heartbeats_to_the_new_leader(quo
     broker = bench.add_broker(1)
     broker.start()
     broker.wait_until_running()
-    before, epoch = bench.door.active, bench.view(1).epoch
-    other = next(node for node in bench.door.node_ids if node != before)
+    before, epoch = bench.controller.active, bench.view(1).epoch
+    other = next(node for node in bench.controller.node_ids if node != before)
     since = bench.mark()
 
     def leads() -> bool:
         # One whose log was a record behind as it stood is not elected.
         with bench.switched_on("elect", node_id=other):
-            return bool(bench.door.active == other)
+            return bool(bench.controller.active == other)
 
     wait_until(leads, 40, "another leader")
     for api in (FETCH, HEARTBEAT):

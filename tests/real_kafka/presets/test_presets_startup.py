@@ -23,12 +23,12 @@ def broker(bench: Bench) -> Iterator[KafkaBroker]:
         broker.format("--ignore-formatted")
     yield broker
     broker.kill()
-    bench.door.call(lambda: bench.door.double.reset())
-    bench.door.call(lambda: _forget(bench))
+    bench.controller.call(lambda: bench.controller.double.reset())
+    bench.controller.call(lambda: _forget(bench))
 
 
 def _forget(bench: Bench) -> None:
-    state = bench.door.double.state
+    state = bench.controller.double.state
     for known in state.brokers():
         state.unregister(known.broker_id)
 

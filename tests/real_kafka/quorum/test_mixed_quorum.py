@@ -65,7 +65,7 @@ class Mixed:
 
         def leads() -> bool:
             # Whoever stands fetches no more: behind the others it would never win, however often it stood.
-            ends = {each: door.call(log_end, door.running) for each, door in self.ours.items()}
+            ends = {each: controller.call(log_end, controller.running) for each, controller in self.ours.items()}
             return ends[node_id] == max(ends.values()) and self.ours[node_id].call(stands_or_leads)
 
         wait_until(leads, 60, f"{node_id} to lead")
@@ -145,8 +145,8 @@ def test_kafkas_controller_and_ours_follow_each_other(mixed: Mixed, start_broker
 
 def describe(servers: str) -> tuple[int, set[int], set[int]]:
     """Leader, voters and observers, as kafka-metadata-quorum says them."""
-    told = KafkaTool("kafka-metadata-quorum").run("--bootstrap-controller", servers, "describe", "--status")
-    status = dict(re.findall(r"^(\w+):\s+(.*?)\s*$", told, re.M))
+    result = KafkaTool("kafka-metadata-quorum").run("--bootstrap-controller", servers, "describe", "--status")
+    status = dict(re.findall(r"^(\w+):\s+(.*?)\s*$", result, re.M))
     ids = [set(map(int, re.findall(r'"id": (\d+)', status[part]))) for part in ("CurrentVoters", "CurrentObservers")]
     return int(status["LeaderId"]), ids[0], ids[1]
 
@@ -166,8 +166,8 @@ def test_kafkas_tool_adds_kafkas_controller_and_removes_ours(quorum: SyncQuorum,
         wait_until(lambda: describe(quorum.bootstrap)[2] == {KAFKA_ID}, 30, "Kafka's controller as an observer")
         properties = str(kafka.directory / "server.properties")
         tool = KafkaTool("kafka-metadata-quorum")
-        told = tool.run("--command-config", properties, "--bootstrap-controller", quorum.bootstrap, "add-controller")
-        assert f"Added controller {KAFKA_ID}" in told
+        result = tool.run("--command-config", properties, "--bootstrap-controller", quorum.bootstrap, "add-controller")
+        assert f"Added controller {KAFKA_ID}" in result
         assert describe(quorum.bootstrap)[1:] == ({3000, 3001, KAFKA_ID}, set())
 
         gone = quorum.active
@@ -178,8 +178,8 @@ def test_kafkas_tool_adds_kafkas_controller_and_removes_ours(quorum: SyncQuorum,
         found = re.search(rf"^{gone}\s+(\S+)", described, re.M)
         assert found is not None
         options = ("--controller-id", str(gone), "--controller-directory-id", found[1])
-        told = tool.run("--bootstrap-controller", quorum.bootstrap, "remove-controller", *options)
-        assert re.search(rf"Removed +KRaft controller {gone} ", told)
+        result = tool.run("--bootstrap-controller", quorum.bootstrap, "remove-controller", *options)
+        assert re.search(rf"Removed +KRaft controller {gone} ", result)
         leader, voters, _ = wait_until(lambda: _elsewhere(quorum.bootstrap, gone), 30, "another leader")
         assert voters == {3000, 3001, KAFKA_ID} - {gone}
         assert leader in voters
@@ -258,9 +258,9 @@ def asked(bootstrap: str, requests: list[Any]) -> list[Any]:
 
 def knows_everybody(bootstrap: str) -> bool:
     """Return True if a controller knows that 3000 leads, and knows every controller's registration."""
-    (told,) = asked(bootstrap, [DescribeClusterRequest(endpoint_type=2)])
-    registered = {each["brokerId"] for each in told["brokers"]}
-    return bool(told["controllerId"] == 3000 and registered == {3000, 3001, KAFKA_ID})
+    (result,) = asked(bootstrap, [DescribeClusterRequest(endpoint_type=2)])
+    registered = {each["brokerId"] for each in result["brokers"]}
+    return bool(result["controllerId"] == 3000 and registered == {3000, 3001, KAFKA_ID})
 
 
 def test_standbys_refuse_active_only_requests_as_kafkas_standby_does(mixed: Mixed) -> None:

@@ -55,8 +55,8 @@ class World:
 
     def described(self) -> dict[str, str]:
         """Output of kafka-metadata-quorum through the brokers."""
-        told = KafkaTool("kafka-metadata-quorum").run("--bootstrap-server", self.servers, "describe", "--status")
-        return dict(re.findall(r"^(\w+):\s+(.*?)\s*$", told, re.M))
+        result = KafkaTool("kafka-metadata-quorum").run("--bootstrap-server", self.servers, "describe", "--status")
+        return dict(re.findall(r"^(\w+):\s+(.*?)\s*$", result, re.M))
 
 
 @pytest.fixture(scope="module")
@@ -163,9 +163,9 @@ def tool(servers: str, *arguments: str) -> str:
 
 def voters(servers: str) -> dict[int, str]:
     """Ids and addresses of the voters, as Kafka's leader tells its tool."""
-    told = re.search(r"^CurrentVoters:\s+(.*?)\s*$", tool(servers, "describe", "--status"), re.M)
-    assert told is not None
-    found = re.findall(r'"id": (\d+).*?"endpoints": \["CONTROLLER://(.*?)"\]', told[1])
+    result = re.search(r"^CurrentVoters:\s+(.*?)\s*$", tool(servers, "describe", "--status"), re.M)
+    assert result is not None
+    found = re.findall(r'"id": (\d+).*?"endpoints": \["CONTROLLER://(.*?)"\]', result[1])
     return {int(node_id): address for node_id, address in found}
 
 
@@ -196,8 +196,8 @@ def test_mockraft_loads_kafkas_snapshot_joins_moves_and_leaves_the_quorum(tmp_pa
             lines["listeners"] = f"CONTROLLER://127.0.0.1:{port}"
             properties.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
             wait_until(lambda: re.search(rf"^{OUR_ID}\s", tool(kafka.bootstrap, "describe", "--re"), re.M), 20, "seen")
-            told = tool(kafka.bootstrap, "--command-config", str(properties), "add-controller")
-            assert f"Added controller {OUR_ID}" in told
+            result = tool(kafka.bootstrap, "--command-config", str(properties), "add-controller")
+            assert f"Added controller {OUR_ID}" in result
             assert voters(kafka.bootstrap) == {OUR_ID: f"127.0.0.1:{port}", KAFKA_ID: kafka.bootstrap}
             wait_until(lambda: set(log.voters.nodes) == {OUR_ID, KAFKA_ID}, 10, "the voters in our log")
         port = free_port()

@@ -170,9 +170,9 @@ async def test_real_and_simulated_broker_describe_each_other_equally(kafka: Kafk
             def observers(bootstrap: str) -> dict[str, tuple[str, str, bool]]:
                 described = ("--bootstrap-server", bootstrap, "describe", "--replication")
                 rows = KafkaTool("kafka-metadata-quorum").run(*described).splitlines()[1:]
-                told = list(filter(None, map(str.split, rows)))
+                result = list(filter(None, map(str.split, rows)))
                 # Node, directory, status; the lag is of records, and one that follows is a few behind.
-                return {row[0]: (row[1], row[-1], int(row[3]) <= 5) for row in told if row[-1] == "Observer"}
+                return {row[0]: (row[1], row[-1], int(row[3]) <= 5) for row in result if row[-1] == "Observer"}
 
             # Which of its records a broker has applied when it says that it runs is its own affair.
             ours, theirs = broker.bootstrap_servers, real.bootstrap
@@ -217,13 +217,13 @@ class Storyteller(SimulatedBroker):
         self.live, self.node.happen = self.node.happen, self.tell  # type: ignore[method-assign]
 
     def tell(self, event: Event) -> None:
-        told = type(event).__name__
+        result = type(event).__name__
         if isinstance(event, HeartbeatAnswered):
-            told = f"{'caught up' if event.is_caught_up else 'behind'}, {'fenced' if event.is_fenced else 'unfenced'}"
-            told += ", may go" if event.should_shut_down else ""
+            result = f"{'caught up' if event.is_caught_up else 'behind'}, {'fenced' if event.is_fenced else 'unfenced'}"
+            result += ", may go" if event.should_shut_down else ""
         # What depends on how fast the controller answers is left out.
-        if told not in ("Due", "ReadyToUnfence", "behind, fenced"):
-            self.story.append(told)
+        if result not in ("Due", "ReadyToUnfence", "behind, fenced"):
+            self.story.append(result)
         self.live(event)
 
 
@@ -242,7 +242,7 @@ async def story(controller: Any) -> list[str]:
         await until(lambda: all(broker.life.offline_dirs.values()))
         await broker.shut_down()
         assert broker.end is End.GRANTED
-        return [told for told, _ in itertools.groupby(broker.story)]
+        return [result for result, _ in itertools.groupby(broker.story)]
 
 
 async def test_both_controllers_describe_the_same_brokers(kafka: KafkaController) -> None:

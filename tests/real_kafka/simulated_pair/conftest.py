@@ -102,8 +102,8 @@ async def fill(addresses: dict[int, str]) -> dict[str, bytes]:
         (32, "group", "consumer.session.timeout.ms", "50000"),
     )
     for each in (configs, setting((4, "", "log.retention.ms", "100000"))):
-        told = await ask(addresses[SIMULATED], each)
-        assert {response.error_code for response in told.responses} == {0}
+        answer = await ask(addresses[SIMULATED], each)
+        assert {response.error_code for response in answer.responses} == {0}
     return {topic.name: topic.topic_id for topic in created.topics}
 
 

@@ -49,8 +49,8 @@ async def test_api_versions(pair: Any, version: int) -> None:
         return tree
 
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-    told = await pair.same(request, version, served)
-    assert len(told["apiKeys"]) > 30
+    result = await pair.same(request, version, served)
+    assert len(result["apiKeys"]) > 30
 
 
 def metadata(version: int, topics: Any, *, operations: bool = False) -> Any:
@@ -72,8 +72,8 @@ async def test_metadata(pair: Any, version: int, names: list[str] | None) -> Non
     named = None if names is None else [{"name": name} for name in names]
     if named and version >= 10:
         named = [{**each, "topicId": text_of(bytes(16))} for each in named]
-    told = await pair.same(metadata(version, named, operations=True), version)
-    assert {broker["nodeId"] for broker in told["brokers"]} == {REAL, SIMULATED}
+    result = await pair.same(metadata(version, named, operations=True), version)
+    assert {broker["nodeId"] for broker in result["brokers"]} == {REAL, SIMULATED}
 
 
 @pytest.mark.parametrize("version", versions("Metadata", 10))
@@ -81,15 +81,15 @@ async def test_metadata(pair: Any, version: int, names: list[str] | None) -> Non
 async def test_metadata_by_topic_id(pair: Any, version: int, with_name: bool) -> None:
     ids = [pair.topic_ids["both"], b"u" * 16, bytes(16)]
     named = [{"topicId": text_of(each), "name": "both" if with_name else None} for each in ids]
-    told = await pair.same(metadata(version, named), version)
-    assert len(told["topics"]) >= 2
+    result = await pair.same(metadata(version, named), version)
+    assert len(result["topics"]) >= 2
 
 
 @pytest.mark.parametrize("version", versions("Metadata", 10))
 async def test_metadata_of_neither_a_name_nor_an_id(pair: Any, version: int) -> None:
     named = [{"topicId": text_of(bytes(16)), "name": None}, {"topicId": text_of(bytes(16)), "name": "both"}]
-    told = await pair.same(metadata(version, named), version)
-    assert len(told["topics"]) >= 2
+    result = await pair.same(metadata(version, named), version)
+    assert len(result["topics"]) >= 2
 
 
 @pytest.mark.parametrize("version", versions("DescribeCluster"))
@@ -100,8 +100,8 @@ async def test_describe_cluster(pair: Any, version: int, endpoint_type: int) -> 
         fields["endpointType"] = endpoint_type
     if version >= 2:
         fields["includeFencedBrokers"] = True
-    told = await pair.same(asked("DescribeCluster", version, **fields), version)
-    assert told["errorCode"] == (0 if version == 0 else {1: 0, 2: 114, 7: 115}[endpoint_type])
+    result = await pair.same(asked("DescribeCluster", version, **fields), version)
+    assert result["errorCode"] == (0 if version == 0 else {1: 0, 2: 114, 7: 115}[endpoint_type])
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ async def test_describe_cluster(pair: Any, version: int, endpoint_type: int) -> 
 )
 async def test_describe_topic_partitions(pair: Any, names: list[str], limit: int, cursor: Any) -> None:
     fields = {"topics": [{"name": name} for name in names], "responsePartitionLimit": limit, "cursor": cursor}
-    told = await pair.same(asked("DescribeTopicPartitions", 0, **fields), 0)
-    assert told["topics"] or not names
+    result = await pair.same(asked("DescribeTopicPartitions", 0, **fields), 0)
+    assert result["topics"] or not names
 
 
 ABOUT: dict[str, list[dict[str, Any]]] = {
@@ -143,8 +143,8 @@ ABOUT: dict[str, list[dict[str, Any]]] = {
 @pytest.mark.parametrize(("name", "number"), [(name, n) for name, all_of in ABOUT.items() for n in range(len(all_of))])
 async def test_other_responses_are_equal(pair: Any, name: str, number: int) -> None:
     for version in versions(name):
-        told = await pair.same(asked(name, version, **ABOUT[name][number]), version)
-        assert told
+        result = await pair.same(asked(name, version, **ABOUT[name][number]), version)
+        assert result
 
 
 async def test_config_resources(pair: Any) -> None:
@@ -157,8 +157,8 @@ async def test_acls_are_not_there(pair: Any) -> None:
     fields = {"resourceTypeFilter": 2, "resourceNameFilter": None, "principalFilter": None, "hostFilter": None}
     for version in versions("DescribeAcls"):
         more = {"patternTypeFilter": 3, "operation": 1, "permissionType": 1}
-        told = await pair.same(asked("DescribeAcls", version, **fields, **more), version)
-        assert told["errorMessage"] == "No Authorizer is configured on the broker"
+        result = await pair.same(asked("DescribeAcls", version, **fields, **more), version)
+        assert result["errorMessage"] == "No Authorizer is configured on the broker"
 
 
 async def test_tokens_are_refused(pair: Any) -> None:
@@ -166,16 +166,16 @@ async def test_tokens_are_refused(pair: Any) -> None:
         fields: dict[str, Any] = {"renewers": [], "maxLifetimeMs": -1}
         if version >= 3:
             fields |= {"ownerPrincipalType": None, "ownerPrincipalName": None}
-        told = await pair.same(asked("CreateDelegationToken", version, **fields), version)
-        assert told["errorCode"] == 64
+        result = await pair.same(asked("CreateDelegationToken", version, **fields), version)
+        assert result["errorCode"] == 64
 
 
 @pytest.mark.parametrize("version", versions("CreateTopics"))
 async def test_refusals_of_the_controller(pair: Any, version: int) -> None:
     many = topic("x", 1, 9)
     topics = [assigned("both", [REAL]), assigned("no/name", [REAL]), many]
-    told = await pair.same(CreateTopicsRequest(topics=topics, timeout_ms=5000, validate_only=True), version)
-    assert {each["errorCode"] for each in told["topics"]} == {36, 17, 38}
+    result = await pair.same(CreateTopicsRequest(topics=topics, timeout_ms=5000, validate_only=True), version)
+    assert {each["errorCode"] for each in result["topics"]} == {36, 17, 38}
 
 
 @pytest.mark.parametrize("name", ["Vote", "BrokerHeartbeat", "Envelope", "AlterPartition", "ControllerRegistration"])
@@ -223,8 +223,8 @@ async def test_describe_configs(pair: Any, version: int, kind: int, name: str) -
     fields: dict[str, Any] = {"resources": [resource], "includeSynonyms": True}
     if version >= 3:
         fields["includeDocumentation"] = False
-    told = await pair.same(asked("DescribeConfigs", version, **fields), version, without_ids)
-    assert len(told["results"]) == 1
+    result = await pair.same(asked("DescribeConfigs", version, **fields), version, without_ids)
+    assert len(result["results"]) == 1
 
 
 def without_ids(tree: Any) -> Any:
@@ -237,15 +237,15 @@ def without_ids(tree: Any) -> Any:
 
 @pytest.mark.parametrize("version", versions("DescribeConfigs"))
 async def test_describe_configs_of_the_broker_itself(pair: Any, version: int) -> None:
-    told = []
+    result = []
     for which in (REAL, SIMULATED):
         resource = {"resourceType": 4, "resourceName": str(which), "configurationKeys": None}
         fields: dict[str, Any] = {"resources": [resource], "includeSynonyms": True}
         if version >= 3:
             fields["includeDocumentation"] = False
         response = await pair.tree(which, asked("DescribeConfigs", version, **fields), version)
-        told.append(without_its_own(response))
-    assert pair.difference(told[1], told[0]) == []
+        result.append(without_its_own(response))
+    assert pair.difference(result[1], result[0]) == []
 
 
 CHANGES = [
@@ -284,9 +284,9 @@ async def test_changes_of_configs(pair: Any, change: Change) -> None:
 
 
 async def test_cordoning_an_unknown_directory_is_refused(pair: Any) -> None:
-    told = []
+    result = []
     for which in (REAL, SIMULATED):
         request = setting((4, str(which), "cordoned.log.dirs", "/nope,/nor"), validate_only=True)
         (each,) = (await pair.ask(which, request)).responses
-        told.append((each.error_code, each.error_message))
-    assert told[1] == told[0]
+        result.append((each.error_code, each.error_message))
+    assert result[1] == result[0]

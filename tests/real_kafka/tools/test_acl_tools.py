@@ -83,8 +83,8 @@ def create(cluster: KafkaCluster, user: str, topic: str) -> str:
 def test_an_acl_lets_a_client_make_topics_until_it_is_removed(cluster: KafkaCluster) -> None:
     orders = ("--topic", "orders-", "--resource-pattern-type", "prefixed")
     assert create(cluster, "alice", "orders-1") == "TOPIC_AUTHORIZATION_FAILED"
-    told = acls(cluster, "--add", *ALICE, "--operation", "Create", "--operation", "Alter", *orders)
-    assert "(principal=User:alice, host=*, operation=CREATE, permissionType=ALLOW)" in told
+    result = acls(cluster, "--add", *ALICE, "--operation", "Create", "--operation", "Alter", *orders)
+    assert "(principal=User:alice, host=*, operation=CREATE, permissionType=ALLOW)" in result
     assert create(cluster, "alice", "orders-1") == ""
     assert create(cluster, "alice", "payments") == "TOPIC_AUTHORIZATION_FAILED"
     assert create(cluster, "admin", "payments") == ""
@@ -93,7 +93,7 @@ def test_an_acl_lets_a_client_make_topics_until_it_is_removed(cluster: KafkaClus
     assert refusal(admin.create_partitions([NewPartitions("payments", 2)])) == "TOPIC_AUTHORIZATION_FAILED"
 
     acls(cluster, "--add", "--deny-principal", "User:alice", "--operation", "Create", "--topic", "orders-2")
-    wait_until(lambda: "DENY" in acls(cluster, "--list", "--topic", "orders-2"), 20, "the denial told")
+    wait_until(lambda: "DENY" in acls(cluster, "--list", "--topic", "orders-2"), 20, "the denial is listed")
     assert create(cluster, "alice", "orders-2") == "TOPIC_AUTHORIZATION_FAILED"
     assert create(cluster, "alice", "orders-3") == ""
 
@@ -107,8 +107,8 @@ def test_an_acl_lets_a_client_make_topics_until_it_is_removed(cluster: KafkaClus
 
 def test_acls_are_managed_at_the_controller_too(cluster: KafkaCluster) -> None:
     in_cluster = ("--cluster", "--operation", "Create")
-    told = acls(cluster, "--add", *ALICE, "--allow-host", "127.0.0.1", *in_cluster, directly=True)
-    assert "resourceType=CLUSTER, name=kafka-cluster" in told
+    result = acls(cluster, "--add", *ALICE, "--allow-host", "127.0.0.1", *in_cluster, directly=True)
+    assert "resourceType=CLUSTER, name=kafka-cluster" in result
     wait_until(lambda: create(cluster, "alice", "anything") == "", 20, "alice may create")
     assert "host=127.0.0.1, operation=CREATE" in acls(cluster, "--list", "--cluster", directly=True)
     acls(cluster, "--remove", "--force", "--cluster", directly=True)

@@ -45,14 +45,14 @@ def test_kafka_log_dirs_shows_each_replica_in_one_of_two_folders(
 ) -> None:
     create_topic(cluster.bootstrap_servers, "placed", partitions=4, replicas=3)
     printed = run("kafka-log-dirs", "--describe", "--topic-list", "placed")
-    told = json.loads(printed.splitlines()[-1])
-    for broker in told["brokers"]:
+    result = json.loads(printed.splitlines()[-1])
+    for broker in result["brokers"]:
         folders = {each["logDir"]: each for each in broker["logDirs"]}
         assert set(folders) == {str(path) for path in cluster.brokers[broker["broker"]].log_dirs}
         assert all(each["error"] is None for each in folders.values())
         found = [replica["partition"] for each in folders.values() for replica in each["partitions"]]
         assert sorted(found) == [f"placed-{number}" for number in range(4)]
-    assert len(told["brokers"]) == 3
+    assert len(result["brokers"]) == 3
 
 
 def test_kafka_broker_api_versions_finds_every_forwarded_api_usable(

@@ -44,9 +44,11 @@ def test_kafkas_tools_cordon_describe_and_uncordon(tmp_path: Path) -> None:
             return [path for path, view in broker.log_dirs.items() if view.is_cordoned]
 
         def told_by_kafka_log_dirs() -> list[str]:
-            told = json.loads(KafkaTool("kafka-log-dirs").run(*servers, "--describe").splitlines()[-1])
-            assert not any("isCordoned" in each for each in told["brokers"][0]["logDirs"]), "4.3.1's tool does not say"
-            return [each["logDir"] for each in told["brokers"][0]["logDirs"]]
+            result = json.loads(KafkaTool("kafka-log-dirs").run(*servers, "--describe").splitlines()[-1])
+            assert not any("isCordoned" in each for each in result["brokers"][0]["logDirs"]), (
+                "4.3.1's tool does not say"
+            )
+            return [each["logDir"] for each in result["brokers"][0]["logDirs"]]
 
         configs("--alter", "--add-config", f"{CONFIG}={d1}")
         wait_until(lambda: cordoned() == [d1], 30, "the directory is cordoned")

@@ -101,10 +101,10 @@ def test_kafka_metadata_shell_shows_the_whole_cluster(file: Path) -> None:
 def test_kafka_metadata_shell_takes_commands_from_a_person(file: Path) -> None:
     typed = "cd /image/topics/byName/kept\npwd\ncat 0\ncat /image/cluster/brokers/1\nexit\n"
     printed = shell_prints(file, "[ Kafka Metadata Shell ]", "/image/topics/byName/kept\n", stdin=typed)
-    told = re.search(r"replicas=\[(\d), (\d)\], directories=\[(\S+), (\S+)\], isr=\[(\d), (\d)\]", printed)
-    assert told is not None, printed
-    assert {told[1], told[2]} == {told[5], told[6]} == {"1", "2"}
-    assert len(told[3]) == len(told[4]) == 22
+    result = re.search(r"replicas=\[(\d), (\d)\], directories=\[(\S+), (\S+)\], isr=\[(\d), (\d)\]", printed)
+    assert result is not None, printed
+    assert {result[1], result[2]} == {result[5], result[6]} == {"1", "2"}
+    assert len(result[3]) == len(result[4]) == 22
     assert re.search(r"BrokerRegistration\(id=1, .*fenced=false", printed)
 
 
@@ -126,8 +126,8 @@ def test_kafka_dump_log_reads_log_and_snapshot_of_a_running_controller(file: Pat
 
 def test_kafka_storage_recognizes_a_formatted_data_dir(cluster: KafkaCluster, data_dir: Path, tmp_path: Path) -> None:
     as_kafkas = KafkaController(tmp_path, cluster.cluster_id, properties={"log.dirs": str(data_dir)})
-    told = KafkaTool("kafka-storage").run("info", "-c", str(as_kafkas.write_properties()))
-    assert f"Found log directory:\n  {data_dir}\n" in told
-    assert re.search(rf"cluster\.id={cluster.cluster_id}, directory\.id=\S+, node\.id=3000, version=1", told)
+    result = KafkaTool("kafka-storage").run("info", "-c", str(as_kafkas.write_properties()))
+    assert f"Found log directory:\n  {data_dir}\n" in result
+    assert re.search(rf"cluster\.id={cluster.cluster_id}, directory\.id=\S+, node\.id=3000, version=1", result)
     with pytest.raises(KafkaProcessError, match="is already formatted"):
         as_kafkas.format()

@@ -65,8 +65,8 @@ def may_log_in(cluster: KafkaCluster, user: str, password: str, mechanism: str) 
 def test_a_user_is_made_logs_in_and_is_deleted(cluster: KafkaCluster) -> None:
     alice = ("--entity-name", "alice")
     for added in ("SCRAM-SHA-256=[iterations=8192,password=wonderland]", "SCRAM-SHA-512=[password=looking-glass]"):
-        told = configs(cluster, "--alter", *alice, "--add-config", added)
-        assert told.strip() == "Completed updating config for user alice."
+        result = configs(cluster, "--alter", *alice, "--add-config", added)
+        assert result.strip() == "Completed updating config for user alice."
     wait_until(lambda: may_log_in(cluster, "alice", "wonderland", "SCRAM-SHA-256"), 20, "alice logged in")
     assert may_log_in(cluster, "alice", "looking-glass", "SCRAM-SHA-512")
     assert not may_log_in(cluster, "alice", "looking-glass", "SCRAM-SHA-256")

@@ -46,16 +46,16 @@ class Cluster:
     async def described(self, *arguments: str) -> dict[int, dict[str, Any]]:
         """Output of `kafka-log-dirs`: directories by path, by broker."""
         printed = await self.tool("kafka-log-dirs", "--describe", *arguments)
-        told = json.loads(printed.splitlines()[-1])
-        assert told["version"] == 1
-        return {each["broker"]: {at["logDir"]: at for at in each["logDirs"]} for each in told["brokers"]}
+        result = json.loads(printed.splitlines()[-1])
+        assert result["version"] == 1
+        return {each["broker"]: {at["logDir"]: at for at in each["logDirs"]} for each in result["brokers"]}
 
     def plan(self, *partitions: tuple[str, int, list[int], list[str]]) -> tuple[str, str]:
         """The option that names a file in the text's form: topic, partition, replicas and their directories."""
         keys = ("topic", "partition", "replicas", "log_dirs")
-        told = {"version": 1, "partitions": [dict(zip(keys, each, strict=True)) for each in partitions]}
+        result = {"version": 1, "partitions": [dict(zip(keys, each, strict=True)) for each in partitions]}
         path = self.folder / "plan.json"
-        path.write_text(json.dumps(told))
+        path.write_text(json.dumps(result))
         return "--reassignment-json-file", str(path)
 
     async def reassign(self, plan: tuple[str, str], *arguments: str) -> str:
@@ -94,9 +94,9 @@ class Cluster:
     async def until_told(self, plan: tuple[str, str], text: str) -> str:
         """Verify until the tool says so."""
         async with asyncio.timeout(60):
-            while text not in (told := await self.reassign(plan, "--verify")):
+            while text not in (result := await self.reassign(plan, "--verify")):
                 await asyncio.sleep(0.1)
-        return told
+        return result
 
 
 @pytest.fixture
@@ -126,9 +126,9 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 async def test_kafka_log_dirs_lists_directories_and_replicas(cluster: Cluster) -> None:
     await cluster.create("seen", [1, 2], [2, 1])
     await cluster.create("other", [1])
-    told = await cluster.described("--topic-list", "seen")
-    assert set(told) == {1, 2}
-    for broker_id, folders in told.items():
+    result = await cluster.described("--topic-list", "seen")
+    assert set(result) == {1, 2}
+    for broker_id, folders in result.items():
         assert set(folders) == {path_of(broker_id, number) for number in range(3)}
         replicas = [(each, path) for path, folder in folders.items() for each in folder["partitions"]]
         assert sorted(each["partition"] for each, _ in replicas) == ["seen-0", "seen-1"]
@@ -142,10 +142,10 @@ async def test_kafka_log_dirs_lists_directories_and_replicas(cluster: Cluster) -
 
 async def test_kafka_log_dirs_marks_a_directory_that_is_offline(cluster: Cluster) -> None:
     cluster.brokers[1].fail_log_dir(path_of(1, 1))
-    told = await cluster.described()
-    assert [path for path, folder in told[1].items() if folder["error"]] == [path_of(1, 1)]
-    assert "KafkaStorageException" in told[1][path_of(1, 1)]["error"]
-    assert [path for path, folder in told[2].items() if folder["error"]] == []
+    result = await cluster.described()
+    assert [path for path, folder in result[1].items() if folder["error"]] == [path_of(1, 1)]
+    assert "KafkaStorageException" in result[1][path_of(1, 1)]["error"]
+    assert [path for path, folder in result[2].items() if folder["error"]] == []
 
 
 async def test_a_replica_is_moved_within_its_broker(cluster: Cluster) -> None:
@@ -153,10 +153,10 @@ async def test_a_replica_is_moved_within_its_broker(cluster: Cluster) -> None:
     source = cluster.places("moved")[1]
     target = next(path_of(1, number) for number in range(3) if path_of(1, number) != source)
     plan = cluster.plan(("moved", 0, [1], [target]))
-    told = await cluster.reassign(plan, "--execute")
-    assert f"Successfully started moving log directory to {target} for replica moved-0 with broker 1" in told
-    told = await cluster.until_told(plan, "Reassignment of replica moved-0-1 completed successfully.")
-    assert "Reassignment of partition moved-0 is completed." in told
+    result = await cluster.reassign(plan, "--execute")
+    assert f"Successfully started moving log directory to {target} for replica moved-0 with broker 1" in result
+    result = await cluster.until_told(plan, "Reassignment of replica moved-0-1 completed successfully.")
+    assert "Reassignment of partition moved-0 is completed." in result
     assert cluster.places("moved") == cluster.known("moved") == {1: target}
 
 
@@ -165,13 +165,13 @@ async def test_a_throttled_move_is_seen_under_way_and_then_let_go(cluster: Clust
     source = cluster.places("slow")[1]
     target = next(path_of(1, number) for number in range(3) if path_of(1, number) != source)
     plan = cluster.plan(("slow", 0, [1], [target]))
-    told = await cluster.reassign(plan, "--execute", "--replica-alter-log-dirs-throttle", "1000")
-    assert "The replica-alter-dir throttle limit was set to 1000 B/s" in told
+    result = await cluster.reassign(plan, "--execute", "--replica-alter-log-dirs-throttle", "1000")
+    assert "The replica-alter-dir throttle limit was set to 1000 B/s" in result
     (progress,) = cluster.brokers[1].moves
     assert (progress.source, progress.target, progress.stage) == (source, target, Stage.COPYING)
     assert 0 < progress.offset_lag < RECORDS
-    told = await cluster.reassign(plan, "--verify", "--preserve-throttles")
-    assert "Reassignment of replica slow-0-1 is still in progress." in told
+    result = await cluster.reassign(plan, "--verify", "--preserve-throttles")
+    assert "Reassignment of replica slow-0-1 is still in progress." in result
     (future,) = (each for each in (await cluster.described())[1][target]["partitions"] if each["partition"] == "slow-0")
     assert future["isFuture"]
     assert future["offsetLag"] > 0
@@ -189,8 +189,8 @@ async def test_a_move_under_way_is_cancelled(cluster: Cluster) -> None:
     target = next(path_of(1, number) for number in range(3) if path_of(1, number) != source)
     plan = cluster.plan(("back", 0, [1], [target]))
     await cluster.reassign(plan, "--execute", "--replica-alter-log-dirs-throttle", "1000")
-    told = await cluster.reassign(plan, "--cancel")
-    assert f"Successfully started moving log directory to {source} for replica back-0 with broker 1" in told
+    result = await cluster.reassign(plan, "--cancel")
+    assert f"Successfully started moving log directory to {source} for replica back-0 with broker 1" in result
     assert cluster.brokers[1].moves == ()
     assert cluster.brokers[1].logs.held(future=True) == []
     assert cluster.places("back") == cluster.known("back") == {1: source}
@@ -199,8 +199,8 @@ async def test_a_move_under_way_is_cancelled(cluster: Cluster) -> None:
 async def test_replica_moves_to_another_broker_and_directory_at_once(cluster: Cluster) -> None:
     await cluster.create("far", [1], [1])
     plan = cluster.plan(("far", 0, [2], [path_of(2, 2)]), ("far", 1, [1, 2], [path_of(1, 2), path_of(2, 1)]))
-    told = await cluster.reassign(plan, "--execute")
-    assert "Successfully started partition reassignments for far-0,far-1" in told
+    result = await cluster.reassign(plan, "--execute")
+    assert "Successfully started partition reassignments for far-0,far-1" in result
     for replica in ("far-0-2", "far-1-1", "far-1-2"):
         await cluster.until_told(plan, f"Reassignment of replica {replica} completed successfully.")
     await until(lambda: 1 not in cluster.places("far"))
@@ -216,8 +216,8 @@ async def test_any_directory_is_the_brokers_choice(cluster: Cluster) -> None:
     before = cluster.places("free")
     plan = cluster.plan(("free", 0, [1, 2], ["any", "any"]))
     await cluster.reassign(plan, "--execute")
-    told = await cluster.until_told(plan, "Reassignment of partition free-0 is completed.")
-    assert "replica" not in told
+    result = await cluster.until_told(plan, "Reassignment of partition free-0 is completed.")
+    assert "replica" not in result
     assert cluster.places("free") == before
     silent = {"version": 1, "partitions": [{"topic": "free", "partition": 0, "replicas": [2, 1]}]}
     (cluster.folder / "plan.json").write_text(json.dumps(silent))

@@ -68,8 +68,8 @@ def test_kafka_reassign_partitions_moves_a_partition_to_another_broker(
 ) -> None:
     run("kafka-topics", "--create", "--topic", "moves", "--replica-assignment", "1")
     sent = produce(cluster.bootstrap_servers, "moves", [f"before-{number}" for number in range(500)])
-    told = run("kafka-reassign-partitions", *plan("moves", [2]), "--execute")
-    assert "Successfully started partition reassignment for moves-0" in told
+    result = run("kafka-reassign-partitions", *plan("moves", [2]), "--execute")
+    assert "Successfully started partition reassignment for moves-0" in result
     completed = "Reassignment of partition moves-0 is completed."
     wait_until(
         lambda: completed in run("kafka-reassign-partitions", *plan("moves", [2]), "--verify"), 30, "a partition moved"
@@ -114,8 +114,8 @@ def test_kafka_leader_election_brings_the_leader_home_and_elects_uncleanly(run: 
     first.start()
     first.wait_until_running()
     see(2, [1, 2], second)
-    told = elect("preferred", second)
-    assert "Successfully completed leader election (PREFERRED) for partitions led-0" in told
+    result = elect("preferred", second)
+    assert "Successfully completed leader election (PREFERRED) for partitions led-0" in result
     see(1, [1, 2], second)
     second.kill()
     see(1, [1], first)
@@ -123,8 +123,8 @@ def test_kafka_leader_election_brings_the_leader_home_and_elects_uncleanly(run: 
     second.start()
     second.wait_until_running()
     see(-1, [], second)
-    told = elect("unclean", second)
-    assert "Successfully completed leader election (UNCLEAN) for partitions led-0" in told
+    result = elect("unclean", second)
+    assert "Successfully completed leader election (UNCLEAN) for partitions led-0" in result
     see(2, [2], second)
     first.start()
     first.wait_until_running()

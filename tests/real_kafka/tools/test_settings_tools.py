@@ -37,8 +37,8 @@ def test_kafka_configs_sets_describes_and_removes_quotas(
     configs.run(*where, "--alter", "--add-config", added)
 
     def described() -> dict[str, float]:
-        told = re.findall(r"(\w+)=([\d.]+)", configs.run(*where, "--describe"))
-        return {key: float(value) for key, value in told}
+        result = re.findall(r"(\w+)=([\d.]+)", configs.run(*where, "--describe"))
+        return {key: float(value) for key, value in result}
 
     expected = {key: float(value) for key, value in settings.items()}
     wait_until(lambda: described() == expected, 15, f"the quotas of {entity}")
@@ -66,9 +66,9 @@ def test_kafka_configs_describes_its_changes_at_the_controller(by_controller: tu
     configs = KafkaTool("kafka-configs")
     node = (*by_controller, "--entity-type", "brokers", "--entity-name", "3000")
     configs.run(*node, "--alter", "--add-config", "num.io.threads=6")
-    told = configs.run(*node, "--describe")
-    assert "num.io.threads=6 sensitive=false" in told
-    assert "DYNAMIC_BROKER_CONFIG:num.io.threads=6, DEFAULT_CONFIG:num.io.threads=8" in told
+    result = configs.run(*node, "--describe")
+    assert "num.io.threads=6 sensitive=false" in result
+    assert "DYNAMIC_BROKER_CONFIG:num.io.threads=6, DEFAULT_CONFIG:num.io.threads=8" in result
     every = configs.run(*node, "--describe", "--all")
     assert "process.roles=controller sensitive=false" in every
     defaults = (*by_controller, "--entity-type", "brokers", "--entity-default")

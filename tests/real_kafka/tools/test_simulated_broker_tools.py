@@ -85,9 +85,9 @@ def test_kafka_cluster_lists_the_cluster_and_its_brokers(run: Run) -> None:
 
 
 def test_kafka_broker_api_versions_reads_them_all(run: Run) -> None:
-    told = run("kafka-broker-api-versions")
-    assert len(re.findall(r"^127\.0\.0\.1:\d+ \(id: \d rack: r\d isFenced: false\) -> \($", told, re.MULTILINE)) == 3
-    assert "CreateTopics(19): 2 to 7 [usable: 7]" in told
+    result = run("kafka-broker-api-versions")
+    assert len(re.findall(r"^127\.0\.0\.1:\d+ \(id: \d rack: r\d isFenced: false\) -> \($", result, re.MULTILINE)) == 3
+    assert "CreateTopics(19): 2 to 7 [usable: 7]" in result
 
 
 def test_kafka_metadata_quorum_describes_the_quorum_through_brokers(run: Run) -> None:
@@ -113,5 +113,5 @@ def test_kafka_reassign_partitions_moves_and_lists(run: Run, tmp_path: Path) -> 
 
 def test_kafka_leader_election_reports_that_none_is_needed(run: Run) -> None:
     run("kafka-topics", "--create", "--topic", "e", "--replica-assignment", "1:2")
-    told = run("kafka-leader-election", "--election-type", "preferred", "--topic", "e", "--partition", "0")
-    assert "Valid replica already elected for partitions e-0" in told
+    result = run("kafka-leader-election", "--election-type", "preferred", "--topic", "e", "--partition", "0")
+    assert "Valid replica already elected for partitions e-0" in result

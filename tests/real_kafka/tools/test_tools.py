@@ -60,13 +60,13 @@ def test_kafka_metadata_quorum_sees_one_voter_and_three_observers(
     cluster: KafkaCluster, bootstrap: tuple[str, str]
 ) -> None:
     status = KafkaTool("kafka-metadata-quorum").run(*bootstrap, "describe", "--status")
-    told = dict(re.findall(r"^(\w+): +(.*)$", status, re.MULTILINE))
-    assert told["ClusterId"] == cluster.cluster_id
-    assert told["LeaderId"] == "3000"
-    assert int(told["HighWatermark"]) > 0
-    assert re.findall(r'"id": (\d+)', told["CurrentVoters"]) == ["3000"]
-    assert f'"CONTROLLER://{cluster.controller.bootstrap}"' in told["CurrentVoters"]
-    assert sorted(re.findall(r'"id": (\d+)', told["CurrentObservers"])) == ["1", "2", "3"]
+    result = dict(re.findall(r"^(\w+): +(.*)$", status, re.MULTILINE))
+    assert result["ClusterId"] == cluster.cluster_id
+    assert result["LeaderId"] == "3000"
+    assert int(result["HighWatermark"]) > 0
+    assert re.findall(r'"id": (\d+)', result["CurrentVoters"]) == ["3000"]
+    assert f'"CONTROLLER://{cluster.controller.bootstrap}"' in result["CurrentVoters"]
+    assert sorted(re.findall(r'"id": (\d+)', result["CurrentObservers"])) == ["1", "2", "3"]
 
 
 def test_kafka_metadata_quorum_shows_how_far_behind_each_observer_is(by_controller: tuple[str, str]) -> None:

@@ -54,7 +54,7 @@ CLUSTER_OPERATIONS = {
 
 def acl_record(**fields: Any) -> RecordAt:
     """An ACL on the cluster for bob from anywhere, unless told otherwise."""
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "id": bytes(15) + b"\x07",
         "resource_type": ResourceType.CLUSTER,
         "resource_name": CLUSTER_NAME,
@@ -63,7 +63,7 @@ def acl_record(**fields: Any) -> RecordAt:
         "host": "*",
         "permission_type": PermissionType.ALLOW,
     }
-    return RecordAt(AccessControlEntryRecord(**told | fields), 0)
+    return RecordAt(AccessControlEntryRecord(**result | fields), 0)
 
 
 def test_every_api_requires_kafkas_permission() -> None:
@@ -228,9 +228,9 @@ def test_config_permissions_depend_on_the_resource_type(guarded: Cluster) -> Non
     for asked in (request, legacy, described):
         answer = guarded.ask(asked, principal="User:bob")
         results = answer.results if asked is described else answer.responses
-        told = {(each.resource_type, each.resource_name): each.error_code for each in results}
-        assert told == {resource: expected[resource] for resource in told}
-        assert len(told) == len(asked.resources)
+        result = {(each.resource_type, each.resource_name): each.error_code for each in results}
+        assert result == {resource: expected[resource] for resource in result}
+        assert len(result) == len(asked.resources)
 
 
 def test_a_token_for_another_user_requires_create_tokens(guarded: Cluster) -> None:

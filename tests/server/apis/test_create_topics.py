@@ -40,10 +40,10 @@ def test_returns_every_config_sorted_with_its_source(three: Cluster) -> None:
     names = [config.name for config in made.configs]
     assert names == sorted(names)
     assert "internal.segment.bytes" not in names
-    told = {config.name: (config.value, config.config_source) for config in made.configs}
-    assert told["segment.bytes"] == (" +2097152 ", 1)
-    assert told["min.insync.replicas"] == ("1", 3)
-    assert told["retention.ms"] == ("604800000", 5)
+    result = {config.name: (config.value, config.config_source) for config in made.configs}
+    assert result["segment.bytes"] == (" +2097152 ", 1)
+    assert result["min.insync.replicas"] == ("1", 3)
+    assert result["retention.ms"] == ("604800000", 5)
     assert not any(config.read_only or config.is_sensitive for config in made.configs)
 
 

@@ -16,7 +16,7 @@ OWN_TOPIC, OWN_BROKER, CLUSTER, STATIC, DEFAULT, OWN_CLIENT_METRICS, OWN_GROUP =
 LONG, LIST = 5, 7
 
 
-Told = Callable[[Cluster, int, str], dict[str, DescribeConfigsResourceResult]]
+Described = Callable[[Cluster, int, str], dict[str, DescribeConfigsResourceResult]]
 
 
 def request(
@@ -33,7 +33,7 @@ def request(
 
 
 @pytest.fixture
-def told() -> Told:
+def described() -> Described:
     """The configs of one resource by name."""
 
     def tell(cluster: Cluster, kind: int, name: str) -> dict[str, DescribeConfigsResourceResult]:
@@ -49,11 +49,11 @@ def synonyms(config: DescribeConfigsResourceResult) -> list[tuple[str, str | Non
     return [(each.name, each.value, each.source) for each in config.synonyms]
 
 
-def test_a_topics_own_value_comes_before_the_brokers(topic: Cluster, told: Told) -> None:
+def test_a_topics_own_value_comes_before_the_brokers(topic: Cluster, described: Described) -> None:
     topic.write(
         config_record(BROKER, "3000", "log.retention.ms", "3"), config_record(BROKER, "", "log.retention.ms", "2")
     )
-    retention = told(topic, TOPIC, "t")["retention.ms"]
+    retention = described(topic, TOPIC, "t")["retention.ms"]
     assert (retention.value, retention.config_source, retention.config_type) == ("3", OWN_BROKER, LONG)
     assert synonyms(retention) == [
         ("log.retention.ms", "3", OWN_BROKER),
@@ -61,23 +61,23 @@ def test_a_topics_own_value_comes_before_the_brokers(topic: Cluster, told: Told)
         ("log.retention.hours", "168", DEFAULT),
     ]
     topic.set_config("t", "retention.ms", "1")
-    retention = told(topic, TOPIC, "t")["retention.ms"]
+    retention = described(topic, TOPIC, "t")["retention.ms"]
     assert (retention.value, retention.config_source) == ("1", OWN_TOPIC)
     assert synonyms(retention)[0] == ("retention.ms", "1", OWN_TOPIC)
 
 
-def test_values_are_shown_as_they_are_understood(topic: Cluster, told: Told) -> None:
+def test_values_are_shown_as_they_are_understood(topic: Cluster, described: Described) -> None:
     topic.set_config("t", "cleanup.policy", " compact , delete,compact")
     topic.set_config("t", "preallocate", "TRUE")
-    configs = told(topic, TOPIC, "t")
+    configs = described(topic, TOPIC, "t")
     assert (configs["cleanup.policy"].value, configs["cleanup.policy"].config_type) == ("compact,delete", LIST)
     assert configs["preallocate"].value == "true"
     assert configs["min.cleanable.dirty.ratio"].value == "0.5"
     assert configs["retention.ms"].value == str(168 * 3_600_000)
 
 
-def test_start_options_are_static_configs(new_cluster: type[Cluster], told: Told) -> None:
-    configs = told(new_cluster(session_timeout_ms=1234, num_partitions=7), BROKER, "3000")
+def test_start_options_are_static_configs(new_cluster: type[Cluster], described: Described) -> None:
+    configs = described(new_cluster(session_timeout_ms=1234, num_partitions=7), BROKER, "3000")
     assert synonyms(configs["broker.session.timeout.ms"]) == [
         ("broker.session.timeout.ms", "1234", STATIC),
         ("broker.session.timeout.ms", "9000", DEFAULT),
@@ -88,7 +88,7 @@ def test_start_options_are_static_configs(new_cluster: type[Cluster], told: Told
     assert not configs["num.io.threads"].read_only
 
 
-def test_configs_not_applicable_at_run_time_are_left_out(cluster: Cluster, told: Told) -> None:
+def test_configs_not_applicable_at_run_time_are_left_out(cluster: Cluster, described: Described) -> None:
     cluster.write(
         config_record(BROKER, "", "process.roles", "broker"),
         config_record(BROKER, "", "cordoned.log.dirs", "/a"),
@@ -99,22 +99,22 @@ def test_configs_not_applicable_at_run_time_are_left_out(cluster: Cluster, told:
         config_record(BROKER, "", "num.io.threads", "9"),
     )
     left = {"listener.name.a.max.connections", "min.insync.replicas", "num.io.threads"}
-    assert told(cluster, BROKER, "").keys() == left
+    assert described(cluster, BROKER, "").keys() == left
 
 
-def test_sensitive_and_unknown_values_are_hidden(cluster: Cluster, told: Told) -> None:
+def test_sensitive_and_unknown_values_are_hidden(cluster: Cluster, described: Described) -> None:
     secret, unknown = "listener.name.a.ssl.key.password", "an.own.key"
     cluster.write(config_record(BROKER, "3000", secret, "x"), config_record(BROKER, "3000", unknown, "y"))
-    configs = told(cluster, BROKER, "3000")
+    configs = described(cluster, BROKER, "3000")
     for name in (secret, unknown):
         assert (configs[name].value, configs[name].is_sensitive) == (None, True)
         assert synonyms(configs[name])[0] == (name, None, OWN_BROKER)
 
 
-def test_a_group_has_its_own_values_the_brokers_and_defaults(cluster: Cluster, told: Told) -> None:
+def test_a_group_has_its_own_values_the_brokers_and_defaults(cluster: Cluster, described: Described) -> None:
     timeout = "consumer.session.timeout.ms"
     cluster.write(config_record(GROUP, "g", timeout, "50000"))
-    configs = told(cluster, GROUP, "g")
+    configs = described(cluster, GROUP, "g")
     assert synonyms(configs[timeout]) == [
         (timeout, "50000", OWN_GROUP),
         (f"group.{timeout}", "45000", DEFAULT),
@@ -122,10 +122,10 @@ def test_a_group_has_its_own_values_the_brokers_and_defaults(cluster: Cluster, t
     assert synonyms(configs["share.auto.offset.reset"]) == [("share.auto.offset.reset", "latest", DEFAULT)]
 
 
-def test_unset_client_metrics_have_defaults(cluster: Cluster, told: Told) -> None:
-    assert told(cluster, CLIENT_METRICS, "m")["interval.ms"].value == "300000"
+def test_unset_client_metrics_have_defaults(cluster: Cluster, described: Described) -> None:
+    assert described(cluster, CLIENT_METRICS, "m")["interval.ms"].value == "300000"
     cluster.write(config_record(CLIENT_METRICS, "m", "interval.ms", "100"))
-    interval = told(cluster, CLIENT_METRICS, "m")["interval.ms"]
+    interval = described(cluster, CLIENT_METRICS, "m")["interval.ms"]
     assert (interval.value, interval.config_source) == ("100", OWN_CLIENT_METRICS)
 
 

@@ -53,16 +53,16 @@ def test_policy_receives_changed_configs_only(new_cluster: type[Cluster]) -> Non
     cluster.create_topic("t", [1])
 
     def incremental(value: str | None, operation: int = 0) -> tuple[int, str | None]:
-        (told,) = cluster.ask(change_configs((TOPIC, "t", (operation, "retention.ms", value)))).responses
-        return told.error_code, told.error_message
+        (result,) = cluster.ask(change_configs((TOPIC, "t", (operation, "retention.ms", value)))).responses
+        return result.error_code, result.error_message
 
     assert incremental("9") == (error_codes.POLICY_VIOLATION, "not that long")
     assert cluster.written() == []
     assert [incremental("5"), incremental("5"), incremental(None, 1), incremental("6")] == [(0, None)] * 4
     legacy = LegacyResource(resource_type=2, resource_name="t", configs=[LegacyConfig(name="segment.ms", value="7")])
     cluster.ask(AlterConfigsRequest(resources=[legacy]))
-    told = [each.configs for each in seen]
-    assert told == [
+    result = [each.configs for each in seen]
+    assert result == [
         *({"retention.ms": "9"}, {"retention.ms": "5"}, {}, {"retention.ms": None}, {"retention.ms": "6"}),
         {"segment.ms": "7"},
     ]

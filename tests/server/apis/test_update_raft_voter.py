@@ -128,8 +128,8 @@ def test_an_unknown_voter_is_not_found(cluster: Cluster) -> None:
 
 def test_another_cluster_is_refused_first(cluster: Cluster) -> None:
     message = f'The given id "x" doesn\'t match the cluster id "{cluster.config.cluster_id}"'
-    told = refusal(cluster, cluster_id="x", voter_id=-1)
-    assert told == (error_codes.INCONSISTENT_CLUSTER_ID, message)
+    result = refusal(cluster, cluster_id="x", voter_id=-1)
+    assert result == (error_codes.INCONSISTENT_CLUSTER_ID, message)
 
 
 def test_a_voter_has_an_id_and_a_directory(new_cluster: type[Cluster]) -> None:

@@ -21,7 +21,7 @@ def topics(count: int) -> list[RecordAt]:
 
 
 def replayed(cluster: Cluster) -> Controller:
-    return Controller(cluster.config, cluster.raft, cluster.chance, cluster.now_ms)
+    return Controller(cluster.config, cluster.raft, cluster.rng, cluster.now_ms)
 
 
 def test_records_are_in_the_log_and_the_image_when_the_response_is_given(cluster: Cluster) -> None:
@@ -66,13 +66,13 @@ def test_a_restarted_controller_restores_the_log_and_its_brokers(cluster: Cluste
     cluster.create_topic("t", [1, 2])
     cluster.set_config("t", "min.insync.replicas", "2")
     cluster.fence(1)
-    told, restarted = Image(), replayed(cluster)
+    result, restarted = Image(), replayed(cluster)
     for offset, (record, _) in enumerate(cluster.controller.image.to_records(30)):
-        told.apply(record, offset)
-    assert told == cluster.controller.image
-    assert restarted.image.topics == told.topics
-    assert restarted.image.cluster.brokers == told.cluster.brokers
-    assert restarted.image.configs == told.configs
+        result.apply(record, offset)
+    assert result == cluster.controller.image
+    assert restarted.image.topics == result.topics
+    assert restarted.image.cluster.brokers == result.cluster.brokers
+    assert restarted.image.configs == result.configs
     cluster.controller = restarted
     assert cluster.heartbeat(2).is_fenced is False
     cluster.advance(11_000)

@@ -127,26 +127,26 @@ def test_unexpected_requests_of_a_strict_script_are_found(journal: Journal) -> N
 
 
 def test_listener_may_be_removed_during_a_notification(journal: Journal) -> None:
-    told: list[object] = []
+    result: list[object] = []
 
     def once(entry: object) -> None:
-        told.append(entry)
+        result.append(entry)
         journal.unsubscribe(once)
 
     journal.subscribe(once)
-    journal.subscribe(told.append)
+    journal.subscribe(result.append)
     journal.unsubscribe(print)
     journal.add_exchange(heartbeat())
     journal.add_exchange(heartbeat())
-    assert len(told) == 3
+    assert len(result) == 3
 
 
 def test_disabled_journal_counts_and_notifies_without_keeping_entries(journal: Journal) -> None:
-    told: list[object] = []
-    journal.subscribe(told.append)
+    result: list[object] = []
+    journal.subscribe(result.append)
     journal.enabled = False
     journal.add_exchange(heartbeat())
-    assert (len(journal.entries), journal.bytes_held, len(told)) == (0, 0, 1)
+    assert (len(journal.entries), journal.bytes_held, len(result)) == (0, 0, 1)
     assert journal.counters()["exchanges"] == {"BrokerHeartbeat": 1}
 
 

@@ -34,9 +34,9 @@ class Proposed(Cluster):
         return super().ask(request if type(request) is worded else recast(request, worded), version, **how)
 
     def registration_request(self, broker_id: int, **fields: Any) -> Any:
-        told = {name: fields.pop(name) for name in ("cordoned_log_dirs",) if name in fields}
+        result = {name: fields.pop(name) for name in ("cordoned_log_dirs",) if name in fields}
         request = recast(super().registration_request(broker_id, **fields), self.overlay.request(62))
-        for name, value in told.items():
+        for name, value in result.items():
             setattr(request, name, value)
         return request
 

@@ -150,13 +150,13 @@ async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: An
             registered = await connection.send(request)
             assert registered.error_code == error_codes.NONE
             heartbeat = speaks.module("BrokerHeartbeatRequest").BrokerHeartbeatRequest
-            told = heartbeat(
+            result = heartbeat(
                 broker_id=1,
                 broker_epoch=registered.broker_epoch,
                 current_metadata_offset=1 << 40,
                 cordoned_log_dirs=[A, B],
             )
-            assert (await connection.send(told)).is_fenced is False
+            assert (await connection.send(result)).is_fenced is False
             refused = await connection.send(CreateTopicsRequest(topics=[topic("t", 1, 1)], timeout_ms=1000))
             assert refused.topics[0].error_code == error_codes.INVALID_REPLICATION_FACTOR
             assert controller.journal.exchanges(62)[0].request == request

@@ -138,12 +138,12 @@ async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: An
         words = speaks.module("AssignReplicasToDirsRequest")
         try:
             registered = await connection.send(registration(controller, 1, log_dirs=[A, B]))
-            told = {"broker_id": 1, "broker_epoch": registered.broker_epoch, "current_metadata_offset": 1 << 40}
-            assert (await connection.send(heartbeat(**told))).is_fenced is False
+            result = {"broker_id": 1, "broker_epoch": registered.broker_epoch, "current_metadata_offset": 1 << 40}
+            assert (await connection.send(heartbeat(**result))).is_fenced is False
             created = await connection.send(CreateTopicsRequest(topics=[topic("t", 1, 1)], timeout_ms=1000))
             topic_id = created.topics[0].topic_id
-            await connection.send(heartbeat(**told, want_fence=True))
-            assert (await connection.send(heartbeat(**told))).is_fenced is True
+            await connection.send(heartbeat(**result, want_fence=True))
+            assert (await connection.send(heartbeat(**result))).is_fenced is True
             assigned_topic = words.TopicData(topic_name=topic_id, partitions=[words.PartitionData(partition_index=0)])
             directories = [words.DirectoryData(id=A, topics=[assigned_topic])]
             assigned = await connection.send(
@@ -152,8 +152,8 @@ async def test_a_broker_of_the_proposal_is_served_over_a_socket(registration: An
                 )
             )
             assert assigned.directories[0].topics[0].partitions[0].error_code == error_codes.NONE
-            assert (await connection.send(heartbeat(**told))).is_fenced is False
-            refused = await connection.send(heartbeat(**told, offline_log_dirs=[NOWHERE]))
+            assert (await connection.send(heartbeat(**result))).is_fenced is False
+            refused = await connection.send(heartbeat(**result, offline_log_dirs=[NOWHERE]))
             assert refused.error_code == error_codes.LOG_DIR_NOT_FOUND
         finally:
             await connection.close()

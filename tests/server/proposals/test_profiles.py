@@ -43,8 +43,8 @@ def test_rule_is_found_at_its_wording(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.name)
 def test_the_documents_table_has_the_rule_as_it_is(rule: Rule) -> None:
-    told = rule.value
-    row = f"| `{rule.name}` | {told.proposal} | {told.sentence} | {told.shipped} | `{told.decided_in}` |"
+    result = rule.value
+    row = f"| `{rule.name}` | {result.proposal} | {result.sentence} | {result.shipped} | `{result.decided_in}` |"
     assert row in (ROOT / "docs" / "proposals.md").read_text().splitlines()
 
 

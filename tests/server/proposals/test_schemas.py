@@ -106,9 +106,9 @@ def test_deferred_answer_uses_the_overlays_response(folder_of: Any) -> None:
     parked = Parked(100, lambda now_ms, expired: next(answers))
     waiting = replace(FETCH, handle=lambda *_: parked)
     api = apis_over({FETCH.api_key: waiting}, overlay(folder_of([tree])))[FETCH.api_key]
-    told = api.handle(None, None, None)  # type: ignore[arg-type]
-    assert (told.deadline_ms, told.retry(1, False)) == (100, None)
-    answer = told.retry(2, False)
+    result = api.handle(None, None, None)  # type: ignore[arg-type]
+    assert (result.deadline_ms, result.retry(1, False)) == (100, None)
+    answer = result.retry(2, False)
     assert answer is not None
     assert (answer.session_id, answer.mood) == (5, 0)
 
@@ -117,9 +117,9 @@ def test_fields_missing_from_the_other_class_have_their_defaults() -> None:
     worded = overlay_of(["kip-1066"])
     assert worded is not None
     record = BrokerHeartbeatRequest(broker_id=7)
-    told: Any = recast(record, worded.request(63))
-    assert (told.broker_id, told.cordoned_log_dirs) == (7, [])
-    assert recast(told, BrokerHeartbeatRequest, 0) == record
+    result: Any = recast(record, worded.request(63))
+    assert (result.broker_id, result.cordoned_log_dirs) == (7, [])
+    assert recast(result, BrokerHeartbeatRequest, 0) == record
 
 
 def test_a_renamed_field_is_the_same_field_both_ways() -> None:
@@ -130,9 +130,9 @@ def test_a_renamed_field_is_the_same_field_both_ways() -> None:
         directories=[words.DirectoryData(topics=[words.TopicData(topic_name=b"t" * 16)])]
     )
     for version in (None, 0):
-        told = recast(request, shipped.AssignReplicasToDirsRequest, version)
-        assert told.directories[0].topics[0].topic_id == b"t" * 16
-        assert recast(told, words.AssignReplicasToDirsRequest, version) == request
+        result = recast(request, shipped.AssignReplicasToDirsRequest, version)
+        assert result.directories[0].topics[0].topic_id == b"t" * 16
+        assert recast(result, words.AssignReplicasToDirsRequest, version) == request
 
 
 class TestRecords:

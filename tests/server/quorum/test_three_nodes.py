@@ -57,9 +57,9 @@ def test_every_node_has_the_same_log_and_the_same_image(world: Any) -> None:
 
 def test_every_node_registers(world: Any) -> None:
     world.until(lambda: set(world.controller(3002).image.cluster.controllers) == set(ALL), "three registrations")
-    told = world.answer(3001, DescribeClusterRequest(endpoint_type=2))
-    assert told.controller_id == 3000
-    assert {(node.broker_id, node.port) for node in told.brokers} == {(3000, 9093), (3001, 9094), (3002, 9095)}
+    result = world.answer(3001, DescribeClusterRequest(endpoint_type=2))
+    assert result.controller_id == 3000
+    assert {(node.broker_id, node.port) for node in result.brokers} == {(3000, 9093), (3001, 9094), (3002, 9095)}
 
 
 def test_below_3_7_no_node_registers(new_world: Callable[..., Any]) -> None:

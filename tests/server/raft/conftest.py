@@ -20,23 +20,23 @@ def directory_id(node_id: int) -> bytes:
     return bytes([node_id]) * 16
 
 
-class Told:
+class RaftListener:
     """Calls that the controller received, in order."""
 
     def __init__(self) -> None:
-        self.news: list[str] = []
+        self.calls: list[str] = []
 
     def became_leader(self, epoch: int, now_ms: int) -> None:
-        self.news.append(f"leads {epoch}")
+        self.calls.append(f"leads {epoch}")
 
     def lost_leadership(self, now_ms: int) -> None:
-        self.news.append("lost")
+        self.calls.append("lost")
 
     def committed(self, now_ms: int) -> None:
-        self.news.append("committed")
+        self.calls.append("committed")
 
     def truncated(self, now_ms: int) -> None:
-        self.news.append("truncated")
+        self.calls.append("truncated")
 
 
 class LoneNode:
@@ -52,8 +52,8 @@ class LoneNode:
         rng = random.Random(1)
         self.raft = Raft.open(self.config, self.now_ms, rng) if log is None else self._over(log, rng)
         self.log = self.raft.log
-        self.told = Told()
-        self.raft.listener = self.told
+        self.listener = RaftListener()
+        self.raft.listener = self.listener
         self.sent: list[Outgoing] = []
 
     def _over(self, log: Any, rng: random.Random) -> Raft:

@@ -34,13 +34,13 @@ def test_alone_a_node_leads_at_once_and_commits_all(new_node: Any) -> None:
 def test_alone_a_node_that_resigned_leads_again(new_node: Any) -> None:
     node = new_node(voters=1)
     node.raft.resign(node.now_ms)
-    assert node.told.news == ["lost"]
+    assert node.listener.calls == ["lost"]
     assert not node.log.commits_alone
     assert node.poll() == []
     assert node.raft.leader_id == 1, "it says who led"
     node.poll_at_deadline()
     assert (node.raft.role, node.raft.epoch) == (Role.LEADER, 3)
-    assert node.told.news == ["lost", "committed", "leads 3"]
+    assert node.listener.calls == ["lost", "committed", "leads 3"]
 
 
 def test_voter_without_a_leader_sends_pre_votes_and_then_becomes_candidate(new_node: Any) -> None:
@@ -62,7 +62,7 @@ def test_voter_without_a_leader_sends_pre_votes_and_then_becomes_candidate(new_n
     begins = node.vote(votes[1], True)
     assert node.raft.role is Role.LEADER
     assert kinds(begins) == [(2, BeginQuorumEpochRequest), (3, BeginQuorumEpochRequest)]
-    assert node.told.news == [], "nothing of this epoch is committed yet"
+    assert node.listener.calls == [], "nothing of this epoch is committed yet"
     (batch,) = record_batch.read_batches(node.log.read(0, 1 << 20))
     change = LeaderChangeMessage.read(batch.records[0][1] or b"", 0)
     assert [voter.voter_id for voter in change.voters] == [1, 2, 3]
@@ -143,11 +143,11 @@ def test_a_leader_without_majority_contact_resigns(new_node: Any) -> None:
     node = new_node()
     node.lead()
     node.fetch_from(3)
-    assert node.told.news == ["committed", "leads 1"]
+    assert node.listener.calls == ["committed", "leads 1"]
     node.poll(2_999)
     assert node.raft.is_leader
     ends = node.poll(1)
-    assert node.told.news[-1] == "lost"
+    assert node.listener.calls[-1] == "lost"
     assert kinds(ends) == [(2, EndQuorumEpochRequest), (3, EndQuorumEpochRequest)]
     partition = ends[0].message.topics[0].partitions[0]
     assert [key.candidate_id for key in partition.preferred_candidates] == [3, 2], "who has more first"

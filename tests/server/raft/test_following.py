@@ -46,7 +46,7 @@ def test_fetched_records_are_appended_and_committed_up_to_the_high_watermark(nod
     data = leaders_log.read(0, 1 << 20)
     (again,) = node.fetched(node.sent[0], leader_id=2, records=data, high_watermark=3)
     assert node.log.read(0, 1 << 20) == data
-    assert (node.log.high_watermark, node.told.news) == (3, ["committed"])
+    assert (node.log.high_watermark, node.listener.calls) == (3, ["committed"])
     assert again.message.topics[0].partitions[0].fetch_offset == leaders_log.end_offset
     node.fetched(again, leader_id=2, high_watermark=1000)
     assert node.log.high_watermark == node.log.end_offset
@@ -74,7 +74,7 @@ def test_truncates_a_diverging_log_and_notifies_the_controller_but_never_committ
     data = leaders_log.read(0, 1 << 20)
     (again,) = node.fetched(node.sent[0], leader_id=2, records=data, high_watermark=3)
     (again,) = node.fetched(again, leader_id=2, diverging_epoch=fetch_response.EpochEndOffset(epoch=1, end_offset=4))
-    assert (node.log.end_offset, node.told.news[-1]) == (4, "truncated")
+    assert (node.log.end_offset, node.listener.calls[-1]) == (4, "truncated")
     with pytest.raises(ValueError, match="committed up to 3"):
         node.fetched(again, leader_id=2, diverging_epoch=fetch_response.EpochEndOffset(epoch=1, end_offset=2))
     assert node.log.end_offset == 4
@@ -98,8 +98,8 @@ def snapshot_part(node: Any, outgoing: Any, snapshot_id: SnapshotId, data: bytes
 def sent_to_a_snapshot(node: Any, leaders_log: Any) -> tuple[SnapshotId, bytes, Any]:
     snapshot_id = leaders_log.write_snapshot([topic(1), topic(2)], 0)
     data = leaders_log.snapshots[0].read(0, 1 << 20)
-    told = fetch_response.SnapshotId(end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch)
-    (asked,) = node.fetched(node.sent[0], leader_id=2, snapshot_id=told)
+    result = fetch_response.SnapshotId(end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch)
+    (asked,) = node.fetched(node.sent[0], leader_id=2, snapshot_id=result)
     return snapshot_id, data, asked
 
 
@@ -113,7 +113,7 @@ def test_a_snapshot_is_fetched_in_parts_and_the_log_begins_after_it(node: Any, l
     end = snapshot_id.end_offset
     assert (node.log.start_offset, node.log.end_offset, node.log.high_watermark) == (end, end, end)
     assert [record for _, record in node.log.records()] == [topic(1), topic(2)]
-    assert node.told.news == ["truncated", "committed"]
+    assert node.listener.calls == ["truncated", "committed"]
     assert list(node.log.voters.nodes) == [1, 2, 3]
     partition = asked.message.topics[0].partitions[0]
     assert (partition.fetch_offset, partition.last_fetched_epoch) == (end, 1)
@@ -129,7 +129,7 @@ def test_snapshot_deleted_by_the_leader_is_not_requested_again(node: Any, leader
 def test_a_damaged_snapshot_leaves_the_log_as_it_was(node: Any, leaders_log: Any) -> None:
     snapshot_id, data, asked = sent_to_a_snapshot(node, leaders_log)
     snapshot_part(node, asked, snapshot_id, data[:-1], slice(0, len(data) - 1))
-    assert (node.log.end_offset, node.told.news) == (0, [])
+    assert (node.log.end_offset, node.listener.calls) == (0, [])
 
 
 def test_unresponsive_leader_is_looked_up_elsewhere(node: Any) -> None:

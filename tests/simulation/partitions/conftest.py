@@ -143,8 +143,8 @@ class World:
     """`step` lets one thing happen. `acknowledged` is every record that acks=all was told of, by offset."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
-        self.min_isr = self.chance.choice((1, 2))
+        self.rng = random.Random(seed)
+        self.min_isr = self.rng.choice((1, 2))
         self.now_ms = 1_000
         self.records = 0
         self.acknowledged: dict[int, int] = {}
@@ -171,9 +171,9 @@ class World:
 
     def step(self) -> None:
         """Some time goes by and one thing happens to one broker."""
-        self.now_ms += self.chance.randrange(60)
-        (what,) = self.chance.choices(self._steps, self._weights)
-        broker = self.chance.choice(list(self.brokers.values()))
+        self.now_ms += self.rng.randrange(60)
+        (what,) = self.rng.choices(self._steps, self._weights)
+        broker = self.rng.choice(list(self.brokers.values()))
         what(broker)
         broker.carry_over()
         self._acknowledge()
@@ -226,14 +226,14 @@ class World:
                 return
         leader.partition.fetched(broker.broker_id, len(broker.log), 0, broker.epoch, self.now_ms)
         leader.carry_over()
-        if self.chance.random() >= LOST_ANSWERS:
-            broker.log += leader.log[len(broker.log) : len(broker.log) + self.chance.randrange(1, 4)]
+        if self.rng.random() >= LOST_ANSWERS:
+            broker.log += leader.log[len(broker.log) : len(broker.log) + self.rng.randrange(1, 4)]
             broker.high_watermark = max(broker.high_watermark, min(leader.high_watermark, len(broker.log)))
 
     def late_fetch(self, broker: Broker) -> None:
         """A fetch of a life that is over reaches a leader after all."""
         if self.late and broker.alive and broker.partition.is_leader:
-            fetch = self.chance.choice(self.late)
+            fetch = self.rng.choice(self.late)
             is_over = self.brokers[fetch.replica].epoch != fetch.broker_epoch
             if is_over and fetch.offset <= len(broker.log) and self._takes(broker, fetch):
                 broker.partition.fetched(fetch.replica, fetch.offset, 0, fetch.broker_epoch, self.now_ms)
@@ -252,7 +252,7 @@ class World:
         change = broker.partition.pending
         if broker.alive and change is not None and not broker.answers:
             answer = self.controller.alter(broker, change)
-            if self.chance.random() >= LOST_ANSWERS:
+            if self.rng.random() >= LOST_ANSWERS:
                 broker.answers.append((change, answer))
 
     def answer(self, broker: Broker) -> None:
@@ -269,9 +269,9 @@ class World:
             return
         broker.alive = False
         others = [member for member in self.controller.assignment.isr if member != broker.broker_id]
-        if others and self.chance.random() < 0.5:
+        if others and self.rng.random() < 0.5:
             self.controller.fence(broker.broker_id)
-            del broker.log[self.chance.randrange(len(broker.log) + 1) :]
+            del broker.log[self.rng.randrange(len(broker.log) + 1) :]
             broker.high_watermark = min(broker.high_watermark, len(broker.log))
 
     def expire(self, broker: Broker) -> None:

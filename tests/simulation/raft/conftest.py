@@ -36,7 +36,7 @@ VERSIONS = ApiVersionsResponse(
 )
 
 
-class Told:
+class RaftListener:
     """Calls that raft makes to a controller, checked as they arrive."""
 
     def __init__(self, node: "SimulatedNode") -> None:
@@ -66,8 +66,8 @@ class SimulatedNode:
     def __init__(self, world: "World", config: ControllerConfig) -> None:
         self.world = world
         self.config = config
-        self.chance = random.Random(f"{world.seed} {config.node_id}")
-        self.log = MetadataLog.open(config, world.now_ms, self.chance)
+        self.rng = random.Random(f"{world.seed} {config.node_id}")
+        self.log = MetadataLog.open(config, world.now_ms, self.rng)
         self.up = False
         self.parked: list[tuple[Parked[Message], Callable[[Any], None]]] = []
         self.lives = 0
@@ -76,18 +76,18 @@ class SimulatedNode:
     def start(self) -> None:
         """Begin a life over what is left of the last one."""
         if self.lives and self.config.data_dir is not None:
-            self.log = MetadataLog.open(self.config, self.world.now_ms, self.chance)
+            self.log = MetadataLog.open(self.config, self.world.now_ms, self.rng)
         elif self.lives:
             self.log.high_watermark = self.log.start_offset
             self.log.commits_alone = False
         self.lives += 1
         self.up = True
         self.parked = []
-        self.raft = Raft(self.config, self.log, self.chance, self.world.now_ms)
-        self.told = Told(self)
-        self.raft.listener = self.told
+        self.raft = Raft(self.config, self.log, self.rng, self.world.now_ms)
+        self.listener = RaftListener(self)
+        self.raft.listener = self.listener
         if self.raft.is_leader:
-            self.told.became_leader(self.raft.epoch, self.world.now_ms)
+            self.listener.became_leader(self.raft.epoch, self.world.now_ms)
         self.controller: Any = SimpleNamespace(config=self.config, log=self.log, raft=self.raft)
 
     def crash(self) -> None:
@@ -135,7 +135,7 @@ class World:
 
     def __init__(self, seed: int, data_dir: Path | None) -> None:
         self.seed = seed
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.now_ms = START_MS
         self.violent = True
         self.cut: set[frozenset[int]] = set()
@@ -143,20 +143,20 @@ class World:
         self.changes_asked = 0
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
-        voters = self.chance.choice([1, 2, 3, 3, 3, 5])
+        voters = self.rng.choice([1, 2, 3, 3, 3, 5])
         ids = range(1, voters + 2)
-        directories = {node_id: self.chance.randbytes(16) for node_id in ids}
+        directories = {node_id: self.rng.randbytes(16) for node_id in ids}
         initial = ",".join(f"{n}@host:{9000 + n}:{uuids.text_of(directories[n])}" for n in ids[:-1])
         static = ",".join(f"{n}@host:{9000 + n}" for n in ids[:-1])
-        is_static = self.chance.random() < 0.2
+        is_static = self.rng.random() < 0.2
         servers = ",".join(f"host:{9000 + n}" for n in ids[:-1])
         base = ControllerConfig(
             host="host",
             controller_quorum_voters=static if is_static else None,
             initial_controllers=None if is_static else initial,
-            controller_quorum_bootstrap_servers=servers if self.chance.random() < 0.5 else None,
-            metadata_log_max_record_bytes_between_snapshots=self.chance.choice([400, 5_000]),
-            metadata_max_retention_bytes=self.chance.choice([1, 10_000_000]),
+            controller_quorum_bootstrap_servers=servers if self.rng.random() < 0.5 else None,
+            metadata_log_max_record_bytes_between_snapshots=self.rng.choice([400, 5_000]),
+            metadata_max_retention_bytes=self.rng.choice([1, 10_000_000]),
         )
         self.nodes = {
             n: SimulatedNode(
@@ -210,7 +210,7 @@ class World:
         life, target = sender.lives, self.nodes[outgoing.port - 9000]
         api = APIS[outgoing.message.api_key]
         low, high = max(outgoing.version_min, api.min_version), min(outgoing.version_max, api.max_version)
-        version = self.chance.randint(low, high) if api.api_key != 1 else self.chance.choice([17, 18])
+        version = self.rng.randint(low, high) if api.api_key != 1 else self.rng.choice([17, 18])
         data = outgoing.message.write(version)
 
         def answered(response: Any) -> None:
@@ -232,52 +232,52 @@ class World:
                 self._at(1, lambda: answered(None))
 
         self._at(outgoing.timeout_ms, lambda: answered(None))
-        for _ in range(2 if self.violent and self.chance.random() < DOUBLED else 1):
+        for _ in range(2 if self.violent and self.rng.random() < DOUBLED else 1):
             self._at(self._delay_ms(), deliver)
 
     def _is_lost(self, one: SimulatedNode, other: SimulatedNode) -> bool:
         if frozenset((one.config.node_id, other.config.node_id)) in self.cut:
             return True
-        return self.violent and self.chance.random() < LOSS
+        return self.violent and self.rng.random() < LOSS
 
     def _delay_ms(self) -> int:
-        slow = self.violent and self.chance.random() < 0.02
-        return self.chance.randint(500, 3000) if slow else self.chance.randint(1, 15)
+        slow = self.violent and self.rng.random() < 0.02
+        return self.rng.randint(500, 3000) if slow else self.rng.randint(1, 15)
 
     def _client(self) -> None:
         """Write something, and now and then snapshot what is committed."""
-        leaders = [node for node in self.leaders() if node.told.leads]
+        leaders = [node for node in self.leaders() if node.listener.leads]
         if leaders:
-            node = self.chance.choice(leaders)
+            node = self.rng.choice(leaders)
             self.appended += 1
             record = RecordAt(TopicRecord(name=f"t{self.appended}", topic_id=self.appended.to_bytes(16, "big")), 0)
-            node.log.append([record] * self.chance.randint(1, 3), self.now_ms)
+            node.log.append([record] * self.rng.randint(1, 3), self.now_ms)
             self._settle(node)
         for node in self.nodes.values():
             if node.up and node.log.end_offset and node.log.snapshot_due(self.now_ms):
                 node.log.write_snapshot([at for _, at in node.log.records()], self.now_ms)
-        self._at(self.chance.randint(20, 400), self._client)
+        self._at(self.rng.randint(20, 400), self._client)
 
     def _fault(self) -> None:
         if not self.violent:
             return
         faults = [self._crash, self._crash, self._restart, self._restart, self._restart, self._cut, self._cut]
         faults += [self.cut.clear, self.cut.clear, self._resign, self._elect, self._change_voters]
-        self.chance.choice(faults)()
-        self._at(self.chance.randint(100, 1500), self._fault)
+        self.rng.choice(faults)()
+        self._at(self.rng.randint(100, 1500), self._fault)
 
     def _crash(self) -> None:
         up = [node for node in self.nodes.values() if node.up]
         if len(up) > 1:
-            self.chance.choice(up).crash()
+            self.rng.choice(up).crash()
 
     def _restart(self) -> None:
         down = [node for node in self.nodes.values() if not node.up]
         if down:
-            self.chance.choice(down).start()
+            self.rng.choice(down).start()
 
     def _cut(self) -> None:
-        one = self.chance.choice(list(self.nodes))
+        one = self.rng.choice(list(self.nodes))
         self.cut |= {frozenset((one, other)) for other in self.nodes if other != one}
 
     def _resign(self) -> None:
@@ -288,14 +288,14 @@ class World:
     def _elect(self) -> None:
         voters = [node for node in self.nodes.values() if node.up and node.raft.is_voter]
         if voters:
-            node = self.chance.choice(voters)
+            node = self.rng.choice(voters)
             node.raft.elect(self.now_ms)
             self._settle(node)
 
     def _change_voters(self) -> None:
         """Ask a leader to add the one that has no vote, or to remove one that has."""
         for leader in self.leaders()[:1]:
-            node = self.chance.choice(list(self.nodes.values()))
+            node = self.rng.choice(list(self.nodes.values()))
             if node is leader and len(leader.log.voters.nodes) == 2:
                 # Lost on the way, this leaves one that has no vote with the longer log, and one that lacks its vote: a
                 # hole in KIP-853 that Kafka has too.

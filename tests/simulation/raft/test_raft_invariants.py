@@ -98,7 +98,7 @@ class CommittedIsNeverLost(Invariant):
     def verify(self, world: Any) -> None:
         newest = max(node.raft.epoch for node in world.nodes.values())
         for node_id, node in world.nodes.items():
-            log, leads = node.log, node.up and node.told.leads and node.raft.epoch == newest
+            log, leads = node.log, node.up and node.listener.leads and node.raft.epoch == newest
             state = (log.start_offset, log.high_watermark, leads)
             if self.seen.get(node_id) == state:
                 continue
@@ -118,8 +118,8 @@ class WhoIsToldThatItLeadsDoes(Invariant):
     def verify(self, world: Any) -> None:
         for node in world.nodes.values():
             if node.up:
-                assert not node.told.leads or node.raft.is_leader
-                assert node.told.leads == (node.raft.leading is not None and node.raft.leading.established)
+                assert not node.listener.leads or node.raft.is_leader
+                assert node.listener.leads == (node.raft.leading is not None and node.raft.leading.established)
                 assert (node.raft.leading is not None) == (node.raft.role is Role.LEADER)
 
 
@@ -149,7 +149,7 @@ def test_every_truth_holds_in_every_world(new_world: Any, tmp_path: Path, seed: 
     world.calm()
     run(world.now_ms + CALM_MS)
     (leader,) = world.leaders()
-    assert leader.told.leads, "an undisturbed quorum commits"
+    assert leader.listener.leads, "an undisturbed quorum commits"
     for node in world.nodes.values():
         assert node.raft.leader_id == leader.config.node_id
         assert node.log.end_offset >= leader.log.high_watermark - 6

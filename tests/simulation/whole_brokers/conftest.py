@@ -77,10 +77,10 @@ class Wire:
 
     def send(self, data: bytes, *, to_server: bool) -> None:
         """Deliver some time later, after what was sent before; or break."""
-        if self.is_open and self.world.chance.random() < self.world.loss:
+        if self.is_open and self.world.rng.random() < self.world.loss:
             self.cut()
         side = int(to_server)
-        self._last_ms[side] = max(self._last_ms[side], self.world.now_ms + self.world.chance.randint(0, DELAY_MAX_MS))
+        self._last_ms[side] = max(self._last_ms[side], self.world.now_ms + self.world.rng.randint(0, DELAY_MAX_MS))
         self.world.at(self._last_ms[side], lambda: self._sides[side](data) if self.is_open else None)
 
     def cut(self) -> None:
@@ -184,7 +184,7 @@ class BrokerWorld:
     """A controller and three brokers that serve clients; `run` lets time pass."""
 
     def __init__(self, seed: int, loss: float = 0.0) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.loss = loss
         self.now_ms = START_MS
         self.config = ControllerConfig(session_timeout_ms=SESSION_TIMEOUT_MS)

@@ -72,7 +72,7 @@ def restart(seed: int, incarnation: int | None = None) -> tuple[int, int]:
     world, _ = begin(seed)
     before = world.brokers[2].life.broker_epoch
     world.kill(2)
-    world.run(world.chance.randint(0, 2 * SESSION_TIMEOUT_MS))
+    world.run(world.rng.randint(0, 2 * SESSION_TIMEOUT_MS))
     world.start(2, incarnation=incarnation)
     world.run_until(lambda: all_run(world))
     return before, world.brokers[2].life.broker_epoch
@@ -130,13 +130,13 @@ def lose_leaders(seed: int, acks: int = -1) -> list[bytes]:
         for _ in range(5):
             if world.partition(topic_id).leader in world.lives:
                 world.produce(topic_id, acks)
-            world.run(world.chance.randint(0, 30))
+            world.run(world.rng.randint(0, 30))
         world.run_until(lambda: len(world.partition(topic_id).isr) > 1)
         leader = world.partition(topic_id).leader
         world.kill(leader)
         world.run_until(functools.partial(has_other_leader, world, topic_id, leader))
         world.start(leader)
-        world.run(world.chance.randint(0, 4_000))
+        world.run(world.rng.randint(0, 4_000))
     world.loss = 0
     world.run_until(lambda: all_run(world) and is_whole(world, topic_id))
     assert world.acknowledged

@@ -189,12 +189,12 @@ def changed(row: Row, at: int, data: bytes) -> Row:
     return (row[0][:at] + data + row[0][at + len(data) :])[: len(row[0])], *row[1:]
 
 
-def mutants(row: Row, chance: Random, count: int) -> list[Row]:
+def mutants(row: Row, rng: Random, count: int) -> list[Row]:
     found = []
     for _ in range(count):
-        at = chance.randrange(len(row[0]))
-        one = bytes((chance.choice((*TELLING, row[0][at] ^ 1, chance.randrange(256))),))
-        found.append(changed(row, at, chance.choice((one, one, one, bytes(4), b"\xff" * 4, chance.randbytes(8)))))
+        at = rng.randrange(len(row[0]))
+        one = bytes((rng.choice((*TELLING, row[0][at] ^ 1, rng.randrange(256))),))
+        found.append(changed(row, at, rng.choice((one, one, one, bytes(4), b"\xff" * 4, rng.randbytes(8)))))
     return found
 
 
@@ -228,16 +228,16 @@ def test_every_byte_of_frequent_frames_may_change(captured_rows: list[Row], tabl
 
 @pytest.mark.parametrize("part", range(12))
 def test_shapes_agree_on_changed_bytes_of_every_message_in_every_version(table: ShapeTable, part: int) -> None:
-    chance = Random(part)
+    rng = Random(part)
     rows: list[Row] = []
     for name in sorted({*messages.REQUESTS.values(), *messages.RESPONSES.values()})[part::12]:
         cls: Any = messages.by_name(name)
         for version in range(cls.min_version, cls.max_version + 1):
-            message = from_json(cls, random_body(name, version, chance, chance.choice(("plain", "mixed"))), version)
+            message = from_json(cls, random_body(name, version, rng, rng.choice(("plain", "mixed"))), version)
             row = (request_frame if name.endswith("Request") else response_frame)(message, version)
             if len(row[0]) < 2000:
-                rows += [row] * 4 + mutants(row, chance, 12)
-    verdicts = verify_equal(frame_table(rows), chance.choice(("json", "none")))
+                rows += [row] * 4 + mutants(row, rng, 12)
+    verdicts = verify_equal(frame_table(rows), rng.choice(("json", "none")))
     assert len({*verdicts["decode_status"].to_pylist()}) > 1
     assert hits(table) > len(rows) / 8
 
@@ -294,9 +294,9 @@ def test_shapes_agree_on_floats_of_any_bits() -> None:
 
 
 def test_unused_shapes_take_no_memory(table: ShapeTable) -> None:
-    chance = Random(1)
+    rng = Random(1)
     for _ in range(30):
-        names = ["".join(chance.choices("ab", k=chance.randrange(40))) for _ in range(60)]
+        names = ["".join(rng.choices("ab", k=rng.randrange(40))) for _ in range(60)]
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
         decode_frames(frame_table([request_frame(request, 9)] * 4), "none")
     assert table._bytes == sum(shape.size for known in table._sizes.values() for shape in known.shapes)

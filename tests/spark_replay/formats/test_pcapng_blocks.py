@@ -45,8 +45,8 @@ def test_times_of_every_resolution_and_offset_are_nanoseconds(tmp_path: Path, re
 
 @pytest.mark.parametrize("resolution", [0, 3, 6, 9, 10, 18, 30, 0x80, 0x80 | 10, 0x80 | 33, 0x80 | 40, 0x80 | 127])
 def test_ticks_become_nanoseconds_as_whole_numbers_would(resolution: int) -> None:
-    chance = np.random.default_rng(resolution)
-    ticks = np.concatenate([chance.integers(0, 1 << 40, 50, np.uint64), np.array([0, 1, 2**64 - 1], np.uint64)])
+    rng = np.random.default_rng(resolution)
+    ticks = np.concatenate([rng.integers(0, 1 << 40, 50, np.uint64), np.array([0, 1, 2**64 - 1], np.uint64)])
     per_s = (2 if resolution & 0x80 else 10) ** (resolution & 0x7F)
     exact = [value * 10**9 // per_s for value in ticks.tolist()]
     wanted = [value if value < 1 << 63 else 0 for value in exact]

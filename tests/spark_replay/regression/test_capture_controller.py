@@ -22,8 +22,8 @@ def answers_of(exchanges: list[Captured]) -> CapturedAnswers:
 
 
 async def test_broker_with_other_ids_starts_and_stops_on_captured_responses(exchanges: list[Captured]) -> None:
-    told: list[str] = []
-    async with CaptureController(answers_of(exchanges), on_event=told.append) as controller:
+    result: list[str] = []
+    async with CaptureController(answers_of(exchanges), on_event=result.append) as controller:
         cluster_id = uuids.text_of(bytes(range(16)))
         broker = SimulatedBroker.joining(controller.bootstrap, cluster_id, 1, seed=99, serve_clients=False)
         async with broker:
@@ -32,7 +32,7 @@ async def test_broker_with_other_ids_starts_and_stops_on_captured_responses(exch
     assert answers.answered["BrokerRegistration"] == 1
     assert answers.answered["BrokerHeartbeat"] > 2
     assert answers.answered["Fetch"] > 2
-    assert told == []
+    assert result == []
 
 
 async def test_responses_to_same_request_come_in_order_and_last_one_repeats(
@@ -52,14 +52,14 @@ async def test_responses_to_same_request_come_in_order_and_last_one_repeats(
 
 
 async def test_reports_request_without_captured_response_and_closes_connection(exchanges: list[Captured]) -> None:
-    told: list[str] = []
-    async with CaptureController(answers_of(exchanges), on_event=told.append) as controller:
+    result: list[str] = []
+    async with CaptureController(answers_of(exchanges), on_event=result.append) as controller:
         host, port = controller.answers.address
         client = await connect(host, port)
         with pytest.raises(DisconnectedError):
             await client.send(ListPartitionReassignmentsRequest(timeout_ms=1000, topics=None), version=0)
         await client.close()
-    assert told == ["no captured response to ListPartitionReassignments version 0"]
+    assert result == ["no captured response to ListPartitionReassignments version 0"]
     assert controller.answers.unanswered == {("ListPartitionReassignments", "the capture has no such request"): 1}
 
 
@@ -73,8 +73,8 @@ async def test_responses_name_the_serving_address(exchanges: list[Captured]) -> 
 
 
 async def test_invalid_request_closes_its_connection(exchanges: list[Captured]) -> None:
-    told: list[str] = []
-    async with CaptureController(answers_of(exchanges), on_event=told.append) as controller:
+    result: list[str] = []
+    async with CaptureController(answers_of(exchanges), on_event=result.append) as controller:
         for bad in (
             b"\xff\xff\xff\xff",
             b"\0\0\0\x04\x7f\xff\0\0",
@@ -85,7 +85,7 @@ async def test_invalid_request_closes_its_connection(exchanges: list[Captured]) 
             writer.write_eof()
             assert await reader.read() == b""
             writer.close()
-    assert len(told) == 2
+    assert len(result) == 2
 
 
 def test_same_request_of_another_client_gets_same_response(exchanges: list[Captured]) -> None:

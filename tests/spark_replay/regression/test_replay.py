@@ -298,11 +298,11 @@ def test_session_is_granted_only_once() -> None:
 
 
 def test_progress_of_all_tasks_is_added_up() -> None:
-    told: list[tuple[int, int]] = []
-    with ReplayCoordinator("127.0.0.1", lambda sent, different: told.append((sent, different))) as driver:
+    result: list[tuple[int, int]] = []
+    with ReplayCoordinator("127.0.0.1", lambda sent, different: result.append((sent, different))) as driver:
         driver.client.report(10, 1)
         driver.client.report(5, 0)
-    assert told == [(10, 1), (15, 1)]
+    assert result == [(10, 1), (15, 1)]
 
 
 def test_client_without_token_gets_no_response() -> None:

@@ -13,7 +13,7 @@ ANSWER = write_response(BrokerHeartbeatResponse(error_code=77, is_fenced=True).w
 
 
 def test_the_commands_show_the_same_as_the_report() -> None:
-    for command, told in (
+    for command, result in (
         (decode_command(REQUEST, 63, 1, is_response=False), request_text(REQUEST)),
         (decode_command(ANSWER, 63, 1, is_response=True), response_text(ANSWER, 63, 1)),
     ):
@@ -22,7 +22,8 @@ def test_the_commands_show_the_same_as_the_report() -> None:
         found = CliRunner().invoke(application(), words[1:])
         assert found.exit_code == 0, found.output
         assert (
-            json.loads(told).items() <= {**json.loads(found.stdout), **json.loads(found.stdout).get("body", {})}.items()
+            json.loads(result).items()
+            <= {**json.loads(found.stdout), **json.loads(found.stdout).get("body", {})}.items()
         )
 
 

@@ -39,12 +39,12 @@ async def opened(
 ) -> tuple[Page, list[str]]:
     """The page, with its console errors and requests; more may follow."""
     page = await browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    told: list[str] = []
-    page.on("console", lambda said: told.append(said.text))
-    page.on("pageerror", lambda error: told.append(str(error)))
-    page.on("request", lambda asked: told.append(asked.url) if asked.url.partition("#")[0] != address else None)
+    result: list[str] = []
+    page.on("console", lambda said: result.append(said.text))
+    page.on("pageerror", lambda error: result.append(str(error)))
+    page.on("request", lambda asked: result.append(asked.url) if asked.url.partition("#")[0] != address else None)
     await page.goto(address)
-    return page, told
+    return page, result
 
 
 @pytest.mark.parametrize("shape", WIDTHS)
@@ -52,7 +52,7 @@ async def opened(
 async def test_page_fits_and_loads_without_requests_or_errors(
     browser: Browser, address: str, shape: str, scheme: Literal["light", "dark"]
 ) -> None:
-    page, told = await opened(browser, address, WIDTHS[shape], scheme)
+    page, result = await opened(browser, address, WIDTHS[shape], scheme)
     assert await page.evaluate("document.documentElement.scrollWidth") == WIDTHS[shape]
     for name in ("timeline", "latency", "heartbeats"):
         drawn = page.locator(f"#{name} figure svg:visible")
@@ -64,12 +64,12 @@ async def test_page_fits_and_loads_without_requests_or_errors(
     assert await page.locator(".diff > span").first.evaluate("e => getComputedStyle(e).whiteSpace") == "pre-wrap"
     colours = await page.evaluate("[getComputedStyle(document.body).color, getComputedStyle(document.body).background]")
     assert ("rgb(255, 255, 255)" in colours[1]) == (scheme == "light")
-    assert told == []
+    assert result == []
     await page.close()
 
 
 async def test_details_open_by_keyboard_and_search_filters_rows(browser: Browser, address: str) -> None:
-    page, told = await opened(browser, address)
+    page, result = await opened(browser, address)
     await page.keyboard.press("Tab")
     await expect(page.get_by_text("Skip to the report")).to_be_focused()
     rules = page.locator("details").filter(has_text="rules never fired").last
@@ -88,12 +88,12 @@ async def test_details_open_by_keyboard_and_search_filters_rows(browser: Browser
     await expect(page.locator("#replay details[open]")).to_have_count(0)
     await everything.click()
     await expect(page.locator("#replay details[open]")).to_have_count(await page.locator("#replay details").count())
-    assert told == []
+    assert result == []
     await page.close()
 
 
 async def test_a_difference_leads_to_its_example_with_the_command_beneath(browser: Browser, address: str) -> None:
-    page, told = await opened(browser, address)
+    page, result = await opened(browser, address)
     await page.get_by_role("link", name="#2").click()
     example = page.locator("details:target")
     await expect(example).to_have_attribute("open", "")
@@ -105,5 +105,5 @@ async def test_a_difference_leads_to_its_example_with_the_command_beneath(browse
     await expect(
         example.get_by_role("button", name="selected").or_(example.get_by_role("button", name="copied"))
     ).to_be_visible()
-    assert told == []
+    assert result == []
     await page.close()

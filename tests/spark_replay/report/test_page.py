@@ -107,15 +107,15 @@ def test_report_without_data_states_it(tmp_path: Path, tables: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "expected"),
     [
         ("frames.parquet", b"", "has no table messages"),
         ("messages.parquet", b"not Parquet", "is not a Parquet table"),
     ],
 )
-def test_reports_unreadable_tables(tmp_path: Path, name: str, content: bytes, told: str) -> None:
+def test_reports_unreadable_tables(tmp_path: Path, name: str, content: bytes, expected: str) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=expected):
         write_report(tmp_path / "r.html", tables=tmp_path)
 
 

@@ -13,8 +13,8 @@ def test_outcomes_are_counted_by_api_and_left_out_ones_are_not_sent() -> None:
         results({}, {"equal": False, "raw_equal": False}, {"status": "timeout", "equal": False}, left_out)
     )
     assert (replayed.sent, replayed.same) == (3, 1)
-    told: dict[str, Any] = replay_sections.replay_totals(replayed)
-    (row,) = told["apis"]
+    result: dict[str, Any] = replay_sections.replay_totals(replayed)
+    (row,) = result["apis"]
     assert (row["sent"], row["same"], row["different"], row["noAnswer"], row["leftOut"]) == (3, 1, 1, 1, 1)
 
 
@@ -31,9 +31,9 @@ def test_differences_are_grouped_by_path_with_first_example() -> None:
 def test_excused_values_are_no_difference_and_unused_rules_are_reported() -> None:
     replayed = Replayed()
     replayed.add_diffs(diffs({"kind": "volatile_ok", "rule": "throttle"}, {"kind": "volatile_ok", "rule": "throttle"}))
-    told: dict[str, Any] = replay_sections.rules(
+    result: dict[str, Any] = replay_sections.rules(
         replayed, [{"rule": "throttle", "fired": 0}, {"rule": "epochs", "fired": 0}]
     )
     assert replayed.found == []
-    assert told["fired"] == [{"rule": "throttle", "fired": 2}]
-    assert [row["rule"] for row in told["never"]] == ["epochs"]
+    assert result["fired"] == [{"rule": "throttle", "fired": 2}]
+    assert [row["rule"] for row in result["never"]] == ["epochs"]

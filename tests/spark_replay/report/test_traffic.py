@@ -50,10 +50,10 @@ def test_refused_broker_is_not_reported_as_unfenced() -> None:
 
 
 def test_reports_registrations_and_leaders() -> None:
-    told = {**fetch(7, 3), "is_response": True}
-    told["body"] = '{"topicId":"AAAAAAAAAAAAAAAAAAAAAQ","currentLeader":{"leaderId":3001,"leaderEpoch":4}}'
+    result = {**fetch(7, 3), "is_response": True}
+    result["body"] = '{"topicId":"AAAAAAAAAAAAAAAAAAAAAQ","currentLeader":{"leaderId":3001,"leaderEpoch":4}}'
     registration = {"api_key": REGISTRATION, "body": '{"brokerId":9}', "ts_last_ns": 5 * SECOND}
-    traffic = traffic_of(registration, fetch(6, 3), told)
+    traffic = traffic_of(registration, fetch(6, 3), result)
     assert kinds(traffic) == [(5, "registered", "broker 9"), (7, "new leader", "node 3001")]
 
 
@@ -100,5 +100,5 @@ def test_damaged_places_of_files_are_counted_apart_with_their_bytes() -> None:
     rows = [{"file": "a.pcap", "kind": kind, "count": count} for kind, count in kinds_of.items()]
     traffic.add_file_events(batch(schemas.FILE_EVENTS, rows, file_offset=0))
     assert sections.damaged(traffic) == {"count": 3, "bytes": 196}
-    told = {row["kind"]: row["inBytes"] for row in sections.not_read(traffic)["files"]}
-    assert told == {"truncated": True, "corrupt": True, "quarantined": False, "not_tcp": False}
+    result = {row["kind"]: row["inBytes"] for row in sections.not_read(traffic)["files"]}
+    assert result == {"truncated": True, "corrupt": True, "quarantined": False, "not_tcp": False}

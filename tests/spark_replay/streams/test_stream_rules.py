@@ -299,11 +299,11 @@ def test_ignores_frames_longer_than_allowed(tmp_path: Path) -> None:
 
 
 def test_random_bytes_are_never_frames_and_never_an_error(tmp_path: Path) -> None:
-    chance, flags = Random(7), [ACK, ACK, SYN, FIN, RST]
+    rng, flags = Random(7), [ACK, ACK, SYN, FIN, RST]
     for _ in range(20):
         segments = [
-            each._replace(payload=chance.randbytes(chance.randrange(60)), flags=chance.choice(flags))
+            each._replace(payload=rng.randbytes(rng.randrange(60)), flags=rng.choice(flags))
             for each in conversation(exchanges(10), opens=False)
         ]
-        rows, _ = read(written(tmp_path / "x.pcap", segments), ports=chance.choice([(), (9093,)]))
+        rows, _ = read(written(tmp_path / "x.pcap", segments), ports=rng.choice([(), (9093,)]))
         assert all(row["frame"] is not None for row in rows)

@@ -24,8 +24,8 @@ ANY = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "per
 
 def filters(kind: Any, **fields: Any) -> Any:
     """A filter that takes in all ACLs, but for what `fields` say of name, principal and so on."""
-    told: dict[str, Any] = {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
-    return kind(**ANY | told | fields)
+    result: dict[str, Any] = {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
+    return kind(**ANY | result | fields)
 
 
 class Life:
@@ -34,7 +34,7 @@ class Life:
     def __init__(self, side: Any, *, is_described: bool = True) -> None:
         self.side = side
         self.is_described = is_described
-        self.told: list[Any] = []
+        self.outcomes: list[Any] = []
         self.ids: dict[str, str] = {}
         side.skip_start()
 
@@ -59,7 +59,7 @@ class Life:
     def tell(self, message: Any, version: int, user: str | None = None) -> None:
         answer = self.side.ask(message, version) if user is None else self.side.forward(message, version, user)
         records = sorted((self._shape(*record) for record in self.side.new_records()), key=json.dumps)
-        self.told.append((type(message).__name__, version, _sorted(to_json(answer, version)), records))
+        self.outcomes.append((type(message).__name__, version, _sorted(to_json(answer, version)), records))
         if self.is_described:
             self.wait_until_described()
 
@@ -165,7 +165,7 @@ def acls(side: Any) -> list[Any]:
     life.describe()
     life.delete(filters(DeleteAclsFilter))
     life.describe()
-    return life.told
+    return life.outcomes
 
 
 def test_acls_are_created_described_and_deleted(on_both: Callable[..., tuple[Any, Any]]) -> None:
@@ -184,7 +184,7 @@ def without_authorizer(side: Any) -> list[Any]:
         life.describe(version)
         life.tell(CreateAclsRequest(creations=[creation()]), version, "alice")
         life.tell(DeleteAclsRequest(filters=[filters(DeleteAclsFilter)]), version, "alice")
-    return life.told
+    return life.outcomes
 
 
 def test_without_an_authorizer_there_are_no_acls(on_both: Callable[..., tuple[Any, Any]]) -> None:
@@ -205,15 +205,15 @@ UNKNOWN = (
 
 
 def unknown_elements(side: Any) -> list[Any]:
-    told: list[Any] = []
+    result: list[Any] = []
     host, port = side.connection.getpeername()[:2]
     for message in UNKNOWN:
         data = write_request(message, 3, 1, "tool")
-        told.append(side.envelope(data[4:], "boss", "User", False, b"\x7f\0\0\1").error_code)
+        result.append(side.envelope(data[4:], "boss", "User", False, b"\x7f\0\0\1").error_code)
         with socket.create_connection((host, port), timeout=30) as connection:
             connection.sendall(data)
-            told.append(connection.recv(1 << 16))
-    return told
+            result.append(connection.recv(1 << 16))
+    return result
 
 
 def test_unknown_elements_close_the_connection(on_both: Callable[..., tuple[Any, Any]]) -> None:
@@ -223,20 +223,22 @@ def test_unknown_elements_close_the_connection(on_both: Callable[..., tuple[Any,
 
 def large(side: Any) -> list[Any]:
     """More than one batch takes, to make and to remove."""
-    told: list[Any] = []
+    result: list[Any] = []
     side.skip_start()
     for first, last in ((0, 10_001), (0, 10_000), (10_000, 10_001), (0, 10_001)):
         creations = [creation(resource_name=f"t-{number}") for number in range(first, last)]
         creations.append(creation(resource_name=""))
         answer = side.ask(CreateAclsRequest(creations=creations), 3)
-        told.append({(each.error_code, each.error_message) for each in answer.results})
-        told.append(len(side.new_records()))
+        result.append({(each.error_code, each.error_message) for each in answer.results})
+        result.append(len(side.new_records()))
     for name in (None, "t-7", None):
         mine = filters(DeleteAclsFilter, resource_name_filter=name)
         answer = side.ask(DeleteAclsRequest(filters=[mine, filters(DeleteAclsFilter, resource_name_filter="t-8")]), 3)
-        told.append([(each.error_code, each.error_message, len(each.matching_acls)) for each in answer.filter_results])
-        told.append(len(side.new_records()))
-    return told
+        result.append(
+            [(each.error_code, each.error_message, len(each.matching_acls)) for each in answer.filter_results]
+        )
+        result.append(len(side.new_records()))
+    return result
 
 
 def test_request_too_large_for_one_batch_is_refused_as_a_whole(on_both: Callable[..., tuple[Any, Any]]) -> None:

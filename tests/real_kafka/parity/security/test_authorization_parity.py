@@ -88,7 +88,7 @@ class Life:
 
     def __init__(self, side: Any) -> None:
         self.side = side
-        self.told: list[Any] = []
+        self.outcomes: list[Any] = []
         self.ids: dict[str, str] = {}
         side.skip_start()
 
@@ -105,7 +105,7 @@ class Life:
     def _tell(self, user: str, answer: Any, version: int) -> None:
         name = type(answer).__name__
         records = [[type(r).__name__, v, to_json(r, v)] for r, v in self.side.new_records()]
-        self.told.append((user, name, version, self._masked(to_json(answer, version)), self._masked(records)))
+        self.outcomes.append((user, name, version, self._masked(to_json(answer, version)), self._masked(records)))
 
     def _masked(self, tree: Any) -> Any:
         text = re.sub(r"Request Request\(.*?\) needs", "Request needs", json.dumps(tree))
@@ -134,7 +134,7 @@ def cluster_requests() -> Iterator[Any]:
     partition = {"name": "t", "partitions": [{"partitionIndex": 0, "replicas": [1]}]}
     entity = [{"entityType": "user", "entityName": "a"}, {"entityType": "client-id", "entityName": None}]
     upsertion = {"name": "a", "mechanism": 1, "iterations": 4096, "salt": "cw==", "saltedPassword": "cA=="}
-    told: list[tuple[str, dict[str, Any]]] = [
+    result: list[tuple[str, dict[str, Any]]] = [
         ("ElectLeaders", {"topicPartitions": [{"topic": "t", "partitions": [0, 1]}], "timeoutMs": 0}),
         ("ElectLeaders", {"topicPartitions": None}),
         ("AlterPartitionReassignments", {"topics": [partition]}),
@@ -152,7 +152,7 @@ def cluster_requests() -> Iterator[Any]:
         ("AddRaftVoter", {}),
         ("RemoveRaftVoter", {}),
     ]
-    for api, fields in told:
+    for api, fields in result:
         yield request(api, fields, messages.by_name(f"{api}Request").max_version)
 
 
@@ -162,7 +162,7 @@ def refused_on_cluster(side: Any) -> list[Any]:
         api = APIS[message.api_key]
         for version in range(api.min_version, api.max_version + 1):
             life.forward("eve", message, version)
-    return life.told
+    return life.outcomes
 
 
 def each_operation(side: Any) -> list[Any]:
@@ -174,7 +174,7 @@ def each_operation(side: Any) -> list[Any]:
         for message in cluster_requests():
             if message.api_key not in (api_keys.DESCRIBE_QUORUM, api_keys.CREATE_ACLS, api_keys.ALLOCATE_PRODUCER_IDS):
                 life.forward(operation.name, message)
-    return life.told
+    return life.outcomes
 
 
 def new_topic(name: str, **fields: Any) -> CreatableTopic:
@@ -224,7 +224,7 @@ def topics(side: Any) -> list[Any]:
         by_name = [DeleteTopicState(name=name) for name in ("gone-3", "seen-3", "other-3", "none", "twice", "twice")]
         unknown = [DeleteTopicState(topic_id=bytes(15) + b"\x99"), DeleteTopicState()]
         life.forward(user, DeleteTopicsRequest(topics=by_id[-4:] + by_name + unknown, timeout_ms=9000), 6)
-    return life.told
+    return life.outcomes
 
 
 def config_resources(request: Any) -> Any:
@@ -271,7 +271,7 @@ def configs(side: Any) -> list[Any]:
         resource_type=4, resource_name="3000", configuration_keys=keys
     )
     life.direct(describe_configs_request.DescribeConfigsRequest(resources=[node], include_synonyms=True))
-    return life.told
+    return life.outcomes
 
 
 def tokens(side: Any) -> list[Any]:
@@ -283,7 +283,7 @@ def tokens(side: Any) -> list[Any]:
             life.forward(user, asked, 3)
         life.forward(user, asked, 3, token_authenticated=True)
         life.forward(user, CreateDelegationTokenRequest(), 2)
-    return life.told
+    return life.outcomes
 
 
 def hosts_and_principals(side: Any) -> list[Any]:
@@ -307,7 +307,7 @@ def hosts_and_principals(side: Any) -> list[Any]:
             for kind in ("User", "Group", "user"):
                 life.forward(user, listed, principal_type=kind, address=address)
     life.forward("*", listed)
-    return life.told
+    return life.outcomes
 
 
 def direct(side: Any) -> list[Any]:
@@ -339,7 +339,7 @@ def direct(side: Any) -> list[Any]:
                 if key == api_keys.DESCRIBE_ACLS:
                     request = DescribeAclsRequest(resource_type_filter=1, operation=1, permission_type=1)
                 answers.append((key, version, life._masked(to_json(side.ask(request, version), version))))
-    return [*life.told, *answers]
+    return [*life.outcomes, *answers]
 
 
 @pytest.mark.parametrize(

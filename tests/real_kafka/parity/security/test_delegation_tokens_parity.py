@@ -34,7 +34,7 @@ class Life:
         self.side = side
         self.began_ms = time.time() * 1000
         self.hmacs: dict[str, bytes] = {}
-        self.told: dict[str, Any] = {}
+        self.outcomes: dict[str, Any] = {}
         side.new_records()
 
     def direct(self, name: str, message: Any, version: int) -> None:
@@ -78,7 +78,7 @@ class Life:
         ids = {getattr(answer, "token_id", "") or record.token_id for record, _ in records}
         assert len(ids) == len(records) <= 1
         masked = [[type(r).__name__, v, self._masked(to_json(r, v))] for r, v in records]
-        self.told[name] = self._masked(to_json(answer, version)), masked
+        self.outcomes[name] = self._masked(to_json(answer, version)), masked
 
     def _masked(self, tree: dict[str, Any]) -> dict[str, Any]:
         for field, value in tree.items():
@@ -107,7 +107,7 @@ def without_key(side: Any) -> dict[str, Any]:
         life.direct(f"expire {version}", ExpireDelegationTokenRequest(), version)
         life.renew(f"forwarded renew {version}", "none", 1, version=version)
         life.expire(f"forwarded expire {version}", "none", 1, version=version)
-    return life.told
+    return life.outcomes
 
 
 def with_key(side: Any) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def with_key(side: Any) -> dict[str, Any]:
     life.wait_for_code("t", NOT_FOUND)
     life.expire("end what is gone", "t", -1)
     life.expire("end what lives", "version 3", -(1 << 63))
-    return life.told
+    return life.outcomes
 
 
 def swept(side: Any) -> list[str]:
@@ -170,8 +170,8 @@ def swept(side: Any) -> list[str]:
 def test_responses_and_records_equal_kafkas(on_both: Any, run: Any, options: dict[str, Any]) -> None:
     theirs, ours = on_both(run, **options)
     assert list(ours) == list(theirs)
-    for name, told in theirs.items():
-        assert ours[name] == told, name
+    for name, result in theirs.items():
+        assert ours[name] == result, name
 
 
 def test_an_empty_key_is_none(on_both: Any) -> None:
@@ -187,7 +187,7 @@ def test_tokens_came_with_a_level(on_both: Any, level: str) -> None:
         life.create("b", renewers=[("Group", "g")])
         life.renew("renew", "a", HOUR_MS)
         life.expire("expire", "a", -1)
-        return life.told
+        return life.outcomes
 
     theirs, ours = on_both(life_of_one, level, **WITH_KEY)
     assert ours == theirs

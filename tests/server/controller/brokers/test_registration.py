@@ -55,7 +55,7 @@ def test_fencing_may_change_more_partitions_than_fit_into_a_batch(cluster: Clust
 def test_a_controller_has_a_new_incarnation_at_each_start(cluster: Cluster) -> None:
     node_id = cluster.config.node_id
     first = cluster.controller.image.cluster.controllers[node_id]
-    restarted = Controller(cluster.config, cluster.raft, cluster.chance, cluster.now_ms)
+    restarted = Controller(cluster.config, cluster.raft, cluster.rng, cluster.now_ms)
     second = restarted.image.cluster.controllers[node_id]
     assert first.incarnation_id != second.incarnation_id
     assert first.endpoints == second.endpoints

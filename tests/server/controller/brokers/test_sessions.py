@@ -36,7 +36,7 @@ def test_a_restarted_controller_gives_unfenced_brokers_a_fresh_session(cluster: 
     cluster.start(1, 2)
     cluster.fence(2)
     cluster.advance(8000)
-    restarted = type(cluster.controller)(cluster.config, cluster.raft, cluster.chance, cluster.now_ms)
+    restarted = type(cluster.controller)(cluster.config, cluster.raft, cluster.rng, cluster.now_ms)
     epochs = {broker_id: cluster.broker(broker_id).broker_epoch for broker_id in (1, 2)}
     assert restarted.sessions.is_valid(1, epochs[1], cluster.now_ms + 9000)
     assert not restarted.sessions.is_valid(2, epochs[2], cluster.now_ms)

@@ -33,7 +33,7 @@ def full_image(level: int = 30) -> Image:
     supports = metadata_versions()[level].supports
     directories = "directory_assignment" in supports
     elr = "elr" in supports
-    told = [
+    result = [
         record("FeatureLevelRecord", name="metadata.version", feature_level=level),
         record("FeatureLevelRecord", name="group.version", feature_level=1),
         record(
@@ -74,7 +74,7 @@ def full_image(level: int = 30) -> Image:
         ),
     ]
     if "controller_registration" in supports:
-        told.append(
+        result.append(
             record(
                 "RegisterControllerRecord",
                 controller_id=3000,
@@ -84,12 +84,14 @@ def full_image(level: int = 30) -> Image:
             )
         )
     if "scram" in supports:
-        told.append(
+        result.append(
             record("UserScramCredentialRecord", name="a", mechanism=1, salt=b"s", stored_key=b"k", iterations=9)
         )
     if "delegation_token" in supports:
-        told.append(record("DelegationTokenRecord", owner="User:a", renewers=["User:b"], token_id="x", max_timestamp=7))
-    return image_of(*told)
+        result.append(
+            record("DelegationTokenRecord", owner="User:a", renewers=["User:b"], token_id="x", max_timestamp=7)
+        )
+    return image_of(*result)
 
 
 def test_every_metadata_record_type_is_applied_or_not_modelled_with_a_reason() -> None:
@@ -110,13 +112,13 @@ def test_unmodelled_record_is_ignored(name: str) -> None:
 @pytest.mark.parametrize("level", sorted(metadata_versions()))
 def test_an_image_survives_a_round_trip_through_records(level: int) -> None:
     image = full_image(level)
-    told = [decode(encode(*record_at)) for record_at in image.to_records(level)]
-    assert image_of(*(record_at.record for record_at in told)) == image
+    result = [decode(encode(*record_at)) for record_at in image.to_records(level)]
+    assert image_of(*(record_at.record for record_at in result)) == image
 
 
 def test_records_come_in_the_order_of_a_kafka_snapshot() -> None:
-    told = [records.TYPES[record_at.record.api_key] for record_at in full_image().to_records(30)]
-    assert told == [
+    result = [records.TYPES[record_at.record.api_key] for record_at in full_image().to_records(30)]
+    assert result == [
         "FeatureLevelRecord",
         "FeatureLevelRecord",
         "RegisterBrokerRecord",
@@ -142,8 +144,8 @@ def test_metadata_version_is_the_first_record() -> None:
 
 @pytest.mark.parametrize("level", [7, 14, 16, 22, 29])
 def test_omits_fields_unknown_to_a_lower_level(level: int) -> None:
-    told = [decode(encode(*record_at)).record for record_at in full_image(30).to_records(level)]
-    image = image_of(*told)
+    result = [decode(encode(*record_at)).record for record_at in full_image(30).to_records(level)]
+    image = image_of(*result)
     assert image.metadata_version == level
     assert image.cluster.brokers[1].cordoned_log_dirs is None
     assert bool(image.cluster.brokers[1].log_dirs) == (level >= 17)

@@ -181,9 +181,9 @@ def test_a_crash_while_a_file_is_replaced_leaves_the_old_one(tmp_path: Path, mon
 
 
 def test_uuids_are_drawn_as_kafka_draws_them() -> None:
-    chance = random.Random(3)
+    rng = random.Random(3)
     for _ in range(2000):
-        uuid = directory_ids.draw_uuid(chance)
+        uuid = directory_ids.draw_uuid(rng)
         assert uuid[6] >> 4 == 4
         assert uuid[8] >> 6 == 2
         assert len(uuids.text_of(uuid)) == 22

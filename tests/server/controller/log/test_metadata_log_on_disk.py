@@ -321,18 +321,18 @@ def test_damage_anywhere_is_recovered_from_or_named(reopen: Open, tmp_path: Path
     with_snapshot(log)
     log.append([topic(9)], 2000)
     log.close()
-    chance = random.Random(4)
+    rng = random.Random(4)
     opened = refused = 0
     for _ in range(200):
         copy = crashed(log, tmp_path / "crashed")
         files = [path for path in sorted(copy.rglob("*")) if path.is_file() and path.stat().st_size]
-        path = chance.choice(files)
+        path = rng.choice(files)
         data = bytearray(path.read_bytes())
-        start = chance.randrange(len(data))
-        if chance.random() < 0.3:
+        start = rng.randrange(len(data))
+        if rng.random() < 0.3:
             del data[start:]
         else:
-            data[start : start + chance.randrange(1, 5)] = chance.randbytes(chance.randrange(1, 5))
+            data[start : start + rng.randrange(1, 5)] = rng.randbytes(rng.randrange(1, 5))
         path.write_bytes(data)
         try:
             again = started_in(copy)

@@ -210,8 +210,8 @@ async def test_a_log_dir_fails_and_is_back(broker: Broker) -> None:
 async def test_a_dead_dir_is_not_acknowledged(broker: Broker) -> None:
     with Switch(broker, "unacknowledged_dead_dir", broker_id=1):
         assert (await broker.heartbeat()).error_code == 0
-        told = await broker.heartbeat(offline_log_dirs=[LOG_DIRS[0]])
-        assert told.error_code == error_codes.UNKNOWN_SERVER_ERROR
+        result = await broker.heartbeat(offline_log_dirs=[LOG_DIRS[0]])
+        assert result.error_code == error_codes.UNKNOWN_SERVER_ERROR
     assert (await broker.heartbeat(offline_log_dirs=[LOG_DIRS[0]])).error_code == 0
 
 

@@ -31,7 +31,7 @@ class Preset:
     """Effects of a preset."""
 
     def __init__(self) -> None:
-        self.told: list[Any] = []
+        self.received: list[Any] = []
         self.calls = 0
         self.undone = 0
         self.breaks = False
@@ -39,7 +39,7 @@ class Preset:
     def on(self, double: Any, params: Any) -> InForce:
         if self.breaks:
             raise ValueError("there is no broker 9")
-        self.told.append(dict(params))
+        self.received.append(dict(params))
         return InForce(self._undo, lambda: self.calls)
 
     def _undo(self) -> None:
@@ -161,7 +161,7 @@ def test_a_fault_is_changed_where_it_is(faults: Faults) -> None:
 
 def test_a_preset_is_put_in_force_and_taken_back(faults: Faults, preset: Preset) -> None:
     fault = faults.add("fence", broker_id=1)
-    assert preset.told == [{"broker_id": 1, "code": "NONE"}]
+    assert preset.received == [{"broker_id": 1, "code": "NONE"}]
     assert faults.unfired() == [fault]
     preset.calls = 3
     assert fault.fired == 3
@@ -169,7 +169,7 @@ def test_a_preset_is_put_in_force_and_taken_back(faults: Faults, preset: Preset)
     assert preset.undone == 1
     assert fault.fired == 3
     faults.change_json(fault.id, {"enabled": True, "params": {"brokerId": 2}})
-    assert preset.told[-1]["broker_id"] == 2
+    assert preset.received[-1]["broker_id"] == 2
     faults.reset()
     assert preset.undone == 2
     assert faults.all == []
@@ -180,7 +180,7 @@ def test_missing_option_of_a_preset_is_reported(faults: Faults, preset: Preset) 
         faults.add("fence")
     with pytest.raises(ValueError, match="match: fence is no toxic of connections"):
         faults.add_json({"kind": "fence", "params": {"brokerId": 1}, "match": {"node": 1}})
-    assert preset.told == []
+    assert preset.received == []
 
 
 def test_a_preset_that_cannot_be_switched_on_is_not_kept(faults: Faults, preset: Preset) -> None:
@@ -193,11 +193,11 @@ def test_a_preset_that_cannot_be_switched_on_is_not_kept(faults: Faults, preset:
 def test_a_preset_waits_for_a_controller(preset: Preset) -> None:
     faults = Faults()
     faults.add("fence", broker_id=1)
-    assert preset.told == []
+    assert preset.received == []
     faults.double = object()  # type: ignore[assignment]
     faults.attach(Wire())
     faults.begin(0)
-    assert len(preset.told) == 1
+    assert len(preset.received) == 1
 
 
 def test_preset_timeout_is_reported(preset: Preset) -> None:
