@@ -2,7 +2,7 @@
 
 The rules are those of Kafka 4.3.1's `BrokerLifecycleManager`: one request in flight, a registration first and
 heartbeats afterwards, 10 ms between heartbeats while STARTING, otherwise the heartbeat interval, and at once after an
-event. No clock and no socket here: `brokers.broker` owns both and calls :func:`step`.
+event. No clock and no socket here: `brokers.core` has both and calls :func:`step`.
 """
 
 from __future__ import annotations
