@@ -52,7 +52,7 @@ def brokers(to: Remote) -> None:
             each["brokerId"],
             _state(each),
             each["epoch"],
-            _heard(each.get("lastContactMs"), now_ms),
+            _contact(each.get("lastContactMs"), now_ms),
             each.get("lag"),
             each.get("rack"),
             " ".join(f"{listener['host']}:{listener['port']}" for listener in each["listeners"]),
@@ -60,7 +60,7 @@ def brokers(to: Remote) -> None:
         )
         for each in found["brokers"]
     ]
-    columns = ("ID", "STATE", "EPOCH", "LAST HEARD", "BEHIND", "RACK", "LISTENERS", "LOG DIRS")
+    columns = ("ID", "STATE", "EPOCH", "LAST CONTACT", "LAG", "RACK", "LISTENERS", "LOG DIRS")
     to.show(found, lambda: table(columns, rows, "no brokers are registered"))
 
 
@@ -169,7 +169,7 @@ def _state(broker: Mapping[str, Json]) -> str:
     return "shutting down" if broker["inControlledShutdown"] else "active"
 
 
-def _heard(contact_ms: int | None, now_ms: int) -> str:
+def _contact(contact_ms: int | None, now_ms: int) -> str:
     if contact_ms is None:
         return "-"
     return "expired" if contact_ms < 0 else f"{(now_ms - contact_ms) / 1000:.1f} s ago"

@@ -172,6 +172,8 @@ def _run(do: Callable[[Remote], None], options: RemoteOptions, ctx: typer.Contex
         _fail(ctx, refusal, REFUSED)
     except UnreachableError as silence:
         _fail(ctx, silence, UNREACHABLE)
+    except BrokenPipeError:
+        raise  # as in `mockraft brokers | head`; click ends without a message
     except OSError as error:
         _fail(ctx, error, REFUSED)
     except KeyboardInterrupt:

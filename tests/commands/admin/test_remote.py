@@ -1,5 +1,8 @@
 """Behaviour shared by all commands that use the admin API."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +53,17 @@ def test_a_missing_token_names_its_option(cli: Cli, tmp_path: Path) -> None:
     cli("brokers", "--token-file", str(tmp_path / "none"))
     assert cli.exit_code == 2
     assert "cannot read" in cli.errors
+
+
+def test_a_reader_that_ends_early_gets_no_error(url: str) -> None:
+    command = [sys.executable, "-m", "mockraft", "brokers", "--json", "--admin", url]
+    environment = {**os.environ, "MOCKRAFT_ADMIN_TOKEN": TOKEN}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 1
 
 
 def test_options_before_a_subcommand_apply(cli: Cli, url: str) -> None:
