@@ -81,8 +81,8 @@ class Core:
         """Return a connection of its own to the active controller."""
         return ControllerChannel(self.kernel, purpose, str(self.config.broker_id), self.controller, retry_timeout_ms)
 
-    def not_sent(self, error: Exception) -> None:
-        """Count a request that went to no controller. Raises any other error."""
+    def count_refusal(self, error: Exception) -> None:
+        """Count a request that could not be sent. Raises any other error."""
         if not isinstance(error, NotSentError | UnsupportedVersionError):
             raise error
         self.refusals[type(error).__name__] += 1

@@ -55,7 +55,7 @@ class DirectoryReports:
         self._continue()
 
     def _failed(self, error: Exception) -> None:
-        self._core.not_sent(error)
+        self._core.count_refusal(error)
         self._assignments.failed(self._core.kernel.now_ms)
         self._continue()
 

@@ -105,5 +105,5 @@ class Heartbeats:
         return False
 
     def _not_answered(self, error: Exception) -> None:
-        self._core.not_sent(error)
+        self._core.count_refusal(error)
         self._core.happen(lifecycle.NotAnswered(str(error)))

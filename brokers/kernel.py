@@ -93,7 +93,7 @@ class Kernel:
     def tick(self, now_ms: float) -> list[Effect]:
         """Run the timers that are due; return the effects. Timers set meanwhile run in a later tick."""
         for call in self._timers.take_due(now_ms):
-            self._effects = self.run(now_ms, call)
+            self._effects = self.run(now_ms, call)  # run took them; they come out together, in order
         return self.take_effects()
 
     def run(self, now_ms: float, call: Callable[[*Arguments], None], *arguments: *Arguments) -> list[Effect]:

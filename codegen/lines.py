@@ -20,10 +20,12 @@ class Lines:
 
     @contextmanager
     def block(self, opening: str) -> Iterator[None]:
-        """Append `opening` and indent the lines added inside the `with`."""
+        """Append `opening` and indent the lines added inside the `with`; there must be one."""
         self.add(opening)
+        start = len(self._lines)
         self._depth += 1
         yield
+        assert len(self._lines) > start, f"{opening} has no body"
         self._depth -= 1
 
     def text(self) -> str:

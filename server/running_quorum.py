@@ -232,17 +232,17 @@ class RunningQuorum:
             raise TimeoutError(f"waited {timeout_s:g} s for {what}; {self._state()}") from None
 
     def _state(self) -> str:
-        result = []
+        states = []
         for node_id in self.configs:
             node = self.nodes.get(node_id)
             if node is None:
-                result.append(f"{node_id} is not running")
+                states.append(f"{node_id} is not running")
                 continue
             raft, log = node.controller.raft, node.controller.log
             role = "active" if node.controller.epoch != STANDBY else f"follows {raft.leader_id}"
-            result.append(f"{node_id} {role} in epoch {raft.epoch}, log end {log.end_offset}")
+            states.append(f"{node_id} {role} in epoch {raft.epoch}, log end {log.end_offset}")
         cut = f"; cut off: {sorted(self._apart)}" if self._apart else ""
-        return "; ".join(result) + cut
+        return "; ".join(states) + cut
 
 
 def folder(data_dir: Path, node_id: int) -> Path:

@@ -33,6 +33,8 @@ class Api(Generic[RequestT, ResponseT]):
     max_version: int = -1
 
     def __post_init__(self) -> None:
+        if self.error_form is None and "error_code" not in field_names(self.response):
+            raise TypeError(f"{self.response.__name__} has no error_code: the API needs an error_form")
         if self.min_version < 0:
             object.__setattr__(self, "min_version", self.request.min_version)
         if self.max_version < 0:
@@ -52,8 +54,8 @@ class Api(Generic[RequestT, ResponseT]):
         """Return the error response of this API; `message` is None for an error without a text."""
         if self.error_form is not None:
             return self.error_form(request, error_code, message)
-        has_message = "error_message" in field_names(self.response)
-        return (error_with_message if has_message else error_code_only)(self.response)(request, error_code, message)
+        form = error_with_message if "error_message" in field_names(self.response) else error_code_only
+        return form(self.response)(request, error_code, message)
 
     def unknown_server_error(self, request: RequestT) -> ResponseT:
         """Return the response to a request whose handler failed unexpectedly."""

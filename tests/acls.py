@@ -8,7 +8,7 @@ from mockraft.wire.messages.create_acls_request import AclCreation
 
 def creation(**fields: Any) -> AclCreation:
     """An ACL that lets alice read the topic `orders` from anywhere; `fields` replace parts of it."""
-    result: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "resource_type": ResourceType.TOPIC,
         "resource_name": "orders",
         "resource_pattern_type": PatternType.LITERAL,
@@ -17,4 +17,4 @@ def creation(**fields: Any) -> AclCreation:
         "operation": AclOperation.READ,
         "permission_type": PermissionType.ALLOW,
     }
-    return AclCreation(**result | fields)
+    return AclCreation(**defaults | fields)

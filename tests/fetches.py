@@ -3,11 +3,12 @@
 from typing import Any, TypeVar
 
 from mockraft.server.controller.log.snapshot import SnapshotId
-from mockraft.server.controller.quorum.election_state import TOPIC_ID
 from mockraft.wire.messages import fetch_snapshot_request
 from mockraft.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 R = TypeVar("R")
+TOPIC_ID = bytes(15) + b"\x01"
+"""Id of __cluster_metadata (KIP-631), written down and not imported."""
 
 
 def fetch_request(offset: int = 0, epoch: int = 1, **fields: Any) -> FetchRequest:

@@ -27,8 +27,9 @@ FRAME_BYTES_MAX = 104_857_600
 
 SOFTWARE_NAME = "apache-kafka-java"
 SOFTWARE_VERSION = "4.3.1"
+"""Version of the client software that our connections name in ApiVersions."""
 API_VERSIONS_MAX = 4
-"""Version of ApiVersions with which a connection of ours begins, as the software of these two names does."""
+"""Version of the first ApiVersions request of a connection, as in Kafka 4.3.1's clients."""
 
 _LENGTH = Struct(">i")
 _ROUTE = Struct(">hh")

@@ -58,7 +58,7 @@ AnyApi: TypeAlias = Api[Any, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerView:
-    """The components of a broker that handlers use, and no more: handlers cannot see the broker itself.
+    """The components of a broker that handlers use; handlers do not start or close them, and have no broker.
 
     `create_topics(names, ctx)` requests topics from the controller and returns at once; `start_move(topic, partition,
     path)` raises MoveRefusedError. `rng` is the handlers' random generator.

@@ -90,8 +90,10 @@ class MemoryDisk:
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file or directory. As rename(2): onto a file, or onto an empty directory."""
-        new_parent, new_leaf = _split(new)
-        (source, leaf), target = self._entry(old), self._directory(new_parent, new)
+        (parent, leaf), (new_parent, new_leaf) = _split(old), _split(new)
+        source, target = self._directory(parent, old), self._directory(new_parent, new)
+        if leaf not in source:
+            raise self._error(errno.ENOENT, old)
         if old == new:
             return
         if new_leaf in target:

@@ -298,7 +298,7 @@ class Replicas(Component):
         self._core.kernel.after("isr-changes", wait_ms, self._send_isr_changes)
 
     def _isr_changes_failed(self, error: Exception) -> None:
-        self._core.not_sent(error)
+        self._core.count_refusal(error)
         self._core.kernel.after("isr-changes", self.isr_changes.failed(), self._send_isr_changes)
 
     def _watch_lag(self) -> None:

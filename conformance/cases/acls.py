@@ -17,9 +17,9 @@ FILTER: Tree = {"resourceTypeFilter": 1, "patternTypeFilter": 1, "operation": 1,
 RESOURCE: Tree = {"resourceType": 2, "resourceName": "t", "resourcePatternType": 3}
 CREATION: Tree = {**RESOURCE, "principal": "User:a", "host": "*", "operation": 3, "permissionType": 3}
 REFUSED: Tree = {"errorCode": codes.SECURITY_DISABLED, "errorMessage": MESSAGE}
-NEWEST = range(-1, 0)
-REQUESTS: list[tuple[str, str, Tree, Tree, range]] = [
-    ("described", "DescribeAcls", FILTER, {**REFUSED, "errorMessage": DESCRIBE_MESSAGE, "resources": []}, range(1, 4)),
+NEWEST: tuple[int, ...] = (-1,)
+REQUESTS: list[tuple[str, str, Tree, Tree, tuple[int, ...]]] = [
+    ("described", "DescribeAcls", FILTER, {**REFUSED, "errorMessage": DESCRIBE_MESSAGE, "resources": []}, (1, 2, 3)),
     ("created", "CreateAcls", {"creations": [CREATION] * 2}, {"results": [REFUSED] * 2}, NEWEST),
     ("deleted", "DeleteAcls", {"filters": [FILTER]}, {"filterResults": [{**REFUSED, "matchingAcls": []}]}, NEWEST),
 ]
@@ -27,7 +27,9 @@ REQUESTS: list[tuple[str, str, Tree, Tree, range]] = [
 
 
 @cases("ACLs are not {} without an authorizer", SOURCE, REQUESTS)
-async def acls_need_an_authorizer(world: World, api: str, request: Tree, answer: Tree, versions: range) -> None:
+async def acls_need_an_authorizer(
+    world: World, api: str, request: Tree, answer: Tree, versions: tuple[int, ...]
+) -> None:
     response = await world.send("DescribeAcls", FILTER)
     if response["errorCode"] != codes.SECURITY_DISABLED:
         raise NotApplicableError("the controller has an authorizer")

@@ -14,6 +14,7 @@ OWN, DEFAULT = 1, 5
 
 
 async def describe(world: World, kind: int, name: str, *keys: str, answer: Tree, **fields: object) -> None:
+    """Repeat the request until the answer is as expected: configs are read from the last published image."""
     request: Tree = {
         "resources": [{"resourceType": kind, "resourceName": name, "configurationKeys": list(keys) or None}],
         **fields,

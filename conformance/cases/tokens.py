@@ -49,13 +49,14 @@ async def create(world: World, *, answer: Tree, **fields: object) -> Tree:
     return response
 
 
-async def request_as(world: World, api: str, tree: Tree, user: str, answer: Tree) -> None:
+async def expect_eventually_as(world: World, api: str, tree: Tree, user: str, answer: Tree) -> None:
+    """Repeat the request until the answer is as expected: tokens are found in the last published image."""
     await eventually(f"the answer to {api}", answer, lambda: forward(world, api, tree, 2, user))
 
 
 async def end(world: World, token: Tree, user: str = "alice") -> None:
     request = {"hmac": token["hmac"], "expiryTimePeriodMs": -1}
-    await request_as(world, "ExpireDelegationToken", request, user, {"errorCode": 0})
+    await expect_eventually_as(world, "ExpireDelegationToken", request, user, {"errorCode": 0})
 
 
 ALICE = {"principalType": "User", "principalName": "alice"}
@@ -93,7 +94,9 @@ async def token_is_renewed_by_its_owner(world: World) -> None:
     token = await create(world, answer=GIVEN)
     await world.records()
     request = {"hmac": token["hmac"], "renewPeriodMs": HOUR_MS}
-    await request_as(world, "RenewDelegationToken", request, "alice", {"errorCode": 0, "expiryTimestampMs": above(0)})
+    await expect_eventually_as(
+        world, "RenewDelegationToken", request, "alice", {"errorCode": 0, "expiryTimestampMs": above(0)}
+    )
     await world.wrote(record("DelegationToken", tokenId=token["tokenId"], owner="User:alice"))
     await end(world, token)
 
@@ -102,9 +105,11 @@ async def token_is_renewed_by_its_owner(world: World) -> None:
 async def token_is_not_renewed_or_expired_by_others(world: World) -> None:
     token = await create(world, answer=GIVEN)
     mismatch = {"errorCode": codes.DELEGATION_TOKEN_OWNER_MISMATCH}
-    await request_as(world, "RenewDelegationToken", {"hmac": token["hmac"], "renewPeriodMs": 1}, "mallory", mismatch)
+    await expect_eventually_as(
+        world, "RenewDelegationToken", {"hmac": token["hmac"], "renewPeriodMs": 1}, "mallory", mismatch
+    )
     expiry = {"hmac": token["hmac"], "expiryTimePeriodMs": -1}
-    await request_as(world, "ExpireDelegationToken", expiry, "mallory", mismatch)
+    await expect_eventually_as(world, "ExpireDelegationToken", expiry, "mallory", mismatch)
     await end(world, token)
 
 
@@ -116,7 +121,9 @@ async def token_that_is_ended_is_gone(world: World) -> None:
     await world.wrote(record("RemoveDelegationToken", tokenId=token["tokenId"]))
     # A token that is gone and still published could be renewed by its owner, and would be back.
     request = {"hmac": token["hmac"], "renewPeriodMs": HOUR_MS}
-    await request_as(world, "RenewDelegationToken", request, "mallory", {"errorCode": codes.DELEGATION_TOKEN_NOT_FOUND})
+    await expect_eventually_as(
+        world, "RenewDelegationToken", request, "mallory", {"errorCode": codes.DELEGATION_TOKEN_NOT_FOUND}
+    )
 
 
 @case("a token has renewers that are users", MANAGER, Rank.SHOULD, since=LEVEL)

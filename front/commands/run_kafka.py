@@ -164,8 +164,8 @@ def _report_commands(story: _Story, brokers: list[KafkaBroker]) -> None:
             ended, log, way = not broker.running, broker.log, ways[broker.node_id]
             while way and (found := re.search(way[0][0], log)):
                 _, state, what = way.pop(0)
-                result = what.format(*found.groups(), bootstrap=broker.bootstrap)
-                story.report(broker.name, state, result, style=colors[state])
+                text = what.format(*found.groups(), bootstrap=broker.bootstrap)
+                story.report(broker.name, state, text, style=colors[state])
             if way and (ended or time.monotonic() > deadline):
                 why = f"ended with exit code {broker.exit_code}" if ended else f"took over {_START_TIMEOUT_S} s"
                 raise KafkaProcessError(f"{broker.name} {why} before it was RUNNING{broker.last_lines()}")

@@ -41,10 +41,13 @@ class ConnectionFaultOptions(FaultOptions, total=False):
 
 
 class FaultKinds:
-    """The kinds of faults as methods; each switches one on, for good or as a block: it adds the kind of its name."""
+    """The kinds of faults as methods; each switches one on, for good or as a block.
+
+    The bodies only declare parameters: `_adding` replaces each method by a call of `add` with its name.
+    """
 
     def add(self, kind: str | Mapping[str, Json], **params: Any) -> SwitchedOn:
-        """Switch a fault on, by its kind and parameters or by its JSON."""
+        """Switch a fault on, by its kind and parameters or by its JSON; subclasses do it."""
 
     def latency(
         self,
@@ -212,3 +215,4 @@ def _adding(declared: Callable[..., SwitchedOn]) -> Callable[..., SwitchedOn]:
 for _name, _method in list(vars(FaultKinds).items()):
     if inspect.isfunction(_method) and _name != "add":
         setattr(FaultKinds, _name, _adding(_method))
+del _name, _method

@@ -50,7 +50,7 @@ def _is_free(port: int) -> bool:
 
 
 def wait_until(condition: Callable[[], T | None], timeout_s: float, what: str) -> T:
-    """Call ``condition`` until it gives something true, and return that. TimeoutError, which says ``what``."""
+    """Call ``condition`` until it gives something true, and return that. Raises TimeoutError(``what``)."""
     deadline = time.monotonic() + timeout_s
     while True:
         if outcome := condition():
@@ -112,7 +112,7 @@ class ChildProcess:
     def wait_for_log(self, pattern: str, timeout_s: float = 30, what: str = "") -> re.Match[str]:
         """Wait until the newest start's log has a match of the regular expression, and return the first.
 
-        KafkaProcessError when the process ended without it, or the time is over: it says ``what``, or the expression.
+        Raises KafkaProcessError, with ``what`` or the expression, if the process ends without it or the time is over.
         """
         deadline, what = time.monotonic() + timeout_s, what or repr(pattern)
         while True:
@@ -133,7 +133,7 @@ class ChildProcess:
             os.kill(self.pid, signal.SIGTERM)
 
     def wait(self, timeout_s: float = 30) -> int:
-        """Wait for the end of the process and return its exit code. KafkaProcessError when it still runs then."""
+        """Wait for the end of the process and return its exit code. Raises KafkaProcessError at the timeout."""
         assert self._process is not None, f"{self.name} was not started"
         try:
             return self._process.wait(timeout_s)

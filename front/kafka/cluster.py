@@ -98,7 +98,10 @@ class KafkaCluster:
                 done.result()
 
     def start(self, timeout_s: float = 60) -> None:
-        """Start the formatted cluster and wait until all brokers are RUNNING. KafkaProcessError."""
+        """Start the formatted cluster and wait until all brokers are RUNNING.
+
+        Raises KafkaProcessError if one of them ends first.
+        """
         self.controller.start()
         self.controller.wait_until_running(timeout_s)
         for broker in self.brokers.values():
@@ -107,7 +110,10 @@ class KafkaCluster:
             broker.wait_until_running(timeout_s)
 
     def stop(self, timeout_s: float = 30) -> None:
-        """Close the brokers in parallel and then the controller, each with SIGTERM. KafkaProcessError."""
+        """Close the brokers in parallel and then the controller, each with SIGTERM.
+
+        Raises KafkaProcessError if one of them does not end.
+        """
         for broker in self.brokers.values():
             broker.terminate()
         for process in (*self.brokers.values(), self.controller):

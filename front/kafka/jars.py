@@ -41,7 +41,7 @@ def cache_directory() -> Path:
 
 
 def java() -> str:
-    """The path of a Java 17+ launcher (``JAVA_HOME`` first, then ``PATH``). KafkaUnavailableError."""
+    """The path of a Java 17+ launcher (``JAVA_HOME`` first, then ``PATH``). Raises KafkaUnavailableError."""
     return _launcher()[0]
 
 

@@ -113,7 +113,10 @@ class KafkaBroker(KafkaServer):
         }
 
     def wait_until_running(self, timeout_s: float = 60) -> float:
-        """Wait until the broker is unfenced and has started; return the seconds that this took. KafkaProcessError."""
+        """Wait until the broker is unfenced and has started; return the seconds that this took.
+
+        Raises KafkaProcessError if it ends or takes too long.
+        """
         began = time.monotonic()
         self.wait_for_log(r"Kafka Server started", timeout_s, "the end of its start")
         return time.monotonic() - began

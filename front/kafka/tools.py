@@ -48,7 +48,7 @@ _TOOL_CLASSES_3_9 = {"kafka-console-producer": "kafka.tools.ConsoleProducer"}
 
 
 def java_command(version: str, options: Sequence[str], main_class: str, *arguments: str) -> list[str]:
-    """The command that runs a class of a Kafka release with these JVM options. KafkaUnavailableError as of `jars`."""
+    """The command that runs a class of a Kafka release with these JVM options. Raises KafkaUnavailableError."""
     classes = classpath(version)
     archive = class_archive_options(version, JVM_OPTIONS)
     return [java(), *options, *JVM_OPTIONS, *archive, "-cp", classes, main_class, *arguments]
@@ -84,11 +84,11 @@ class KafkaTool:
             except subprocess.TimeoutExpired:
                 process.kill()
                 output, errors = process.communicate()
-                message = f"{self._told(arguments)} ran over {timeout_s:g} s:\n{output}{errors}"
+                message = f"{self._command_line(arguments)} ran over {timeout_s:g} s:\n{output}{errors}"
                 raise KafkaProcessError(message) from None
         if process.returncode != 0:
-            raise KafkaProcessError(f"{self._told(arguments)} exit {process.returncode}:\n{output}{errors}")
+            raise KafkaProcessError(f"{self._command_line(arguments)} exit {process.returncode}:\n{output}{errors}")
         return output
 
-    def _told(self, arguments: Sequence[str]) -> str:
+    def _command_line(self, arguments: Sequence[str]) -> str:
         return " ".join([self.name, *arguments])

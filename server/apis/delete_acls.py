@@ -3,8 +3,6 @@
 A filter with UNKNOWN, 0, closes the connection (DeleteAclsRequest).
 """
 
-from dataclasses import asdict
-
 from mockraft.server.apis.acl_requests import check_has_authorizer, filter_of, validate_filter
 from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.controller.controller import Controller
@@ -37,7 +35,19 @@ def handle(request: DeleteAclsRequest, ctx: RequestContext, controller: Controll
 def _result(deleted: list[AccessControlEntry] | ApiError) -> DeleteAclsFilterResult:
     if isinstance(deleted, ApiError):
         return DeleteAclsFilterResult(**error_fields(deleted))
-    matching = [DeleteAclsMatchingAcl(error_message=None, **asdict(acl)) for acl in deleted]
+    matching = [
+        DeleteAclsMatchingAcl(
+            error_message=None,
+            resource_type=acl.resource_type,
+            resource_name=acl.resource_name,
+            pattern_type=acl.pattern_type,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission_type,
+        )
+        for acl in deleted
+    ]
     return DeleteAclsFilterResult(error_message=None, matching_acls=matching)
 
 

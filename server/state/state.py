@@ -203,15 +203,15 @@ class State:
         `{"type": "ConfigRecord", "version": 0, "record": {…}}`. Nothing is written unless all of them fit the state,
         one after the other.
         """
-        result = list(records)
+        given = list(records)
 
         def checked(controller: Controller, now_ms: int) -> list[RecordAt]:
-            found = records_at(controller, result)
+            found = records_at(controller, given)
             check_applies(controller, found)
             return found
 
         base_offset = self._commit(checked, "records appended by a test", atomic=True)
-        return self.metadata_log(base_offset, len(result))
+        return self.metadata_log(base_offset, len(given))
 
     def snapshot(self) -> SnapshotView:
         """Write a snapshot of everything committed and return it; the newest one if nothing is new."""

@@ -16,11 +16,8 @@ from mockraft.wire import api_keys, messages
 from mockraft.wire.names import similar_names
 from mockraft.wire.schema_files import FieldSpec, StructSpec, Versions, schema_of
 
-_OF_ONE_FIELD = ("apiKey", "topicName", "name", "topic", "nodeId", "brokerId", "replicaId", "partitionIndex")
-_KEYS = (
-    *((name,) for name in (*_OF_ONE_FIELD, "partitionId", "index", "id")),
-    ("resourceType", "resourceName"),
-)
+_IDS = ("nodeId", "brokerId", "replicaId", "partitionIndex", "partitionId", "index", "id")
+_KEYS = (*((name,) for name in ("apiKey", "topicName", "name", "topic", *_IDS)), ("resourceType", "resourceName"))
 """Fields that identify the elements of an array, whatever their order."""
 
 _SETS = frozenset(

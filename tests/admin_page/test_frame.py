@@ -70,8 +70,8 @@ async def test_bar_shows_health_and_a_missing_controller(opens: Opens, controlle
     register(controller, 20)
     page = await opens()
     bar = page.locator("#health")
-    for result in ("live", "leader 3000", "brokers 20", "fenced 2", controller.cluster_id):
-        await expect(bar).to_contain_text(result)
+    for text in ("live", "leader 3000", "brokers 20", "fenced 2", controller.cluster_id):
+        await expect(bar).to_contain_text(text)
     await page.context.set_offline(True)
     await expect(bar).to_contain_text("does not answer")
 

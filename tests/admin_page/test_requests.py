@@ -100,8 +100,8 @@ async def test_arrows_and_enter_open_a_line_with_its_bodies_and_escape_gives_the
     await expect(grid).to_have_attribute("aria-activedescendant", str(await active.get_attribute("id")))
     await page.keyboard.press("Enter")
     detail = page.get_by_role("complementary", name="Request")
-    for result in ("ApiVersions", "controller", "User:ANONYMOUS", "clientSoftwareName", "apiKeys"):
-        await expect(detail).to_contain_text(result)
+    for text in ("ApiVersions", "controller", "User:ANONYMOUS", "clientSoftwareName", "apiKeys"):
+        await expect(detail).to_contain_text(text)
     await page.keyboard.press("ArrowDown")
     await expect(detail).to_contain_text("Correlation")
     await detail.get_by_role("button", name="Close").focus()

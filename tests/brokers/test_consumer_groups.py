@@ -29,9 +29,9 @@ def joined(group: Group, joining: Joining) -> Joined:
 
 
 def refusal(ask: Callable[..., object], *arguments: object) -> int:
-    with pytest.raises(ApiError) as result:
+    with pytest.raises(ApiError) as raised:
         ask(*arguments)
-    return result.value.error_code
+    return raised.value.error_code
 
 
 def two(group: Group) -> None:

@@ -83,11 +83,11 @@ async def test_when_a_log_cannot_be_made_in_one_directory_the_next_one_gets_it(c
 
 async def test_matching_directory_is_not_assigned_again(cluster: Cluster) -> None:
     broker, topic_id, _ = await with_orders(cluster, 3)
-    result = len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS))
+    before = len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS))
     broker = await cluster.restart(broker)
     await cluster.heartbeats()
     assert broker.directories.placed == {(topic_id, n): d for n, d in enumerate(cluster.directories(topic_id))}
-    assert len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS)) == result
+    assert len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS)) == before
 
 
 @pytest.mark.parametrize("dirs", [1, 2])
@@ -96,9 +96,9 @@ async def test_replica_in_another_directory_stays_and_the_metadata_is_corrected(
     cluster: Cluster, said: bytes, dirs: int
 ) -> None:
     broker, topic_id, (there,) = await with_orders(cluster, 1, dirs=dirs)
-    result = len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS))
+    before = len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS))
     await ask(cluster.controller.bootstrap, assignment(broker, topic_id, said))
-    await until(lambda: len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS)) == result + 2)
+    await until(lambda: len(cluster.asked(api_keys.ASSIGN_REPLICAS_TO_DIRS)) == before + 2)
     assert await until(lambda: cluster.directories(topic_id) == [there])
     assert broker.directories.placed == {(topic_id, 0): there}
 

@@ -145,8 +145,8 @@ async def test_missing_and_undecodable_responses_become_kafkas_errors(
 ) -> None:
     asking.forwarding.channel = Scripted(asking.broker.node.kernel, said)
     (topic,) = (await asking.send(create("a"))).topics
-    result = None if code == error_codes.REQUEST_TIMED_OUT else error_codes.message(code)
-    assert (topic.name, topic.error_code, topic.error_message) == ("a", code, result)
+    message = None if code == error_codes.REQUEST_TIMED_OUT else error_codes.message(code)
+    assert (topic.name, topic.error_code, topic.error_message) == ("a", code, message)
 
 
 async def test_request_queued_too_long_times_out(asking: Asking) -> None:

@@ -16,8 +16,8 @@ D1, D2 = os.path.abspath("d1"), os.path.abspath("d2")
 
 
 def test_faults_are_read_in_the_order_of_their_times() -> None:
-    result = DiskFaultOptions(fail_log_dir=["d2@30"], slow=["d1=50"], flaky=["d1=0.5@2.5"], fill=["d2@10"])
-    assert faults_of(result) == [
+    options = DiskFaultOptions(fail_log_dir=["d2@30"], slow=["d1=50"], flaky=["d1=0.5@2.5"], fill=["d2@10"])
+    assert faults_of(options) == [
         Fault("slow", D1, 50, 0),
         Fault("flaky", D1, 0.5, 2.5),
         Fault("fill", D2, 0, 10),
@@ -26,8 +26,8 @@ def test_faults_are_read_in_the_order_of_their_times() -> None:
 
 
 def test_a_path_may_have_at_and_equals_signs() -> None:
-    result = DiskFaultOptions(fill=["/a@b/d=1"], slow=["/a@b/d=1=5"])
-    assert faults_of(result) == [Fault("fill", "/a@b/d=1", 0, 0), Fault("slow", "/a@b/d=1", 5, 0)]
+    options = DiskFaultOptions(fill=["/a@b/d=1"], slow=["/a@b/d=1=5"])
+    assert faults_of(options) == [Fault("fill", "/a@b/d=1", 0, 0), Fault("slow", "/a@b/d=1", 5, 0)]
 
 
 @pytest.mark.parametrize(

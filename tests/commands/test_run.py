@@ -164,9 +164,11 @@ def picture(brokers: int = 3, lines: int = 50) -> Picture:
         BrokerRow(n, "running", False, 13 + n, "yeHcJuV4f39fBR__6SsXMA", "127.0.0.1:40001", 2, 0, "", 400, 0.5, 29, 0)
         for n in range(1, brokers + 1)
     ]
-    result = [Line(1_700_000_000_000 + n, "BrokerHeartbeat v2", "broker 1", "unfenced", 0, False) for n in range(lines)]
+    journal = [
+        Line(1_700_000_000_000 + n, "BrokerHeartbeat v2", "broker 1", "unfenced", 0, False) for n in range(lines)
+    ]
     rates = {"Fetch": 6.0, "BrokerHeartbeat": 1.5}
-    return Picture("yeHcJuV4f39fBR__6SsXMA", "127.0.0.1:9093", "4.3-IV0 (30)", 1, 29, 62_000, rows, 0, result, rates)
+    return Picture("yeHcJuV4f39fBR__6SsXMA", "127.0.0.1:9093", "4.3-IV0 (30)", 1, 29, 62_000, rows, 0, journal, rates)
 
 
 def drawn(shown: Picture, width: int, height: int) -> list[str]:

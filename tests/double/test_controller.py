@@ -31,16 +31,16 @@ async def test_each_controller_has_its_own_port_and_cluster() -> None:
         assert first.node_id == 3000
 
 
-@pytest.mark.parametrize(("expected", "level"), [("4.1", 27), ("3.9-IV0", 21), (17, 17)])
-async def test_takes_a_metadata_version_as_people_write_it(expected: str | int, level: int) -> None:
-    async with Controller(metadata_version=expected) as controller:
+@pytest.mark.parametrize(("metadata_version", "level"), [("4.1", 27), ("3.9-IV0", 21), (17, 17)])
+async def test_takes_a_metadata_version_as_people_write_it(metadata_version: str | int, level: int) -> None:
+    async with Controller(metadata_version=metadata_version) as controller:
         assert controller.running.controller.image.metadata_version == level
 
 
-@pytest.mark.parametrize("expected", ["5.0", 6, 31])
-async def test_refuses_a_metadata_version_that_is_not_there(expected: str | int) -> None:
+@pytest.mark.parametrize("metadata_version", ["5.0", 6, 31])
+async def test_refuses_a_metadata_version_that_is_not_there(metadata_version: str | int) -> None:
     with pytest.raises(ValueError, match=r"metadata.version|MetadataVersion"):
-        async with Controller(metadata_version=expected):
+        async with Controller(metadata_version=metadata_version):
             pass
 
 

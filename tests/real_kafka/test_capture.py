@@ -140,18 +140,18 @@ def bootstrap(tmp_path: Path) -> Iterator[str]:
     """`mockraft serve-capture` of the real controller's capture."""
     command = [sys.executable, "-m", "mockraft", "serve-capture", "--capture", str(CAPTURE), "--port", "19093"]
     with (
-        (tmp_path / "events").open("w") as result,
+        (tmp_path / "events").open("w") as log,
         subprocess.Popen(
-            [*command, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=result, text=True
+            [*command, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=log, text=True
         ) as process,
     ):
         assert process.stdout is not None
         yield process.stdout.readline().partition("bootstrap=")[2].strip()
         process.terminate()
         assert process.wait(20) == 0
-    result_at_the_end = (tmp_path / "events").read_text()
-    assert "BrokerRegistration: 1 answered" in result_at_the_end
-    assert "BrokerHeartbeat: " in result_at_the_end
+    log_text = (tmp_path / "events").read_text()
+    assert "BrokerRegistration: 1 answered" in log_text
+    assert "BrokerHeartbeat: " in log_text
 
 
 def test_a_real_broker_runs_on_captured_answers(

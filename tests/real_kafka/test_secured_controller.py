@@ -79,10 +79,10 @@ def test_a_broker_with_a_wrong_password_stays_outside(tmp_path: Path) -> None:
     security.password = "wrong"
     with Controller.sync(**options) as controller, broker_on(tmp_path / "broker", controller, security) as broker:
         wait_until(lambda: controller.journal.closed_by_reason["authentication"] >= 2, 30, "two log-ins that failed")
-        result = (
+        message = (
             "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-512"
         )
-        broker.wait_for_log(result)
+        broker.wait_for_log(message)
         assert {closed.reason for closed in controller.journal.closed()} == {
             "refused: SCRAM-SHA-512: wrong password of 'broker'"
         }

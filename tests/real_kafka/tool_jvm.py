@@ -36,11 +36,11 @@ class ToolJvm:
             return _run_in_a_jvm_of_its_own(tool, *arguments, stdin=stdin, timeout_s=timeout_s)
         with self._one_at_a_time:
             code, output, errors = self._ask([tool.main_class, *arguments], timeout_s)
-        result = " ".join([tool.name, *arguments])
+        command = " ".join([tool.name, *arguments])
         if code is None:
-            raise KafkaProcessError(f"{result} ended its JVM, or ran over {timeout_s:g} s")
+            raise KafkaProcessError(f"{command} ended its JVM, or ran over {timeout_s:g} s")
         if code != 0:
-            raise KafkaProcessError(f"{result} exit {code}:\n{output}{errors}")
+            raise KafkaProcessError(f"{command} exit {code}:\n{output}{errors}")
         return output
 
     def stop(self) -> None:

@@ -1,10 +1,10 @@
 """The class of all invariants of simulated worlds."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any
 
 
-class Invariant:
+class Invariant(ABC):
     """Something that is always true. It may remember what it saw."""
 
     @abstractmethod

@@ -44,11 +44,11 @@ def broker(options: option.BrokerOptions, faults: option.DiskFaultOptions, propo
     """Run one simulated broker."""
     from mockraft.server.running import event_loop
 
-    result = disks.faults_of(faults)
+    parsed = disks.faults_of(faults)
     fields = options.fields(proposals)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stdout)
     with asyncio.Runner(loop_factory=event_loop) as runner:
-        code = runner.run(_broker(options, fields, result, random.Random(options.seed)))
+        code = runner.run(_broker(options, fields, parsed, random.Random(options.seed)))
     if code:
         raise typer.Exit(code)
 
@@ -79,7 +79,7 @@ async def _broker(
             simulated.start()
         except (OSError, LoadError) as error:
             await simulated.close()
-            return _fail(LOG_DIRS_UNUSABLE, _told(error))
+            return _fail(LOG_DIRS_UNUSABLE, _reason(error))
         except ListenerError as error:
             await simulated.close()
             return _fail(PORT_TAKEN, str(error))
@@ -145,7 +145,7 @@ async def _how_to_format(error: LogDirsError, options: option.BrokerOptions, fie
     )
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """An error of starting on directories, for people."""
     if isinstance(error, OSError) and error.filename is not None and str(error.filename) not in str(error.strerror):
         return f"{error.filename}: {error.strerror}"

@@ -209,8 +209,8 @@ def _kept(against: str | None) -> Run | None:
     if against in names:
         return baseline.read(against)
     if not against.rpartition(":")[2].isdigit():
-        result = f"{against!r} is neither a file nor host:port nor one of: {', '.join(names)}"
-        raise typer.BadParameter(result, param_hint="--against")
+        message = f"{against!r} is neither a file nor host:port nor one of: {', '.join(names)}"
+        raise typer.BadParameter(message, param_hint="--against")
     return None
 
 

@@ -74,9 +74,9 @@ def fuzz(options: Options) -> None:
     if options.save is not None:
         options.save.write_text("\n".join(differential.lines_of(report.finding.steps)) + "\n", encoding="utf-8")
     if options.replay is None:
-        result = "".join(f" --{name.replace('_', '-')} {given}" for name, given in ids.items() if given)
+        id_options = "".join(f" --{name.replace('_', '-')} {given}" for name, given in ids.items() if given)
         typer.echo(
-            f"again: mockraft conformance fuzz --bootstrap {options.bootstrap} --against {options.against}{result}"
+            f"again: mockraft conformance fuzz --bootstrap {options.bootstrap} --against {options.against}{id_options}"
             f" --seed {report.finding.seed} --steps {report.finding.step}"
         )
     raise typer.Exit(DIFFERENT)

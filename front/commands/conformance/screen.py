@@ -107,8 +107,8 @@ class Screen:
         )
         if verdict.known_difference:
             self.console.print(f"    known difference: {verdict.known_difference} (mockraft differences)")
-        result = list(lines(verdict))
-        shown = result[:_BRIEF_LINES] if in_full else result[:1]
+        details = list(lines(verdict))
+        shown = details[:_BRIEF_LINES] if in_full else details[:1]
         for line in shown:
             self.console.print(Text(f"    {line}"))
         again = f"mockraft conformance --bootstrap {found.target} --only {shlex.quote(verdict.name)}"

@@ -65,9 +65,9 @@ async def _run(order: FleetOrder) -> dict[str, Any] | None:
         **order.options,
     )
     workers, course = WorkerProcesses(shards), Course()
-    with stop_on_signals() as told_to_end:
+    with stop_on_signals() as stopped:
         try:
-            await _until_over(order, workers, course, told_to_end)
+            await _until_over(order, workers, course, stopped)
         finally:
             await workers.kill()
     summary = {
@@ -81,20 +81,20 @@ async def _run(order: FleetOrder) -> dict[str, Any] | None:
     return summary
 
 
-async def _until_over(order: FleetOrder, workers: WorkerProcesses, course: Course, told_to_end: asyncio.Event) -> None:
+async def _until_over(order: FleetOrder, workers: WorkerProcesses, course: Course, stopped: asyncio.Event) -> None:
     count = len(workers.shards)
     print(f"mockraft fleet: {len(order.racks):,} brokers in {count} process{'es' if count > 1 else ''}", flush=True)
     await workers.start()
     show = asyncio.ensure_future(_show(order, workers, course))
     joined = asyncio.ensure_future(workers.join())
-    await until_signal(told_to_end, show, joined, timeout_s=order.for_s)
+    await until_signal(stopped, show, joined, timeout_s=order.for_s)
     await end_tasks(show)
     if joined.done():
         return
-    told_to_end.clear()
+    stopped.clear()
     print("the brokers ask the controller for leave; Ctrl-C stops them at once", flush=True)
     workers.leave()
-    await until_signal(told_to_end, joined)
+    await until_signal(stopped, joined)
     if not joined.done():
         workers.stop()
     await joined

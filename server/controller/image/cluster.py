@@ -1,7 +1,7 @@
 """Registered brokers and controllers (Kafka's ClusterControlManager, BrokerRegistration)."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from mockraft.server.controller.settings.features import MetadataVersion
 from mockraft.serving import directory_ids
@@ -89,7 +89,10 @@ class BrokerRegistration:
             is_migrating_zk_broker=self.is_migrating_zk_broker and "migration" in version.supports,
             incarnation_id=self.incarnation_id,
             broker_epoch=self.broker_epoch,
-            end_points=[BrokerEndpoint(**asdict(each)) for each in self.endpoints],
+            end_points=[
+                BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+                for e in self.endpoints
+            ],
             features=[
                 BrokerFeature(name=name, min_supported_version=r.min_version, max_supported_version=r.max_version)
                 for name, r in self.features.items()
@@ -119,7 +122,10 @@ class ControllerRegistration:
             controller_id=self.controller_id,
             incarnation_id=self.incarnation_id,
             zk_migration_ready=self.zk_migration_ready,
-            end_points=[ControllerEndpoint(**asdict(each)) for each in self.endpoints],
+            end_points=[
+                ControllerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+                for e in self.endpoints
+            ],
             features=[
                 ControllerFeature(name=name, min_supported_version=r.min_version, max_supported_version=r.max_version)
                 for name, r in self.features.items()

@@ -161,4 +161,7 @@ APPLIES: Final[dict[int, _Apply]] = {
     DelegationTokenRecord.api_key: lambda image, *at: image.security.apply_delegation_token(*at),
     RemoveDelegationTokenRecord.api_key: lambda image, *at: image.security.apply_remove_delegation_token(*at),
 }
-"""Function that applies each record type; those of NOT_MODELLED and of transactions are not included."""
+"""Function that applies each record type, called with image, record and offset.
+
+Those of NOT_MODELLED and of transactions are not included.
+"""

@@ -1,7 +1,7 @@
 """SCRAM credentials, ACLs and delegation tokens."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from mockraft.server.controller.image.acl_index import AclIndex
 from mockraft.server.controller.settings.features import MetadataVersion
@@ -38,7 +38,19 @@ class AccessControlEntry:
 
     def to_record(self, acl_id: bytes) -> RecordAt:
         """Return the record of this ACL."""
-        return RecordAt(AccessControlEntryRecord(id=acl_id, **asdict(self)), 0)
+        return RecordAt(
+            AccessControlEntryRecord(
+                id=acl_id,
+                resource_type=self.resource_type,
+                resource_name=self.resource_name,
+                pattern_type=self.pattern_type,
+                principal=self.principal,
+                host=self.host,
+                operation=self.operation,
+                permission_type=self.permission_type,
+            ),
+            0,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +66,18 @@ class DelegationToken:
 
     def to_record(self, token_id: str) -> RecordAt:
         """Return the record of this token."""
-        values = asdict(self) | {"renewers": list(self.renewers)}
-        return RecordAt(DelegationTokenRecord(token_id=token_id, **values), 0)
+        return RecordAt(
+            DelegationTokenRecord(
+                owner=self.owner,
+                requester=self.requester,
+                renewers=list(self.renewers),
+                issue_timestamp=self.issue_timestamp,
+                max_timestamp=self.max_timestamp,
+                expiration_timestamp=self.expiration_timestamp,
+                token_id=token_id,
+            ),
+            0,
+        )
 
 
 @dataclass(slots=True)
@@ -122,7 +144,17 @@ class SecurityImage:
         if "scram" not in version.supports:
             return
         for (mechanism, name), credential in self.scram.items():
-            yield RecordAt(UserScramCredentialRecord(name=name, mechanism=mechanism, **asdict(credential)), 0)
+            yield RecordAt(
+                UserScramCredentialRecord(
+                    name=name,
+                    mechanism=mechanism,
+                    salt=credential.salt,
+                    stored_key=credential.stored_key,
+                    server_key=credential.server_key,
+                    iterations=credential.iterations,
+                ),
+                0,
+            )
 
     def delegation_tokens_to_records(self, version: MetadataVersion) -> Iterator[RecordAt]:
         """Return the tokens as records, if the version has them (DelegationTokenImage.write)."""

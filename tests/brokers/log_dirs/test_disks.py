@@ -14,9 +14,9 @@ from mockraft.brokers.disks.memory_disk import MemoryDisk
 
 
 def check_refused(number: int, call: Callable[..., object], *arguments: object) -> None:
-    with pytest.raises(OSError) as result:  # noqa: PT011
+    with pytest.raises(OSError) as raised:  # noqa: PT011
         call(*arguments)
-    assert result.value.errno == number
+    assert raised.value.errno == number
 
 
 def test_appended_bytes_can_be_read_in_parts(disk: Disk) -> None:
@@ -145,9 +145,9 @@ def test_a_healthy_disk_reports_its_space_and_delays_nobody(disk: Disk) -> None:
 def test_an_error_names_the_whole_path(disk: Disk) -> None:
     disk.append("f", b"1")
     for call, arguments in ((disk.read, ("none",)), (disk.truncate, ("f", 5)), (disk.make_dir, ("none/t-0",))):
-        with pytest.raises(OSError, match=r"\[Errno") as result:
+        with pytest.raises(OSError, match=r"\[Errno") as raised:
             call(*arguments)
-        assert result.value.filename == f"{disk.root}/{arguments[0]}"
+        assert raised.value.filename == f"{disk.root}/{arguments[0]}"
 
 
 @pytest.fixture
@@ -180,9 +180,9 @@ def test_failed_disk_refuses_every_call_until_healed(failing: FailingDisk, error
     failing.fail(error)
     assert failing.is_failing
     for call, arguments in operations(failing):
-        with pytest.raises(OSError, match="/simulated/d0") as result:
+        with pytest.raises(OSError, match="/simulated/d0") as raised:
             call(*arguments)
-        assert result.value.errno == error
+        assert raised.value.errno == error
 
     failing.heal()
     assert not failing.is_failing
@@ -251,9 +251,9 @@ def test_full_disk_refuses_whole_writes_until_space_is_freed() -> None:
     disk = MemoryDisk("/simulated/d0", bytes_max=10)
     disk.append("a", b"12345678")
     for write in (disk.append, disk.replace):
-        with pytest.raises(OSError, match="No space left") as result:
+        with pytest.raises(OSError, match="No space left") as raised:
             write("b", b"123")
-        assert result.value.errno == errno.ENOSPC
+        assert raised.value.errno == errno.ENOSPC
     assert disk.names() == ["a"]
     disk.replace("a", b"1234567890")
     assert disk.space() == (10, 0)

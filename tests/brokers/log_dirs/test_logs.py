@@ -57,9 +57,9 @@ def test_log_is_created_in_the_given_directory_with_its_topic_id(logs: Logs, dis
 
 def test_a_topic_of_the_same_name_and_another_id_does_not_get_the_log(logs: Logs) -> None:
     logs.create((TOPIC, 0), "t", D0)
-    with pytest.raises(LogError, match="already contained topic ID AAECAwQFBgcICQoLDA0ODw") as result:
+    with pytest.raises(LogError, match="already contained topic ID AAECAwQFBgcICQoLDA0ODw") as raised:
         logs.create((OTHER, 0), "t", D0)
-    assert result.value.error_code == error_codes.INCONSISTENT_TOPIC_ID
+    assert raised.value.error_code == error_codes.INCONSISTENT_TOPIC_ID
 
 
 def test_removed_log_leaves_no_files(logs: Logs, disks: list[FailingDisk]) -> None:
@@ -220,12 +220,12 @@ def test_disk_error_takes_only_its_directory_offline(logs: Logs, disks: list[Fai
         "remove": lambda: logs.remove((TOPIC, 0)),
         "truncate": lambda: log.truncate_to(2),
     }
-    with pytest.raises(StorageError, match="Read-only file system") as result:
+    with pytest.raises(StorageError, match="Read-only file system") as raised:
         calls[what]()
 
-    assert (result.value.error_code, result.value.directory_id) == (error_codes.KAFKA_STORAGE_ERROR, D0)
-    assert result.value.key == ((TOPIC, 2) if what == "create" else (TOPIC, 0))
-    assert isinstance(result.value.__cause__, OSError)
+    assert (raised.value.error_code, raised.value.directory_id) == (error_codes.KAFKA_STORAGE_ERROR, D0)
+    assert raised.value.key == ((TOPIC, 2) if what == "create" else (TOPIC, 0))
+    assert isinstance(raised.value.__cause__, OSError)
     assert [log_dir.directory_id for log_dir in logs.live()] == [D1]
     assert "Read-only" in str(logs.log_dirs[0].offline)
     assert logs.log((TOPIC, 0)) is None

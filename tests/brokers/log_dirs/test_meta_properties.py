@@ -197,10 +197,10 @@ def test_missing_file_empty_file_and_file_without_entries_are_empty(text: bytes 
 )
 def test_a_broken_checkpoint_is_refused_with_its_path_and_line(text: bytes, said: str) -> None:
     disk = disk_with("c", text)
-    with pytest.raises(OSError, match="malformed at") as result:
+    with pytest.raises(OSError, match="malformed at") as raised:
         read_offsets(disk, "c")
-    assert (result.value.errno, result.value.filename) == (errno.EBADMSG, "/simulated/d0/c")
-    assert said in str(result.value)
+    assert (raised.value.errno, raised.value.filename) == (errno.EBADMSG, "/simulated/d0/c")
+    assert said in str(raised.value)
 
 
 def test_epochs_that_go_back_are_refused() -> None:

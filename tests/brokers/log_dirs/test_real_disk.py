@@ -47,10 +47,10 @@ def disk(tmp_path: Path) -> RealDisk:
 
 def test_partial_append_is_rolled_back(disk: RealDisk) -> None:
     disk.append("a", b"x" * 80)
-    with files_no_longer_than(100), pytest.raises(OSError, match="File too large") as result:
+    with files_no_longer_than(100), pytest.raises(OSError, match="File too large") as raised:
         disk.append("a", b"y" * 50)
 
-    assert result.value.filename == f"{disk.root}/a"
+    assert raised.value.filename == f"{disk.root}/a"
     assert disk.read("a") == b"x" * 80
 
 
@@ -78,9 +78,9 @@ def test_symbolic_links_are_not_followed_and_go_alone(disk: RealDisk, tmp_path_f
         os.symlink(target, f"{disk.root}/{name}")
     for name in ("out/kept", "loop", "up/up", "up"):
         for call in (disk.read, disk.size, disk.exists, disk.names, disk.sync):
-            with pytest.raises(OSError, match="symbolic links below a log directory are not followed") as result:
+            with pytest.raises(OSError, match="symbolic links below a log directory are not followed") as raised:
                 call(name)
-            assert result.value.errno == errno.ELOOP
+            assert raised.value.errno == errno.ELOOP
     with pytest.raises(OSError, match="not followed"):
         disk.append("out/new", b"1")
     for name in ("out", "loop", "up"):
@@ -104,9 +104,9 @@ def test_missing_root_is_reported(disk: RealDisk) -> None:
     os.rename(disk.root, f"{disk.root}.gone")
     for call in (disk.read, disk.size, disk.truncate, disk.append, disk.replace):
         arguments = {disk.truncate: (0,), disk.append: (b"2",), disk.replace: (b"2",)}.get(call, ())
-        with pytest.raises(FileNotFoundError) as result:
+        with pytest.raises(FileNotFoundError) as raised:
             call("a", *arguments)
-        assert str(result.value.filename).startswith(disk.root)
+        assert str(raised.value.filename).startswith(disk.root)
     with pytest.raises(FileNotFoundError):
         disk.names()
     assert not disk.exists("a")

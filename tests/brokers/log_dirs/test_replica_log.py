@@ -36,10 +36,10 @@ def everything(log: ReplicaLog) -> list[tuple[int, str]]:
 
 
 def check_refused(code: int, call: Callable[..., object], *arguments: object) -> str:
-    with pytest.raises(LogError) as result:
+    with pytest.raises(LogError) as raised:
         call(*arguments)
-    assert result.value.error_code == code
-    return str(result.value)
+    assert raised.value.error_code == code
+    return str(raised.value)
 
 
 def filled(disk: Disk, count: int, *, per_epoch: int = 1000, step_ms: int = 0) -> ReplicaLog:

@@ -50,8 +50,8 @@ def after(world: World, happened: Happened) -> World:
     restarted = happened in (Happened.RESTARTED, Happened.RESTARTED_ACKNOWLEDGED)
     if restarted and world.stage is Stage.UNASKED:
         acknowledged = happened is Happened.RESTARTED_ACKNOWLEDGED
-        result = "target" if acknowledged else "source"
-        world = replace(world, has_future=True, reported=result, acknowledged=acknowledged)
+        reported = "target" if acknowledged else "source"
+        world = replace(world, has_future=True, reported=reported, acknowledged=acknowledged)
     if happened is Happened.ACKNOWLEDGED and world.stage is Stage.QUEUED:
         world = replace(world, acknowledged=True, caught_up_since=False)
     if happened is Happened.CAUGHT_UP:

@@ -48,11 +48,11 @@ def reported_back(bench: Any, key: Any, stage: Stage) -> list[Any]:
 @pytest.mark.parametrize("stage", STAGES)
 async def test_request_for_the_current_directory_cancels_the_move(bench: Any, stage: Stage) -> None:
     key, move = await moved_to(bench, stage)
-    result = len(bench.reported)
+    before = len(bench.reported)
     assert start_move(bench.broker.movers, "a", 0, "/d0") is None
     assert (move.stage, move.why) == (Stage.OVER, "its current directory was requested")
     assert bench.names() == {"/d0": ["a-0"], "/d1": [], "/d2": []}
-    assert bench.reported[result:] == reported_back(bench, key, stage)
+    assert bench.reported[before:] == reported_back(bench, key, stage)
     assert bench.broker.directories.moving == {}
 
 
@@ -82,7 +82,7 @@ async def test_response_about_a_replaced_move_is_ignored(bench: Any) -> None:
 @pytest.mark.parametrize("stage", STAGES)
 async def test_a_target_that_fails_ends_the_move(bench: Any, stage: Stage) -> None:
     key, move = await moved_to(bench, stage)
-    result = len(bench.reported)
+    before = len(bench.reported)
     bench.disks["/d1"].fail()
     bench.throttle(None)
     bench.log(key).append_as_leader(BATCH, 0, 1000)
@@ -90,20 +90,20 @@ async def test_a_target_that_fails_ends_the_move(bench: Any, stage: Stage) -> No
     assert move.stage is Stage.OVER
     assert move.why == "/d1 is offline"
     assert (bench.path_of(key), bench.log(key).end_offset) == ("/d0", 3)
-    assert bench.reported[result:] == reported_back(bench, key, stage)
+    assert bench.reported[before:] == reported_back(bench, key, stage)
     assert bench.names()["/d1"] == ["a-0-future"]
 
 
 @pytest.mark.parametrize("stage", STAGES)
 async def test_a_source_that_fails_ends_the_move(bench: Any, stage: Stage) -> None:
     key, move = await moved_to(bench, stage)
-    result = len(bench.reported)
+    before = len(bench.reported)
     bench.disks["/d0"].fail()
     bench.broker.logs.on_error(bench.broker.logs.log_dir(bench.directory("/d0")), OSError(errno.EIO, "broken"), None)
     await until(lambda: move.is_ended)
     assert (move.stage, move.why) == (Stage.OVER, "/d0 is offline")
     # Told of its directory, which is offline: the controller takes this broker out of the ISR.
-    assert bench.reported[result:] == reported_back(bench, key, stage)
+    assert bench.reported[before:] == reported_back(bench, key, stage)
     assert bench.broker.logs.log(key) is None
     assert bench.path_of(key, future=True) == "/d1"
 
@@ -111,11 +111,11 @@ async def test_a_source_that_fails_ends_the_move(bench: Any, stage: Stage) -> No
 @pytest.mark.parametrize("stage", STAGES)
 async def test_a_replica_lost_by_itself_ends_its_move_and_is_not_assigned_back(bench: Any, stage: Stage) -> None:
     key, move = await moved_to(bench, stage)
-    result = len(bench.reported)
+    before = len(bench.reported)
     bench.throttle(None)
     bench.broker.directories.lose(key, "a bad sector")
     assert (move.stage, move.why, move.is_ended) == (Stage.OVER, "a bad sector", True)
-    assert bench.reported[result:] == [(key, LOST)]
+    assert bench.reported[before:] == [(key, LOST)]
     assert bench.broker.directories.moving == {}
 
 
@@ -174,14 +174,14 @@ async def test_while_a_directory_is_offline_no_move_begins(bench: Any) -> None:
 @pytest.mark.parametrize("stage", STAGES)
 async def test_deleted_topic_or_reassigned_replica_leaves_no_files(bench: Any, stage: Stage, is_deleted: bool) -> None:
     key, move = await moved_to(bench, stage)
-    result = len(bench.reported)
+    before = len(bench.reported)
     elsewhere = PartitionChangeRecord(topic_id=key[0], partition_id=0, replicas=[2], isr=[2], leader=2)
     bench.apply(RemoveTopicRecord(topic_id=key[0]) if is_deleted else elsewhere)
     bench.broker.logs.remove(key)
     bench.broker.movers.metadata_advanced()
     assert (move.stage, move.why) == (Stage.OVER, "the replica is on this broker no longer")
     assert bench.names() == {"/d0": [], "/d1": [], "/d2": []}
-    assert bench.reported[result:] == []
+    assert bench.reported[before:] == []
 
 
 async def test_a_log_that_cannot_be_copied_stays_whole_where_it_is(bench: Any) -> None:

@@ -167,7 +167,7 @@ class Side:
         self, broker_id: int, ranges: Mapping[str, tuple[int, int]], **fields: Any
     ) -> BrokerRegistrationRequest:
         """A broker with these ranges of features' levels registers; `fields` replace others."""
-        result: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "broker_id": broker_id,
             "cluster_id": self.cluster_id,
             "incarnation_id": bytes([broker_id]) * 16,
@@ -177,7 +177,7 @@ class Side:
                 for name, (low, high) in ranges.items()
             ],
         }
-        return BrokerRegistrationRequest(**result | fields)
+        return BrokerRegistrationRequest(**defaults | fields)
 
     def add_broker(
         self, broker_id: int, rack: str | None, log_dirs: int, *, fenced: bool = False, cordoned: bool = False

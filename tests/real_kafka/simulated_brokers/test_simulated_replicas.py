@@ -108,6 +108,7 @@ async def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             controller = await stack.enter_async_context(Controller(session_timeout_ms=SESSION_TIMEOUT_MS))
         cluster = Mixed(controller.bootstrap, controller.cluster_id, tmp_path)
         stack.push_async_callback(cluster.kill_simulated)
+        stack.callback(cluster.real.kill)
         await asyncio.gather(
             cluster.start(2), cluster.start(3), stack.enter_async_context(running_beside(cluster.real))
         )

@@ -53,9 +53,9 @@ class Cluster:
     def plan(self, *partitions: tuple[str, int, list[int], list[str]]) -> tuple[str, str]:
         """The option that names a file in the text's form: topic, partition, replicas and their directories."""
         keys = ("topic", "partition", "replicas", "log_dirs")
-        result = {"version": 1, "partitions": [dict(zip(keys, each, strict=True)) for each in partitions]}
+        tree = {"version": 1, "partitions": [dict(zip(keys, each, strict=True)) for each in partitions]}
         path = self.folder / "plan.json"
-        path.write_text(json.dumps(result))
+        path.write_text(json.dumps(tree))
         return "--reassignment-json-file", str(path)
 
     async def reassign(self, plan: tuple[str, str], *arguments: str) -> str:

@@ -134,3 +134,14 @@ def test_error_response_repeats_the_code_for_each_entry() -> None:
     )
     assert said(response) == [({USER: "a"}, 41), ({IP: None}, 41)]
     assert {each.error_message for each in response.entries} == {error_codes.message(error_codes.NOT_CONTROLLER)}
+
+
+def test_a_restart_remembers(cluster: Cluster) -> None:
+    cluster.ask(
+        request(entry({USER: "ann", CLIENT: None}, (RATE, 5)), entry({IP: None}, ("connection_creation_rate", 1))),
+    )
+    image = cluster.controller.image
+    replayed = type(image)()
+    for offset, (record, _) in cluster.log.records():
+        replayed.apply(record, offset)
+    assert replayed.client_quotas == image.client_quotas

@@ -54,7 +54,7 @@ CLUSTER_OPERATIONS = {
 
 def acl_record(**fields: Any) -> RecordAt:
     """An ACL on the cluster for bob from anywhere, unless told otherwise."""
-    result: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "id": bytes(15) + b"\x07",
         "resource_type": ResourceType.CLUSTER,
         "resource_name": CLUSTER_NAME,
@@ -63,7 +63,7 @@ def acl_record(**fields: Any) -> RecordAt:
         "host": "*",
         "permission_type": PermissionType.ALLOW,
     }
-    return RecordAt(AccessControlEntryRecord(**result | fields), 0)
+    return RecordAt(AccessControlEntryRecord(**defaults | fields), 0)
 
 
 def test_every_api_requires_kafkas_permission() -> None:

@@ -134,7 +134,7 @@ def cluster_requests() -> Iterator[Any]:
     partition = {"name": "t", "partitions": [{"partitionIndex": 0, "replicas": [1]}]}
     entity = [{"entityType": "user", "entityName": "a"}, {"entityType": "client-id", "entityName": None}]
     upsertion = {"name": "a", "mechanism": 1, "iterations": 4096, "salt": "cw==", "saltedPassword": "cA=="}
-    result: list[tuple[str, dict[str, Any]]] = [
+    requests: list[tuple[str, dict[str, Any]]] = [
         ("ElectLeaders", {"topicPartitions": [{"topic": "t", "partitions": [0, 1]}], "timeoutMs": 0}),
         ("ElectLeaders", {"topicPartitions": None}),
         ("AlterPartitionReassignments", {"topics": [partition]}),
@@ -152,7 +152,7 @@ def cluster_requests() -> Iterator[Any]:
         ("AddRaftVoter", {}),
         ("RemoveRaftVoter", {}),
     ]
-    for api, fields in result:
+    for api, fields in requests:
         yield request(api, fields, messages.by_name(f"{api}Request").max_version)
 
 

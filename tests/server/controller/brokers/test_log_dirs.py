@@ -75,7 +75,7 @@ def test_replica_in_a_failed_directory_is_not_elected(two_dirs: Cluster) -> None
 
 
 @pytest.mark.parametrize(
-    ("expected", "recorded"),
+    ("reported", "recorded"),
     [
         ([None], []),
         ([[]], [[]]),
@@ -88,11 +88,11 @@ def test_replica_in_a_failed_directory_is_not_elected(two_dirs: Cluster) -> None
     ],
 )
 def test_cordoned_directories_are_written_when_the_set_changes(
-    cluster: Cluster, expected: list[list[bytes] | None], recorded: list[list[bytes]]
+    cluster: Cluster, reported: list[list[bytes] | None], recorded: list[list[bytes]]
 ) -> None:
     cluster.start(1, log_dirs=[A, B])
     found = []
-    for cordoned in expected:
+    for cordoned in reported:
         cluster.heartbeat(1, cordoned_log_dirs=cordoned)
         found += [(version, record.cordoned_log_dirs) for record, version in cluster.written()]
     assert found == [(3, cordoned) for cordoned in recorded]

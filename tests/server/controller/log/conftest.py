@@ -13,6 +13,11 @@ def topic(number: int) -> RecordAt:
 
 
 def topics(log: MetadataLog) -> list[str]:
+    """The names of a log that has no other records."""
+    return [at.record.name for _, at in log.records()]
+
+
+def topics_among(log: MetadataLog) -> list[str]:
     return [at.record.name for _, at in log.records() if isinstance(at.record, TopicRecord)]
 
 

@@ -20,7 +20,7 @@ from mockraft.server.raft.raft import Raft
 from mockraft.wire import record_batch
 
 from ....conftest import Cluster
-from .conftest import topic, topics
+from .conftest import topic, topics_among
 
 HEAD_END = 12
 FIRST_SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
@@ -78,7 +78,7 @@ def test_a_restart_keeps_every_record_and_begins_an_epoch(reopen: Open) -> None:
     (leader_change,) = record_batch.read_batches(second.read(end_offset, 1))
     assert (leader_change.leader_epoch, leader_change.is_control, len(leader_change.records)) == (2, True, 1)
     assert second.end_offset == end_offset + 1
-    assert topics(second) == [f"topic-{number}" for number in range(5)]
+    assert topics_among(second) == [f"topic-{number}" for number in range(5)]
     assert second.check(end_offset, 1) is None, "a follower goes on"
     assert second.check(end_offset + 5, 1) == EpochEndOffset(1, end_offset)
     assert second.append([topic(9)], 3000) == end_offset + 1
@@ -107,7 +107,7 @@ def test_crash_at_any_byte_of_the_last_batches_keeps_acknowledged_records(reopen
         os.truncate(copy / FIRST_SEGMENT, size)
         again = started_in(copy)
         acknowledged = sum(end <= size for end in ends)
-        assert topics(again) == [f"topic-{number}" for number in range(acknowledged)]
+        assert topics_among(again) == [f"topic-{number}" for number in range(acknowledged)]
         assert again.append([topic(7)], 9000) == again.end_offset - 1
         again.close()
 
@@ -138,7 +138,7 @@ def test_a_full_disk_refuses_the_write_and_keeps_the_log(
             log.append([topic(2)], 3000)
         assert (log.end_offset, log.read(0, 1 << 30)) == (end_offset, held)
     log.append([topic(3)], 4000)
-    assert topics(started_in(crashed(log, tmp_path / "crashed"))) == ["topic-1", "topic-3"]
+    assert topics_among(started_in(crashed(log, tmp_path / "crashed"))) == ["topic-1", "topic-3"]
 
 
 def test_a_full_disk_at_the_start_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def with_snapshot(log: MetadataLog, now_ms: int = 3000) -> SnapshotId:
 
 
 def without_the_first_log(reopen: Open) -> tuple[MetadataLog, SnapshotId]:
-    """A log with two topics that begins at its second snapshot, and the snapshot."""
+    """A log with two topics_among that begins at its second snapshot, and the snapshot."""
     log = reopen(metadata_max_retention_bytes=1)
     for number in range(2):
         log.append([topic(number)], 2000)
@@ -187,7 +187,7 @@ def test_starts_from_a_snapshot(reopen: Open, tmp_path: Path) -> None:
     log.append([topic(2)], 2000)
     again = reopen()
     assert [found.id for found in again.snapshots] == [first]
-    assert topics(again) == ["topic-1", "topic-2"]
+    assert topics_among(again) == ["topic-1", "topic-2"]
     assert again.check(0, 0) == first
     assert (tmp_path / "data" / "__cluster_metadata-0" / first.file_name).exists()
 
@@ -202,7 +202,7 @@ def test_starts_from_a_snapshot_after_the_log_below_it_was_deleted(reopen: Open,
     base = f"{last.end_offset:020d}"
     assert [name for name in names if name[0] == "0"] == [f"{base}-0000000001.checkpoint", f"{base}.log"]
     again = reopen()
-    assert (again.start_offset, topics(again)) == (last.end_offset, ["topic-0", "topic-1", "topic-2", "topic-3"])
+    assert (again.start_offset, topics_among(again)) == (last.end_offset, ["topic-0", "topic-1", "topic-2", "topic-3"])
     assert again.leader_epoch == 2
     third = reopen()
     assert third.check(third.end_offset, 3) is None
@@ -213,7 +213,7 @@ def test_starts_from_a_snapshot_with_an_empty_log_and_its_voters(reopen: Open) -
     _, last = without_the_first_log(reopen)
     again = reopen()
     assert (again.start_offset, again.end_offset) == (last.end_offset, last.end_offset + 1)
-    assert topics(again) == ["topic-0", "topic-1"]
+    assert topics_among(again) == ["topic-0", "topic-1"]
     (batch,) = record_batch.read_batches(again.read(last.end_offset, 1))
     assert len(batch.records) == 1, "the voters are not written again"
 
@@ -229,11 +229,11 @@ def test_a_log_that_lost_its_end_begins_after_the_snapshot(
     os.truncate(copy / FIRST_SEGMENT, (copy / FIRST_SEGMENT).stat().st_size - 1)
     again = started_in(copy)
     assert "before snapshot" in caplog.text
-    assert (again.start_offset, topics(again)) == (last.end_offset, ["topic-1"])
+    assert (again.start_offset, topics_among(again)) == (last.end_offset, ["topic-1"])
     again.append([topic(2)], 9000)
     again.close()
     third = started_in(copy)
-    assert topics(third) == ["topic-1", "topic-2"]
+    assert topics_among(third) == ["topic-1", "topic-2"]
     third.close()
 
 
@@ -293,7 +293,7 @@ def test_segments_are_limited_in_size(reopen: Open, tmp_path: Path) -> None:
     sizes = [path.stat().st_size for path in (tmp_path / "data").rglob("*.log")]
     assert len(sizes) > 3
     assert max(sizes) <= 600
-    assert topics(reopen()) == [f"topic-{number}" for number in range(20)]
+    assert topics_among(reopen()) == [f"topic-{number}" for number in range(20)]
 
 
 def test_fsync_is_optional(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ HOST = "10.0.0.1"
 
 def entry(**fields: Any) -> AccessControlEntry:
     """An ACL that lets alice read the topic `orders` from anywhere, unless told otherwise."""
-    result: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "resource_type": ResourceType.TOPIC,
         "resource_name": "orders",
         "pattern_type": PatternType.LITERAL,
@@ -25,7 +25,7 @@ def entry(**fields: Any) -> AccessControlEntry:
         "operation": AclOperation.READ,
         "permission_type": PermissionType.ALLOW,
     }
-    return AccessControlEntry(**result | fields)
+    return AccessControlEntry(**defaults | fields)
 
 
 def index_of(*acls: AccessControlEntry) -> AclIndex:

@@ -135,9 +135,6 @@ def test_last_known_leader_is_elected_uncleanly() -> None:
     }
 
 
-# 4: epoch bump for removed replicas
-
-
 # 5: the ELR is written only when it changes, and cleared when it means nothing any more
 
 
@@ -203,6 +200,3 @@ def test_the_record_has_the_version_of_the_level(level: int, version: int) -> No
     assert record_at is not None
     assert record_at.version == version
     assert record_at.record.write(record_at.version)
-
-
-# The examples that were seen on a real controller: replicas a=1, b=2
