@@ -168,6 +168,7 @@ def _run(do: Callable[[Remote], None], options: RemoteOptions, ctx: typer.Contex
     url = given["admin"] or os.environ.get("MOCKRAFT_ADMIN") or DEFAULT_URL
     try:
         do(Remote(Api(url, _token(given["token_file"])), bool(given["as_json"])))
+        sys.stdout.flush()
     except RefusedError as refusal:
         _fail(ctx, refusal, REFUSED)
     except UnreachableError as silence:
