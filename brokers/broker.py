@@ -148,12 +148,15 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
         self.shell.perform(self.node.start(self.shell.now_ms()))
 
     async def wait_until(self, state: BrokerState, timeout_ms: int = 30_000) -> None:
-        """Wait until the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped before."""
+        """Wait until the broker is in `state`. Raises TimeoutError, RuntimeError when it stopped before.
+
+        RUNNING is complete once the broker's own metadata has it unfenced: before, clients find no broker there.
+        """
         if not isinstance(state, BrokerState):
             raise TypeError(f"state={state!r}: it must be a BrokerState, such as BrokerState.RUNNING")
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self.shell.until(lambda: self.state is state or self.stopped.is_set())
+                await self.shell.until(lambda: self._is_in(state) or self.stopped.is_set())
         except TimeoutError:
             problems = [self.node.replication.note, *(f"{count}x {name}" for name, count in self.refusals.items())]
             raise TimeoutError(
@@ -162,6 +165,12 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
             ) from None
         if self.state is not state:
             raise RuntimeError(f"broker {self.config.broker_id} stopped: {self.end_reason}")
+
+    def _is_in(self, state: BrokerState) -> bool:
+        image = self.node.image
+        if state is not BrokerState.RUNNING or image is None or self.state is not state:
+            return self.state is state
+        return any(broker.broker_id == self.config.broker_id for broker in image.alive())
 
     async def shut_down(self, timeout_ms: int = 300_000) -> None:
         """Shut down in a controlled way: wait for the controller's permission, at most `timeout_ms`, then stop."""

@@ -20,7 +20,7 @@ from typing import Any, Self
 from mockraft.commands.serve.options import to_arguments
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
-from testcontainers.core.wait_strategies import LogMessageWaitStrategy
+from testcontainers.core.wait_strategies import CompositeWaitStrategy, LogMessageWaitStrategy, PortWaitStrategy
 
 IMAGE = "mockraft"
 CONTROLLER_PORT = 9093
@@ -71,8 +71,10 @@ class MockraftContainer(DockerContainer):
         try:
             self.copy_into_container(self.admin_token.encode(), _ADMIN_TOKEN)
             self.copy_into_container(self._serve_arguments().encode(), _ARGUMENTS)
-            ready = LogMessageWaitStrategy(_READY).with_startup_timeout(int(self._startup_timeout_s))
-            ready.wait_until_ready(self)
+            # Docker may publish the ports on the host later than the controller listens.
+            published = [PortWaitStrategy(port) for port in (CONTROLLER_PORT, ADMIN_PORT)]
+            ready = CompositeWaitStrategy(LogMessageWaitStrategy(_READY), *published)
+            ready.with_startup_timeout(int(self._startup_timeout_s)).wait_until_ready(self)
         except (RuntimeError, TimeoutError) as error:
             log = b"".join(self.get_logs()).decode(errors="replace").strip()
             self.stop()
