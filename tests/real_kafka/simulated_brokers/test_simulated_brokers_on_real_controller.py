@@ -129,7 +129,7 @@ async def test_its_replicas_get_their_directories_and_a_failed_one_its_consequen
         for key in ((topic_id, n) for n in range(4)):
             replica = view.replicas[key]
             assert (replica.leader, replica.isr) == ((22, (22,)) if key in hit else (21, (21, 22)))
-        assert broker.life.offline_dirs == {failed: True}
+        await until(lambda: broker.life.offline_dirs == {failed: True})
 
 
 async def test_a_killed_broker_can_come_back_when_its_session_is_over(kafka: KafkaController) -> None:
