@@ -168,9 +168,10 @@ class SimulatedBroker(DirectoryViews, DiskFaults, ReplicaMoves):
 
     def _is_in(self, state: BrokerState) -> bool:
         image = self.node.image
-        if state is not BrokerState.RUNNING or image is None or self.state is not state:
+        if self.state is not state or state is not BrokerState.RUNNING or image is None:
             return self.state is state
-        return any(broker.broker_id == self.config.broker_id for broker in image.alive())
+        registered = image.brokers.get(self.config.broker_id)
+        return registered is not None and not registered.fenced
 
     async def shut_down(self, timeout_ms: int = 300_000) -> None:
         """Shut down in a controlled way: wait for the controller's permission, at most `timeout_ms`, then stop."""
