@@ -35,6 +35,9 @@ GC_THRESHOLDS = (20_000, 5, 100)
 PORT_TAKEN = 3
 DATA_DIR_UNUSABLE = 4
 
+SHUTDOWN_MS = 10_000
+"""Time for the controlled shutdown of simulated brokers."""
+
 _log = logging.getLogger("mockraft.serve")
 
 _FIELDS_FROM_FILES = {
@@ -187,7 +190,8 @@ async def _run(config: ControllerConfig, rng: random.Random, options: Mapping[st
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
         await stopped.wait()
-        _log.info("stopping%s", "; the brokers have 10 s for a controlled shutdown" if options["brokers"] else "")
+        about = f"; the brokers have {SHUTDOWN_MS // 1000} s for a controlled shutdown" if options["brokers"] else ""
+        _log.info("stopping%s", about)
         log_unused(script)
     return 0
 
@@ -213,7 +217,7 @@ async def _start_brokers(
         )
     except ListenerError as error:
         return _fail(PORT_TAKEN, str(error))
-    undo.push_async_callback(fleet.shut_down)
+    undo.push_async_callback(fleet.shut_down, SHUTDOWN_MS)
     print(f"mockraft brokers bootstrap_servers={fleet.bootstrap_servers}", flush=True)
     for broker in fleet.brokers:
         _log.info("broker %d serves clients at %s", broker.config.broker_id, broker.bootstrap_servers)
