@@ -33,8 +33,12 @@ class Api(Generic[RequestT, ResponseT]):
     max_version: int = -1
 
     def __post_init__(self) -> None:
-        if self.error_form is None and "error_code" not in field_names(self.response):
-            raise TypeError(f"{self.response.__name__} has no error_code: the API needs an error_form")
+        if self.error_form is None:
+            names = field_names(self.response)
+            if "error_code" not in names:
+                raise TypeError(f"{self.response.__name__} has no error_code: the API needs an error_form")
+            form = error_with_message if "error_message" in names else error_code_only
+            object.__setattr__(self, "error_form", form(self.response))
         if self.min_version < 0:
             object.__setattr__(self, "min_version", self.request.min_version)
         if self.max_version < 0:
@@ -52,10 +56,8 @@ class Api(Generic[RequestT, ResponseT]):
 
     def error(self, request: RequestT, error_code: int, message: str | None) -> ResponseT:
         """Return the error response of this API; `message` is None for an error without a text."""
-        if self.error_form is not None:
-            return self.error_form(request, error_code, message)
-        form = error_with_message if "error_message" in field_names(self.response) else error_code_only
-        return form(self.response)(request, error_code, message)
+        assert self.error_form is not None
+        return self.error_form(request, error_code, message)
 
     def unknown_server_error(self, request: RequestT) -> ResponseT:
         """Return the response to a request whose handler failed unexpectedly."""

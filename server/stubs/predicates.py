@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator as compare
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.server.stubs.patterns import compiled
 from mockraft.wire.names import snake
 
-Test = Callable[[object], bool]
+Test = Callable[[Any], bool]
 Convert = Callable[[object], object]
 
 
@@ -19,7 +18,7 @@ class Operator(NamedTuple):
 
     name: str
     summary: str
-    make: Callable[[object], Test]
+    make: Callable[[Any], Test]
     typed: bool = True
 
 
@@ -30,10 +29,6 @@ def _starts_with(start: object) -> Test:
 def _regex(pattern: object) -> Test:
     found = compiled(str(pattern))
     return lambda value: isinstance(value, str) and found.search(value) is not None
-
-
-def _compared(holds: Callable[[Any, Any], object]) -> Callable[[object], Test]:
-    return lambda other: lambda value: value is not None and bool(holds(value, other))
 
 
 def _differs(other: object) -> Test:
@@ -51,13 +46,17 @@ OPERATORS = {
         Operator("eq", "is equal", lambda other: lambda value: bool(value == other)),
         Operator("ne", "is not equal", _differs),
         Operator("in", "is one of a list", _one_of),
-        Operator("contains", "a text has this part, a list this element", _compared(compare.contains)),
+        Operator(
+            "contains",
+            "a text has this part, a list this element",
+            lambda part: lambda value: value is not None and part in value,
+        ),
         Operator("startsWith", "a text begins with this", _starts_with, typed=False),
         Operator("regex", "a part of a text matches this regular expression", _regex, typed=False),
-        Operator("gt", "is greater", _compared(compare.gt)),
-        Operator("gte", "is greater or equal", _compared(compare.ge)),
-        Operator("lt", "is less", _compared(compare.lt)),
-        Operator("lte", "is less or equal", _compared(compare.le)),
+        Operator("gt", "is greater", lambda other: lambda value: value is not None and bool(value > other)),
+        Operator("gte", "is greater or equal", lambda other: lambda value: value is not None and bool(value >= other)),
+        Operator("lt", "is less", lambda other: lambda value: value is not None and bool(value < other)),
+        Operator("lte", "is less or equal", lambda other: lambda value: value is not None and bool(value <= other)),
         Operator(
             "exists",
             "true: there is a value; false: there is none",
