@@ -32,7 +32,7 @@ PACKAGES = $(sort $(foreach environment,$(subst $(comma), ,$(ENVIRONMENTS)),$(PA
 # would miss names of new modules.
 INSTALLED_FOLDERS := $(shell sed -nE 's/^"mockraft[a-z_.]*" = "(.*)"$$/\1/p' pyproject.toml)
 
-.PHONY: help run run-kafka test soak check test-one benchmarks generate clean java FORCE
+.PHONY: help run run-kafka test soak check test-one mutants fuzz benchmarks generate clean java FORCE
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -76,6 +76,14 @@ check: .venv/ready  ## lint, format, types, import directions, generated code: i
 
 test-one: .venv/ready  ## some tests in .venv, quickly (ARGS='tests/wire -k uuid')
 	@.venv/bin/python -m pytest $(ARGS)
+
+mutants: .venv/ready  ## changes the code of a package and shows changes that its tests miss (ARGS='server/raft --sample 100')
+	@.venv/bin/python -c 'import mutmut' 2>/dev/null || $(PIP) --editable '.[mutation]'
+	@.venv/bin/python -m tests.mutation $(ARGS)
+
+fuzz: .venv/ready  ## coverage-guided fuzzing of a reader with Atheris (ARGS='codec --seconds 60')
+	@.venv/bin/python -c 'import atheris' 2>/dev/null || $(PIP) --editable '.[fuzzing]'
+	@.venv/bin/python -m tests.fuzzing $(ARGS)
 
 benchmarks: .venv/ready java  ## every benchmark with its peers in the same run; writes docs/benchmarks.md
 	@.venv/bin/python -c 'import matplotlib' 2>/dev/null || $(PIP) --editable '.[bench]'

@@ -27,6 +27,7 @@ PARTS: Final = ("stubs", "faults", "plan")
 
 YAML_NODES_MAX: Final = 1_000_000
 """Maximum number of values in a YAML file, after every alias (`*name`) is expanded."""
+_KEY_TAGS: Final = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge")
 
 
 class StubFileError(ValueError):
@@ -163,6 +164,10 @@ def _check_size(node: Node, sizes: dict[int, int]) -> int:
         names = [each[0].value for each in inner if isinstance(each, tuple)]
         if doubles := [each[0] for each in inner if isinstance(each, tuple) and names.count(each[0].value) > 1]:
             raise ValueError(f"line {doubles[-1].start_mark.line + 1}: the key {doubles[-1].value!r} is there twice")
+        for key in (each[0] for each in inner if isinstance(each, tuple)):
+            if key.tag not in _KEY_TAGS:
+                # YAML reads a plain `on`, `yes` or `1` as a boolean or a number, which JSON has not as a key.
+                raise ValueError(f"line {key.start_mark.line + 1}: the key {key.value!r} is no text: put it in quotes")
         parts = [part for each in inner for part in (each if isinstance(each, tuple) else (each,))]
         size = sizes[id(node)] = 1 + sum(_check_size(part, sizes) for part in parts)
     if size == 0:

@@ -217,6 +217,7 @@ def test_yaml_equals_json(tmp_path: Path) -> None:
         ("a.yaml", "faults:\n- kind: down\n- kind: latancy", "line 3: faults[1]: kind='latancy'"),
         ("a.yaml", "- match: {}\n  actions: []\n  match: {}", "line 3: the key 'match' is there twice"),
         ("a.json", '[{"match": {}, "match": {}}]', "match: the key is there twice"),
+        ("a.yaml", "- match:\n    on: 1", "line 2: the key 'on' is no text: put it in quotes"),
         ("a.json", "7", "expected an object with stubs, faults, plan"),
         ("a.json", '[{"id": "a"}, {"id": "a"}]', "stubs[1].id: there is a stub 'a' already"),
         ("a.json", '[{"actions": [{"injectEror": 1}]}]', "stubs[0].actions[0]: there is no action 'injectEror'"),
