@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     S = TypeVar("S", bound=Struct)
 
-_PART = re.compile(r"(\w+)(?:\[(\d*)\])?")
+_PART = re.compile(r"(\w+)(?:\[([0-9]{0,9})\])?")
 _EACH = -1
 _CODES = {name: code for code, name in error_codes.NAMES.items()}
 _INTEGERS = frozenset({"int8", "int16", "uint16", "int32", "uint32", "int64"})

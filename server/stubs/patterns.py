@@ -1,66 +1,164 @@
-"""Regular expressions of tests, without those that can take exponential time on a short text.
+"""Regular expressions of stubs, matched in a time that is linear in the text.
 
-Python's `re` backtracks, and the controller waits meanwhile. Backtracking explodes when something is repeated that can
-itself match the same text in several ways (`(a+)+`, `(a|ab)*`): the ways multiply with each repetition.
+Python's `re` backtracks: a short pattern (`.*.*.*=x`) can keep it busy for minutes with a client id of 3,000
+characters, and the controller waits meanwhile. Here `re` only parses the pattern. It is then run as RE2 and Go do it
+(Thompson's construction): a pattern is a graph of nodes, and the text is read once, with the set of nodes that may
+consume the next character. The result is that of `re.search`, without groups.
+
+Refused is what no such graph can express: references to groups, look-around, atomic groups and possessive repeats.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mockraft.server.stubs.errors import StubError
 
 PATTERN_LENGTH_MAX: Final = 1_000
+NODES_MAX: Final = 2_000
+"""A counted repeat has its part once for each count: `(.{1,100}){1,100}` would have 10,000 nodes."""
+_CACHED_MAX: Final = 4_096
 
-_TURNS_MAX = 4
-"""Maximum repetitions of an ambiguous part, as in `([0-9]{1,3}[.]){3}`."""
+_ORDINARY = "an ordinary one cannot take longer here"
+_CONDITIONS = "combine conditions, such as regex and not"
+_REFUSED: Final = {
+    "GROUPREF": "references to groups",
+    "GROUPREF_EXISTS": "references to groups",
+    "ASSERT": f"look-around: {_CONDITIONS}",
+    "ASSERT_NOT": f"look-around: {_CONDITIONS}",
+    "ATOMIC_GROUP": f"atomic groups: {_ORDINARY}",
+    "POSSESSIVE_REPEAT": f"possessive repeats: {_ORDINARY}",
+}
+
+# Not public, but the same in every Python from 3.11 on; a test compares the results with those of `re`.
+_parser: Any = import_module("re._parser")
+_compiler: Any = import_module("re._compiler")
+
+Nodes = frozenset[int]
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern. Raise StubError if it is invalid or could take exponential time."""
+def compiled(pattern: str) -> LinearPattern:
+    """Compile a pattern. Raise StubError if it is invalid, too large, or cannot be matched in linear time."""
     if len(pattern) > PATTERN_LENGTH_MAX:
         raise StubError(f"a regular expression of {len(pattern)} characters; {PATTERN_LENGTH_MAX} are enough")
     try:
-        found = re.compile(pattern)
-        tree: Any = import_module("re._parser").parse(pattern)
+        return LinearPattern(_Graph(pattern))
     except (re.error, RecursionError, OverflowError) as wrong:
         raise StubError(f"{pattern!r} is no regular expression: {wrong}") from None
-    if _may_take_for_ever(tree, 1):
-        raise StubError(
-            f"{pattern!r} may take exponential time: a repeat, a choice or `?` is nested in a repeat. Put the inner"
-            " part into (?>…), which is not tried again, or match with startsWith, contains or in"
-        )
-    return found
 
 
-def _may_take_for_ever(tree: Iterable[tuple[object, Any]], turns: int) -> bool:
-    """Return True if an ambiguous part is repeated too often, in a `tree` that is itself repeated `turns` times."""
-    for operation, about in tree:
-        name = str(operation)
-        is_repeat = name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
-        varies = name in ("BRANCH", "GROUPREF_EXISTS") or (is_repeat and about[0] != about[1])
-        if varies and turns > _TURNS_MAX:
-            return True
-        # What is atomic, or only looked ahead to, is not tried again.
-        outside = 1 if name in ("ATOMIC_GROUP", "ASSERT", "ASSERT_NOT") else turns
-        inside = outside * int(about[1]) if is_repeat else outside
-        if any(_may_take_for_ever(body, inside) for body in _bodies(name, about)):
-            return True
-    return False
+class _Node(NamedTuple):
+    """A node: it consumes a character that `character` matches, or checks the position, or only leads to others."""
+
+    following: list[int]
+    character: re.Pattern[str] | None = None
+    position: int | None = None
 
 
-def _bodies(name: str, about: Any) -> Iterator[Any]:
-    """Yield the parts of a part."""
-    if name == "ATOMIC_GROUP":
-        yield about
-    elif name == "BRANCH":
-        yield from about[1]
-    elif name == "GROUPREF_EXISTS":
-        yield from (body for body in about[1:] if body is not None)
-    elif name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT", "SUBPATTERN"):
-        yield about[-1]
-    elif name in ("ASSERT", "ASSERT_NOT"):
-        yield about[1]
+class _Graph:
+    """The nodes of a pattern, `start` the first and `end` the last one; `positions` are its `^`, `$`, `\\b`, …"""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._copies = 0
+        self.nodes: list[_Node] = []
+        self.positions: list[re.Pattern[str]] = []
+        tree = _parser.parse(pattern)
+        self.end = self._add(_Node([]))
+        self.start = self._sequence(tree, tree.state.flags, self.end)
+
+    def _add(self, node: _Node) -> int:
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def _sequence(self, tree: Iterable[tuple[object, Any]], flags: int, after: int) -> int:
+        """Add the parts of a tree, which lead to `after`; return the first node."""
+        for operation, about in reversed(list(tree)):
+            after = self._part(str(operation), (operation, about), flags, after)
+        self._copies += 1
+        if max(self._copies, len(self.nodes)) > NODES_MAX:
+            raise StubError(f"{self._pattern!r} repeats too much: with each repeat written out it is too long")
+        return after
+
+    def _part(self, name: str, part: tuple[object, Any], flags: int, after: int) -> int:
+        about = part[1]
+        if name in _REFUSED:
+            raise StubError(f"{self._pattern!r} may take more than linear time; not supported: {_REFUSED[name]}")
+        if name == "BRANCH":
+            return self._add(_Node([self._sequence(body, flags, after) for body in about[1]]))
+        if name == "SUBPATTERN":
+            _, more, less, body = about
+            return self._sequence(body, (flags | more) & ~less, after)
+        if name in ("MAX_REPEAT", "MIN_REPEAT"):
+            low, high, body = about
+            return self._repeat(low, high, body, flags, after)
+        single = _parser.State()
+        single.flags = flags
+        matcher = _compiler.compile(_parser.SubPattern(single, [part]))
+        if name != "AT":
+            return self._add(_Node([after], character=matcher))
+        self.positions.append(matcher)
+        return self._add(_Node([after], position=len(self.positions) - 1))
+
+    def _repeat(self, low: int, high: int, body: Any, flags: int, after: int) -> int:
+        end = after
+        if high == _parser.MAXREPEAT:
+            end = self._add(_Node([after]))
+            self.nodes[end].following.append(self._sequence(body, flags, end))
+        else:
+            for _ in range(high - low):
+                end = self._add(_Node([self._sequence(body, flags, end), after]))
+        for _ in range(low):
+            end = self._sequence(body, flags, end)
+        return end
+
+
+class LinearPattern:
+    """A compiled pattern. Sets of nodes and the steps between them are kept for the next text, up to a limit."""
+
+    def __init__(self, graph: _Graph) -> None:
+        self._graph = graph
+        self._reached: dict[tuple[Nodes, tuple[bool, ...]], Nodes] = {}
+        self._followed: dict[tuple[Nodes, str], Nodes] = {}
+
+    def search(self, text: str) -> bool:
+        """Return True if some part of the text matches."""
+        graph = self._graph
+        before: Nodes = frozenset((graph.start,))
+        for at in range(len(text) + 1):
+            holds = tuple(position.match(text, at) is not None for position in graph.positions)
+            nodes = self._reached.get((before, holds)) or self._reach(before, holds)
+            if graph.end in nodes:
+                return True
+            if at < len(text):
+                before = self._followed.get((nodes, text[at])) or self._follow(nodes, text[at])
+        return False
+
+    def _reach(self, before: Nodes, holds: tuple[bool, ...]) -> Nodes:
+        """Return the nodes that are reached without a character where these positions hold."""
+        seen, waiting = set(before), list(before)
+        while waiting:
+            node = self._graph.nodes[waiting.pop()]
+            if node.character is None and (node.position is None or holds[node.position]):
+                fresh = set(node.following) - seen
+                seen |= fresh
+                waiting += fresh
+        return _kept(self._reached, (before, holds), frozenset(seen))
+
+    def _follow(self, nodes: Nodes, character: str) -> Nodes:
+        """Return the nodes behind a character, and the start: a match may begin there."""
+        found = {self._graph.start}
+        for node in map(self._graph.nodes.__getitem__, nodes):
+            if node.character is not None and node.character.match(character):
+                found.update(node.following)
+        return _kept(self._followed, (nodes, character), frozenset(found))
+
+
+def _kept(cache: dict[Any, Nodes], key: object, nodes: Nodes) -> Nodes:
+    if len(cache) >= _CACHED_MAX:
+        cache.clear()
+    cache[key] = nodes
+    return nodes

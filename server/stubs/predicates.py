@@ -28,7 +28,7 @@ def _starts_with(start: object) -> Test:
 
 def _regex(pattern: object) -> Test:
     found = compiled(str(pattern))
-    return lambda value: isinstance(value, str) and found.search(value) is not None
+    return lambda value: isinstance(value, str) and found.search(value)
 
 
 def _differs(other: object) -> Test:

@@ -164,27 +164,3 @@ def test_every_scope_has_a_keyword() -> None:
     values = {**numbers, "api": "Fetch", "clientId": "c", "listener": "L", "principal": "User:a"}
     assert values.keys() == SCOPES.keys()
     assert Match.from_json(values).to_json() == values
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    ["(a+)+$", "(a|ab)*c", "(a?a)*b", "(?:x{1,9}){1,9}y", "^(([a-z])+.)+[A-Z]$", "(?=(a+)+b)", "((a{1,4}){1,4}){1,4}"],
-)
-def test_catastrophic_regular_expression_is_refused_with_an_alternative(pattern: str) -> None:
-    with pytest.raises(StubError, match=r"may take exponential time.*\(\?>…\)") as refused:
-        stub(client_id={"regex": pattern})
-    assert refused.value.field == "clientId"
-
-
-@pytest.mark.parametrize(
-    ("pattern", "text"),
-    [
-        (r"^broker-\d+$", "broker-12"),
-        (r"^(\d{1,3}\.){3}\d{1,3}$", "127.0.0.1"),
-        (r"(?>foo|bar)+x", "foobarx"),
-        (r"(?>\w+\.)+com", "a.b.com"),
-        (r"[a-z]+-(raft|kafka)-.*", "x-raft-y"),
-    ],
-)
-def test_regular_expressions_that_people_write_are_taken(pattern: str, text: str) -> None:
-    assert stub(client_id={"regex": pattern}).match(asked(client_id=text)) is True
