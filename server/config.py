@@ -119,8 +119,15 @@ class ControllerConfig:
         500, "Log", "Write a NoOpRecord after so long without a record; 0 is never.", lowest=0
     )
     auto_leader_rebalance_enable: bool = option(True)
-    leader_imbalance_check_interval_seconds: int = option(300, lowest=0)
-    unclean_leader_election_interval_ms: int = option(300_000, lowest=0)
+    leader_imbalance_check_interval_seconds: int = option(
+        300, "Cluster", "Elect the preferred leaders, where others lead, this often.", lowest=0
+    )
+    unclean_leader_election_interval_ms: int = option(
+        300_000,
+        "Cluster",
+        "Look for leaderless partitions whose topic allows an unclean election this often.",
+        lowest=0,
+    )
     metadata_log_max_record_bytes_between_snapshots: int = option(
         20_971_520, "Log", "Write a snapshot after so many bytes of log."
     )

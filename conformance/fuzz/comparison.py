@@ -37,10 +37,12 @@ class Difference(NamedTuple):
 
 def difference(step: Step, one: Outcome, other: Outcome, model: Model) -> Difference | None:
     """Return the first difference between the outcomes of the step."""
-    left, right = (_normal(step, outcome, model) for outcome in (one, other))
-    for path, ours, theirs in _unlike(left, right, ""):
-        return Difference(step.api, path.lstrip("."), ours, theirs)
-    return None
+    return unlike(step.api, *(_normal(step, outcome, model) for outcome in (one, other)))
+
+
+def unlike(api: str, one: object, other: object) -> Difference | None:
+    """Return the first difference between two trees."""
+    return next((Difference(api, path.lstrip("."), *values) for path, *values in _unlike(one, other, "")), None)
 
 
 def _normal(step: Step, outcome: Outcome, model: Model) -> Tree:

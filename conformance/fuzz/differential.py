@@ -55,8 +55,8 @@ def text_of(finding: Finding) -> str:
     """Return the difference and the steps that show it, one line of JSON each."""
     difference = finding.difference
     lines = [f"{difference.api} differs in {difference.path}"]
-    lines += [f"  first   {json.dumps(difference.ours, ensure_ascii=False)}"]
-    lines += [f"  second  {json.dumps(difference.theirs, ensure_ascii=False)}"]
+    lines += [f"  first   {json.dumps(difference.ours, ensure_ascii=False, default=sorted)}"]
+    lines += [f"  second  {json.dumps(difference.theirs, ensure_ascii=False, default=sorted)}"]
     drawn = "" if finding.seed is None else f" of seed {finding.seed}"
     lines += [f"after {len(finding.steps)} of the {finding.step} steps{drawn}:"]
     return "\n".join([*lines, *lines_of(finding.steps)])

@@ -2,14 +2,11 @@
 
 import time
 
+from mockraft.conformance.fuzz.publication import EVERY_ACL, wait_until_published
 from mockraft.conformance.fuzz.side import Side
 from mockraft.conformance.requests import Tree, feature_ranges
 
 SET, DELETE = 0, 1
-EVERY_ACL = {
-    **dict.fromkeys(("resourceTypeFilter", "patternTypeFilter", "operation", "permissionType"), 1),
-    **dict.fromkeys(("resourceNameFilter", "principalFilter", "hostFilter")),
-}
 UPGRADE, UNSAFE_DOWNGRADE = 1, 3
 TIMEOUT_MS = 60_000
 
@@ -37,7 +34,7 @@ def _left_after(side: Side, supported: Levels, features: dict[str, int], setting
         side.ask("DeleteTopics", {"topics": topics, "timeoutMs": TIMEOUT_MS}, 6)
     for broker_id in list(model.brokers):
         side.ask("UnregisterBroker", {"brokerId": broker_id}, 0)
-    for node_id in model.controllers - {side.node_id}:
+    for node_id in model.controllers.keys() - {side.node_id}:
         listener = {"name": "CONTROLLER", "host": "host", "port": 9093, "securityProtocol": 0}
         tree: Tree = {"controllerId": node_id, "listeners": [listener], "features": feature_ranges(supported)}
         side.ask("ControllerRegistration", tree, 0)
@@ -49,7 +46,7 @@ def _left_after(side: Side, supported: Levels, features: dict[str, int], setting
         side.ask("AlterUserScramCredentials", {"deletions": [{"name": user, "mechanism": mechanism}]}, 0)
     if model.acls:
         side.ask("DeleteAcls", {"filters": [EVERY_ACL]}, 3)
-    side.new_records()
+    wait_until_published(side, side.new_records())
     left = [*model.topics, *model.acls, *map(str, model.brokers), *(user for user, _ in model.credentials)]
     return left + [
         name for name in {*model.features, *features} if model.features.get(name, 0) != features.get(name, 0)

@@ -21,7 +21,7 @@ class BrokerState:
 
 @dataclass
 class Model:
-    """Brokers by id, partitions by topic and number, and the names of everything else."""
+    """Brokers and controllers by id, partitions by topic and number, and the names of everything else."""
 
     record_count: int = 0
     brokers: dict[int, BrokerState] = field(default_factory=dict)
@@ -31,7 +31,8 @@ class Model:
     quotas: dict[str, tuple[list[Tree], set[str]]] = field(default_factory=dict)
     credentials: set[tuple[str, int]] = field(default_factory=set)
     acls: set[str] = field(default_factory=set)
-    controllers: set[int] = field(default_factory=set)
+    tokens: set[str] = field(default_factory=set)
+    controllers: dict[int, Tree] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
 
     def record_index(self, kind: str, broker_id: int) -> int | None:
@@ -76,7 +77,11 @@ class Model:
             case "RemoveAccessControlEntryRecord":
                 self.acls.discard(record["id"])
             case "RegisterControllerRecord":
-                self.controllers.add(record["controllerId"])
+                self.controllers[record["controllerId"]] = record
+            case "DelegationTokenRecord":
+                self.tokens.add(record["tokenId"])
+            case "RemoveDelegationTokenRecord":
+                self.tokens.discard(record["tokenId"])
             case "FeatureLevelRecord":
                 self.features[record["name"]] = record["featureLevel"]
             case "ConfigRecord":

@@ -41,13 +41,15 @@ class NamedRecord(NamedTuple):
 class Names:
     """Names learned from one controller's log and responses; `model` is the world that its log describes.
 
-    `salt` makes log directories new, `hmacs` are those of its delegation tokens in order.
+    `salt` makes log directories new, `hmacs` are those of its delegation tokens in order. `node_id` and
+    `incarnation_id` are those of the controller itself.
     """
 
     def __init__(self, cluster_id: str) -> None:
         self.cluster_id = cluster_id
         self.own_texts = {cluster_id: "$cluster"} if cluster_id else {}
         self.node_id = -1
+        self.incarnation_id = ""
         self.port = -1
         self.salt = ""
         self.model = Model()
@@ -64,6 +66,7 @@ class Names:
         for each in (self._offsets, self._ids, self._topic_ids, self._drawn):
             each.clear()
         self.model.record_count = 0
+        self.model.tokens.clear()
         self._producer_id_base = self._next_producer_id
 
     def take(self, record: Message, version: int, offset: int) -> NamedRecord | None:
@@ -72,6 +75,10 @@ class Names:
         if name == "NoOpRecord":
             return None
         tree: Tree = to_json(record, version)
+        if name == "RegisterControllerRecord" and tree["incarnationId"] == self.incarnation_id:
+            # A controller registers itself again some time after another has taken its place.
+            self.model.controllers[self.node_id] = self.named(tree)
+            return None
         self._offsets.append(offset)
         if name == "TopicRecord":
             self._ids[tree["topicId"]] = f"topic {tree['name']} {len(self._ids)}"

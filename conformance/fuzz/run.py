@@ -4,15 +4,16 @@ import contextlib
 import copy
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
-from mockraft.conformance.fuzz.comparison import Difference, difference
+from mockraft.conformance.fuzz.comparison import Difference, difference, unlike
 from mockraft.conformance.fuzz.emptying import empty
 from mockraft.conformance.fuzz.generator import Generator
 from mockraft.conformance.fuzz.known import breaks
 from mockraft.conformance.fuzz.model import Model
-from mockraft.conformance.fuzz.side import Side
+from mockraft.conformance.fuzz.publication import wait_until_published
+from mockraft.conformance.fuzz.side import Outcome, Side
 from mockraft.conformance.fuzz.steps import Step, api_name
 from mockraft.wire import uuids
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
@@ -21,8 +22,7 @@ from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest
 EPISODE_STEPS = 250
 LEADERSHIP = "leadership"
 READ_ONLY = ("Describe", "List", "ApiVersions")
-PUBLISHED_S = 0.05
-"""Kafka's controller looks up tokens, and its authorizer looks up ACLs, in an image that lags behind the log."""
+IMAGES = "image"
 START_S = 20
 CONTROLLERS_REGISTER = 15
 SETTLE_S = 2.0
@@ -96,7 +96,8 @@ class Pair:
         sides = (self.one, self.other)
         for each in (step, *step.cleanup):
             terms = [side.control_batches for side in sides]
-            found = self._difference(each)
+            outcomes = self._outcomes(each)
+            found = difference(each, *outcomes, self.model)
             led = [
                 "kept" if side.control_batches == term else "given up" for side, term in zip(sides, terms, strict=True)
             ]
@@ -106,9 +107,23 @@ class Pair:
                 found = self._settled(each, found)
             if found is not None:
                 return found
-            if each.api.endswith(("Token", "Acls")) and not each.api.startswith(READ_ONLY):
-                time.sleep(PUBLISHED_S)
+            for side, outcome in zip(sides, outcomes, strict=True):
+                wait_until_published(side, outcome.records)
         return None
+
+    def unlike_images(self) -> Difference | None:
+        """Return the first difference between what the two logs describe that lasts, as each may write a little later.
+
+        A step's records were compared with the step: this finds what came afterwards, or came too late.
+        """
+        deadline = time.monotonic() + SETTLE_S
+        while True:
+            for side in (self.one, self.other):
+                side.new_records()
+            found = unlike(IMAGES, *(asdict(side.model) for side in (self.one, self.other)))
+            if found is None or time.monotonic() > deadline:
+                return found
+            time.sleep(SETTLE_POLL_S)
 
     def _settled(self, step: Step, found: Difference) -> Difference | None:
         """Return the lasting difference: a controller may describe an image that lags behind the log."""
@@ -116,15 +131,14 @@ class Pair:
         again: Difference | None = found
         while again is not None and time.monotonic() < deadline:
             time.sleep(SETTLE_POLL_S)
-            again = self._difference(step)
+            again = difference(step, *self._outcomes(step), self.model)
         return again
 
-    def _difference(self, step: Step) -> Difference | None:
-        """Send the step to both; return the first difference between the outcomes."""
+    def _outcomes(self, step: Step) -> tuple[Outcome, Outcome]:
+        """Send the step to both; return both outcomes."""
         for side in (self.one, self.other):
             side.send(step)
-        one, other = (side.receive(step) for side in (self.one, self.other))
-        return difference(step, one, other, self.model)
+        return self.one.receive(step), self.other.receive(step)
 
 
 def learn_voters(side: Side) -> None:
@@ -143,6 +157,11 @@ def wait_for_registration(side: Side) -> None:
         level = side.model.features.get("metadata.version", 0)
         if side.model.controllers or 0 < level < CONTROLLERS_REGISTER:
             side.node_id = min(side.model.controllers, default=-1)
+            if side.model.controllers:
+                own = side.model.controllers[side.node_id]
+                side.incarnation_id = own["incarnationId"]
+                side.own_texts[side.incarnation_id] = "own incarnation"
+                side.model.controllers[side.node_id] = side.named(own)
             return
         if time.monotonic() > deadline:
             raise RuntimeError(f"{side.name} has not registered itself within {START_S} s")
@@ -175,7 +194,12 @@ def episode(pair: Pair, seed: int, steps: int) -> tuple[int, Finding | None]:
         if found.path != LEADERSHIP:  # what a controller remembers beside its log is lost, so the world is none
             found, taken = shrink(pair, seed, taken, found)
         return number, Finding(seed, number, found, taken)
-    return len(taken), None
+    found = None if breaks(pair.model) else pair.unlike_images()
+    if found is None:
+        return len(taken), None
+    number = len(taken)
+    found, taken = shrink(pair, seed, taken, found)
+    return number, Finding(seed, number, found, taken)
 
 
 def replay(pair: Pair, seed: int, steps: Sequence[Step]) -> tuple[int, Difference] | None:
@@ -185,7 +209,8 @@ def replay(pair: Pair, seed: int, steps: Sequence[Step]) -> tuple[int, Differenc
         found = pair.take(step)
         if found is not None:
             return number, found
-    return None
+    found = pair.unlike_images()
+    return None if found is None else (len(steps) - 1, found)
 
 
 def shrink(pair: Pair, seed: int, steps: list[Step], found: Difference) -> tuple[Difference, list[Step]]:

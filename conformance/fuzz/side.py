@@ -69,13 +69,8 @@ class Side(Names):
 
     def receive(self, step: Step) -> Outcome:
         """Return the outcome of the request that was sent."""
-        key = request_class(step.api).api_key
         try:
-            frame = self._connection.receive_frame()
-            if step.principal is None:
-                tree = to_json(read_response(frame, key, step.version), step.version)
-            else:
-                tree = _opened(read_response(frame, EnvelopeResponse.api_key, 0), key, step.version)
+            tree = _answer(step, self._connection.receive_frame())
             fetched = read_response(self._connection.receive_frame(), FetchResponse.api_key, FETCH_VERSION)
             records = self._take_response(fetched)[0]
         except (ConnectionError, TimeoutError) as error:
@@ -86,6 +81,11 @@ class Side(Names):
         if step.api == "CreateDelegationToken" and (hmac := tree.get("hmac")):
             self.hmacs.append(str(hmac))
         return Outcome(self.named(tree), records)
+
+    def answer(self, step: Step) -> Tree:
+        """Send a step's request alone; return the response."""
+        self._connection.socket.sendall(self._connection.encode(*self.request_of(step)))
+        return _answer(step, self._connection.receive_frame())
 
     def new_records(self) -> list[NamedRecord]:
         """Read the records written since the last call, without those caused by time only."""
@@ -129,6 +129,13 @@ class Side(Names):
                 named = self.take(record, version, offset)
                 if named is not None:
                     yield named
+
+
+def _answer(step: Step, frame: bytes) -> Tree:
+    key = request_class(step.api).api_key
+    if step.principal is None:
+        return to_json(read_response(frame, key, step.version), step.version)
+    return _opened(read_response(frame, EnvelopeResponse.api_key, 0), key, step.version)
 
 
 def _opened(envelope: EnvelopeResponse, key: int, version: int) -> Tree:
