@@ -39,7 +39,8 @@ class Validator(TypedDict, total=False):
 class ConfigKey(NamedTuple):
     """One key: `type` is the name of a ConfigDef.Type; `default` is text as Kafka shows it, None if there is none.
 
-    `update_mode` is "cluster-wide" or "per-broker" for broker keys that may change in a running broker, else None.
+    An `internal` key is shown only where it is set. `update_mode` is "cluster-wide" or "per-broker" for broker keys
+    that may change in a running broker, else None.
     """
 
     name: str

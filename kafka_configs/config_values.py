@@ -8,10 +8,8 @@ from typing import Any, Final
 from mockraft.kafka_configs.config_keys import ConfigKey, Validator
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
-from mockraft.wire.java_values import double_text, split_trimmed, trim
+from mockraft.wire.java_values import double_text, parse_integer, split_trimmed, trim
 
-_INTEGER: Final = re.compile(r"[+-]?\d{1,4300}")
-"""Maximum number of digits that Python parses; longer numbers are out of every range anyway."""
 _BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
 _DECIMAL: Final = re.compile(r"([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?", re.ASCII)
 _THROTTLED_REPLICA: Final = re.compile(r"(?:\d+:\d+)?", re.ASCII)
@@ -88,10 +86,7 @@ def converted(value: str, factor: int) -> str:
     """Convert a broker key's value to the topic key's unit, which is `factor` times smaller; "0" if it is no number."""
     if factor == 1:
         return value
-    try:
-        return str(int(trim(value)) * factor)
-    except ValueError:
-        return "0"
+    return str((parse_integer(trim(value)) or 0) * factor)
 
 
 def _parse_type(key: ConfigKey, text: str) -> bool | float | str | list[str]:
@@ -101,9 +96,8 @@ def _parse_type(key: ConfigKey, text: str) -> bool | float | str | list[str]:
             raise invalid_value(key.name, text, "Expected value to be either true or false")
         return trimmed.lower() == "true"
     if key.type in _BITS:
-        limit = 1 << _BITS[key.type] - 1
-        number = int(trimmed) if _INTEGER.fullmatch(trimmed) else limit
-        if not -limit <= number < limit:
+        number = parse_integer(trimmed, _BITS[key.type])
+        if number is None:
             raise invalid_value(key.name, text, f"Not a number of type {key.type}")
         return number
     if key.type == "DOUBLE":

@@ -2,7 +2,7 @@
 
 A standby sends the active controller its endpoints and features (ControllerRegistrationManager; KIP-919); the active
 one writes its own record. Sent when the log does not contain this incarnation and metadata.version allows it, and
-again after a failure, with growing delays.
+again after a failure, with growing delays, or when another incarnation has taken its place.
 """
 
 from typing import Final
@@ -22,6 +22,7 @@ REGISTRATION_ID: Final = -1
 _BACKOFF_MS = 100
 _BACKOFF_MAX_MS = 120_000
 _TIMEOUT_MS = 30_000
+_NOTHING: Final = object()
 
 
 class QuorumRequests:
@@ -31,7 +32,7 @@ class QuorumRequests:
         self._controller = controller
         self._raft = controller.raft
         self._registering = False
-        self._registered = False
+        self._answered: object = _NOTHING
         self._failures = 0
         self._due_ms = 0
 
@@ -55,7 +56,8 @@ class QuorumRequests:
             return
         self._registering = False
         if isinstance(response, ControllerRegistrationResponse) and response.error_code == error_codes.NONE:
-            self._registered = True
+            # The record is on its way; only another registration is a reason to send again.
+            self._answered = self._known_registration()
             return
         self._due_ms = now_ms + min(_BACKOFF_MS << min(self._failures, 11), _BACKOFF_MAX_MS)
         self._failures += 1
@@ -67,8 +69,11 @@ class QuorumRequests:
 
     def _registration_due_ms(self) -> int:
         controller = self._controller
-        if controller.epoch != STANDBY or self._registering or self._registered or self._raft.leader_endpoint is None:
+        if controller.epoch != STANDBY or self._registering or self._raft.leader_endpoint is None:
             return NEVER_MS
-        if controller.is_registered or "controller_registration" not in controller.image.version.supports:
+        if not controller.has_to_register or self._answered is self._known_registration():
             return NEVER_MS
         return self._due_ms
+
+    def _known_registration(self) -> object:
+        return self._controller.image.cluster.controllers.get(self._controller.config.node_id)

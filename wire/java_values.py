@@ -1,6 +1,7 @@
 """Java's behaviour for strings, numbers and maps, as far as it is visible in responses and records."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
@@ -8,12 +9,28 @@ K = TypeVar("K", int, str)
 T = TypeVar("T")
 
 _BLANKS: Final = "".join(map(chr, range(ord(" ") + 1)))
+_INTEGER: Final = re.compile(r"[+-]?\d+")
 _COMMA_WITH_WHITESPACE: Final = re.compile(r"\s*,\s*", re.ASCII)
 
 
 def trim(text: str) -> str:
     """Java's String.trim: remove characters up to U+0020 at both ends."""
     return text.strip(_BLANKS)
+
+
+def parse_integer(text: str, bits: int = 32) -> int | None:
+    """Java's Integer.parseInt (Long.parseLong for 64 `bits`), or None where that fails.
+
+    The digits may be those of any script, and may begin with any number of zeros.
+    """
+    # A digit beyond U+FFFF is two characters in Java, and none of them a digit.
+    if not _INTEGER.fullmatch(text) or max(text) > "\uffff":
+        return None
+    digits = "".join(str(unicodedata.decimal(digit)) for digit in text.lstrip("+-")).lstrip("0")
+    if len(digits) > bits:
+        return None
+    number = int(digits or "0") * (-1 if text.startswith("-") else 1)
+    return number if -(1 << bits - 1) <= number < 1 << bits - 1 else None
 
 
 def split(text: str) -> list[str]:
@@ -64,14 +81,15 @@ def in_hash_map_order(entries: Mapping[str, T], capacity: int = 16) -> list[tupl
     return sorted(entries.items(), key=lambda entry: _spread_hash(entry[0]) & (buckets - 1))
 
 
-def in_timeline_map_order(entries: Mapping[K, T]) -> list[tuple[K, T]]:
+def in_timeline_map_order(entries: Mapping[K, T], size_max: int = 0) -> list[tuple[K, T]]:
     """Return the entries in the iteration order of Kafka's TimelineHashMap after inserting these keys one by one.
 
-    Ordered by slot, last inserted first within a slot; valid as long as nothing was removed, as the table never shrinks
-    (BaseHashTable).
+    Ordered by slot, last inserted first within a slot. The table never shrinks: `size_max` is the largest number of
+    entries that it made room for, if that was more than there are (BaseHashTable.baseAddOrReplace makes room for one
+    more even if it only replaces an entry).
     """
     slots = 2
-    while len(entries) * 3 > slots * 4:
+    while max(len(entries), size_max) * 3 > slots * 4:
         slots *= 2
     shift = 65 - slots.bit_length()
 

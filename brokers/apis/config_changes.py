@@ -7,7 +7,6 @@ its listeners, thread pools that would halve or double).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
@@ -24,13 +23,12 @@ from mockraft.kafka_configs.dynamic_configs import (
     usable,
 )
 from mockraft.wire import error_codes
-from mockraft.wire.java_values import split
+from mockraft.wire.java_values import parse_integer, split
 from mockraft.wire.messages import alter_configs_request as legacy
 from mockraft.wire.messages import incremental_alter_configs_request as incremental
 
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 ALL_DIRS: Final = "*"
-_INTEGER: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 Key: TypeAlias = tuple[int, str]
 """Resource type and name."""
@@ -76,20 +74,24 @@ def _deletes(config: legacy.AlterableConfig | incremental.AlterableConfig) -> bo
     return isinstance(config, incremental.AlterableConfig) and config.config_operation == Operation.DELETE
 
 
-def _check_this_broker(name: str, ctx: RequestContext) -> None:
-    if not _INTEGER.fullmatch(name):
+def _named_id(name: str) -> int:
+    named_id = parse_integer(name)
+    if named_id is None:
         raise invalid(f"Node id must be an integer, but it is: {name}")
-    if int(name) != ctx.broker.config.broker_id:
+    return named_id
+
+
+def _check_this_broker(name: str, ctx: RequestContext) -> None:
+    if _named_id(name) != ctx.broker.config.broker_id:
         raise invalid(f"Unexpected broker id, expected {ctx.broker.config.broker_id}, but received {name}")
 
 
 def _check_loggers(resource: incremental.AlterConfigsResource, ctx: RequestContext) -> None:
     """Validate logger changes as RuntimeLoggerManager does, for a broker without configurable loggers."""
     broker_id = ctx.broker.config.broker_id
-    if not _INTEGER.fullmatch(resource.resource_name):
-        raise invalid(f"Node id must be an integer, but it is: {resource.resource_name}")
-    if int(resource.resource_name) != broker_id:
-        raise invalid(f"Unexpected node id. Expected {broker_id}, but received {int(resource.resource_name)}")
+    named_id = _named_id(resource.resource_name)
+    if named_id != broker_id:
+        raise invalid(f"Unexpected node id. Expected {broker_id}, but received {named_id}")
     for config in resource.configs:
         if config.config_operation in (Operation.SET, Operation.DELETE):
             raise ApiError(error_codes.INVALID_CONFIG, f"Logger {config.name} does not exist!")

@@ -6,7 +6,6 @@ A broker describes its own configs and the dynamic configs of all brokers, topic
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from mockraft.brokers.apis import topic_names
@@ -16,10 +15,10 @@ from mockraft.kafka_configs import config_responses, described_configs
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
 from mockraft.kafka_configs.described_configs import DescribedConfig, Layers
 from mockraft.wire import error_codes
+from mockraft.wire.java_values import parse_integer
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
 
-_INTEGER: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 _NAMELESS: Final = {CLIENT_METRICS: "Client metrics subscription", GROUP: "Group"}
 
 
@@ -71,9 +70,10 @@ def _described(resource_type: int, name: str, layers: Layers, ctx: RequestContex
 
 
 def _check_broker(ctx: RequestContext, name: str, or_what: str) -> None:
-    if not _INTEGER.fullmatch(name):
+    named_id = parse_integer(name)
+    if named_id is None:
         raise _invalid(f"Broker id must be an integer, but it is: {name}")
-    if int(name) != ctx.broker.config.broker_id:
+    if named_id != ctx.broker.config.broker_id:
         raise _invalid(f"Unexpected broker id, expected {ctx.broker.config.broker_id} {or_what}but received {name}")
 
 

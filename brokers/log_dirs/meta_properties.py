@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from mockraft.brokers.log_dirs import java_properties
 from mockraft.wire import uuids
+from mockraft.wire.java_values import parse_integer
 
 META_PROPERTIES = "meta.properties"
 """The name of the file within each log directory."""
@@ -76,10 +76,11 @@ def _version(text: str) -> int:
 
 
 def _int32(key: str, text: str) -> int:
-    """Parse a number as Java's Integer.parseInt: no spaces, no underscores, 32 bits."""
-    if not re.fullmatch(r"[+-]?\d{1,20}", text) or not -(2**31) <= int(text) < 2**31:
+    """Parse a number as Java's Integer.parseInt. Raise MetaPropertiesError."""
+    number = parse_integer(text)
+    if number is None:
         raise MetaPropertiesError(f"Unable to read {key} as a base-10 number.")
-    return int(text)
+    return number
 
 
 def _directory_id(text: str) -> bytes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mockraft.brokers.metadata.metadata_view import BROKER_RESOURCE, MetadataView, Registration
 from mockraft.brokers.metadata.transactions import Transactions
+from mockraft.wire.java_values import parse_integer
 from mockraft.wire.metadata_log_frame import RecordAt
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ class SharedView:
             return ()
         if record.resource_name == "":
             return tuple(self.views)
-        return (int(record.resource_name),) if record.resource_name.isdecimal() else ()
+        broker_id = parse_integer(record.resource_name)
+        return () if broker_id is None else (broker_id,)
 
     def _of_feature(self, record: FeatureLevelRecord) -> Iterable[int]:
         self.features[record.name] = record.feature_level

@@ -323,7 +323,7 @@ class Movers(Component):
     def _throttle(self) -> None:
         configs = self.core.view.configs
         value = configs.get((str(self.core.config.broker_id), THROTTLE), configs.get(("", THROTTLE), ""))
-        wanted = int(value) if value.isdecimal() else None
+        wanted = int(value) if value.isdecimal() and len(value) < 20 else None
         if wanted != self.quota.bytes_per_second:
             self.quota.bytes_per_second = wanted
             self._wake()

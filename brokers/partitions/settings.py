@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from mockraft.brokers.image import ClusterImage
 from mockraft.brokers.image.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from mockraft.brokers.log_dirs.replica_log import DEFAULT_CONFIG, LogConfig
+from mockraft.wire.java_values import parse_integer
 
 RETENTION_MS = 7 * 24 * 3_600_000
 BROKER_NAMES: Final = {
@@ -69,8 +70,8 @@ def topic_settings(image: ClusterImage, broker_id: int, topic: str, properties: 
 
     def number(name: str, default: int) -> int:
         # A controller under test may accept values that are no numbers.
-        text = find(name, "")
-        return int(text) if text.removeprefix("-").isdecimal() else default
+        found = parse_integer(find(name, ""), 64)
+        return default if found is None else found
 
     is_deleted = "delete" in find("cleanup.policy", "delete").split(",")
     log = LogConfig(

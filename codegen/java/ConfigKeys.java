@@ -17,7 +17,9 @@ public class ConfigKeys {
         System.out.println("{\n"
             + "  \"topic\": " + keys(first(none, "org.apache.kafka.storage.internals.log.LogConfig#configDefCopy"), Map.of())
             + ",\n  \"broker\": " + keys(
-                first(none, "kafka.server.KafkaConfig#configDef"),
+                withQuotas(
+                    first(none, "kafka.server.KafkaConfig#configDef"),
+                    first(none, "org.apache.kafka.server.config.QuotaConfig#brokerQuotaConfigs")),
                 (Map<?, ?>) first(Map.of(),
                     "org.apache.kafka.server.config.DynamicBrokerConfig#dynamicConfigUpdateModes"))
             + ",\n  \"group\": " + keys(
@@ -29,6 +31,16 @@ public class ConfigKeys {
             + ",\n  \"topic_synonyms\": " + synonyms((Map<?, ?>) first(Map.of(),
                 "org.apache.kafka.server.config.ServerTopicConfigSynonyms#ALL_TOPIC_CONFIG_SYNONYMS"))
             + "\n}");
+    }
+
+    /** The broker's keys, and its quotas, which have no default and are described only where they are set. */
+    private static ConfigDef withQuotas(Object broker, Object quotas) {
+        ConfigDef all = new ConfigDef((ConfigDef) broker);
+        for (ConfigDef.ConfigKey key : ((ConfigDef) quotas).configKeys().values()) {
+            all.defineInternal(
+                key.name, key.type, ConfigDef.NO_DEFAULT_VALUE, key.validator, key.importance, key.documentation);
+        }
+        return all;
     }
 
     /** The first of the static methods or fields, each "class#member", that the release has; else `none`. */

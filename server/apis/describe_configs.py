@@ -4,9 +4,6 @@ A controller returns its own node's configs, those set for all brokers, topics, 
 answer their clients themselves. Not implemented: the documentation of keys (null), loggers (there are none).
 """
 
-import re
-from typing import Final
-
 from mockraft.kafka_configs import config_responses
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
 from mockraft.kafka_configs.described_configs import DescribedConfig
@@ -17,11 +14,10 @@ from mockraft.server.controller.result import ApiError, invalid_request
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.server.controller.settings import described_configs
 from mockraft.wire import error_codes
+from mockraft.wire.java_values import parse_integer
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
 from mockraft.wire.topic_names import reason_invalid
-
-_INTEGER: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 
 def handle(request: DescribeConfigsRequest, ctx: RequestContext, controller: Controller) -> DescribeConfigsResponse:
@@ -72,9 +68,10 @@ def _described(controller: Controller, resource_type: int, name: str) -> list[De
 
 
 def _check_node(controller: Controller, name: str, or_what: str) -> None:
-    if not _INTEGER.fullmatch(name):
+    named_id = parse_integer(name)
+    if named_id is None:
         raise invalid_request(f"Broker id must be an integer, but it is: {name}")
-    if int(name) != controller.config.node_id:
+    if named_id != controller.config.node_id:
         expected = f"{controller.config.node_id} {or_what}"
         raise invalid_request(f"Unexpected broker id, expected {expected}but received {name}")
 

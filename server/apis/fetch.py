@@ -111,7 +111,8 @@ def _complete(
     else:
         data.records = log.read(offset, min(request.max_bytes, _RECORDS_BYTES_MAX))
         if replica.id >= 0:
-            raft.fetched(replica, offset, now_ms)
+            # Kafka notes where the data that it read begins, not what was asked for (LogSegment.read).
+            raft.fetched(replica, log.base_offset_of(offset), now_ms)
     data.high_watermark = raft.high_watermark
     return data, differs is not None or bool(data.records)
 

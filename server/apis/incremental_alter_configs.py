@@ -3,9 +3,6 @@
 Not implemented: a broker logger resource is checked for its name, and has no loggers.
 """
 
-import re
-from typing import Final
-
 from mockraft.kafka_configs.config_keys import BROKER_LOGGER, RESOURCE_TYPES
 from mockraft.kafka_configs.config_values import Operation, invalid_config
 from mockraft.server.apis.alter_configs import Outcomes, Resource, changed
@@ -18,6 +15,7 @@ from mockraft.server.controller.settings import configs
 from mockraft.server.controller.settings.configs import Change
 from mockraft.serving import error_responses
 from mockraft.wire import error_codes
+from mockraft.wire.java_values import parse_integer
 from mockraft.wire.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
@@ -26,8 +24,6 @@ from mockraft.wire.messages.incremental_alter_configs_response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-
-_INTEGER: Final = re.compile(r"[+-]?\d{1,10}")
 
 
 def handle(
@@ -74,10 +70,11 @@ def _logger_refusal(resource: AlterConfigsResource, ctx: RequestContext, control
         return ApiError(code, error_codes.message(code))
     node_id = controller.config.node_id
     name = resource.resource_name
-    if not _INTEGER.fullmatch(name):
+    named_id = parse_integer(name)
+    if named_id is None:
         return invalid_request(f"Node id must be an integer, but it is: {name}")
-    if int(name) != node_id:
-        return invalid_request(f"Unexpected node id. Expected {node_id}, but received {int(name)}")
+    if named_id != node_id:
+        return invalid_request(f"Unexpected node id. Expected {node_id}, but received {named_id}")
     for change in resource.configs:
         if change.config_operation in (Operation.SET, Operation.DELETE):
             return invalid_config(f"Logger {change.name} does not exist!")

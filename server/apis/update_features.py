@@ -4,7 +4,6 @@ Version 0 can only upgrade: Kafka's controller ignores `allowDowngrade`. The tim
 """
 
 from mockraft.server.apis.api import Api, RequestContext
-from mockraft.server.controller.brokers.registration import register_itself
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
@@ -31,9 +30,6 @@ def handle(request: UpdateFeaturesRequest, ctx: RequestContext, controller: Cont
         if result.response != controller.log.kraft_version:
             voter_changes.upgrade_kraft_version(controller.raft, result.response, ctx.now_ms)
         controller.commit(result, ctx.now_ms)
-        # From 3.7-IV0 on controllers register; one that was started at a lower level does so now.
-        if not controller.is_registered:
-            controller.commit(register_itself(controller), ctx.now_ms)
     response = UpdateFeaturesResponse(error_message=None)
     if ctx.api_version <= 1:
         response.results = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
-from mockraft.server.controller.brokers.registration import register_itself
+from mockraft.server.controller.brokers.registration import register_controller, registration_of
 from mockraft.server.controller.brokers.sessions import Sessions
 from mockraft.server.controller.image import Image
 from mockraft.server.controller.periodic import Periodic
@@ -100,8 +100,7 @@ class Controller:
             self.commit(ControllerResult([aborted], None, "a transaction of the last controller was not ended"), now_ms)
         if METADATA_VERSION not in self.image.features:
             self.commit(ControllerResult(self.log.bootstrap_records(), None, "the log was empty"), now_ms)
-        if not self.is_registered:
-            self.commit(register_itself(self), now_ms)
+        self._register(now_ms)
 
     def lost_leadership(self, now_ms: int) -> None:
         """Become a standby: uncommitted changes are dropped (QuorumController.renounce)."""
@@ -151,10 +150,11 @@ class Controller:
         return result.response
 
     @property
-    def is_registered(self) -> bool:
-        """True if the log contains this controller's current incarnation."""
+    def has_to_register(self) -> bool:
+        """True if the log does not contain this incarnation (any more), and metadata.version allows it to."""
         known = self.image.cluster.controllers.get(self.config.node_id)
-        return known is not None and known.incarnation_id == self.incarnation_id
+        is_registered = known is not None and known.incarnation_id == self.incarnation_id
+        return not is_registered and "controller_registration" in self.image.version.supports
 
     @property
     def wrong_controller(self) -> str:
@@ -172,6 +172,7 @@ class Controller:
     def tick(self, now_ms: int) -> None:
         """Do due periodic work, and write a snapshot when the log has grown enough for one."""
         if self.epoch != STANDBY:
+            self._register(now_ms)
             self.periodic.tick(self, now_ms)
         self._snapshot_if_due(now_ms)
 
@@ -179,7 +180,7 @@ class Controller:
         """Return when `tick` has work, in milliseconds since the epoch; not before `now_ms`."""
         if self.epoch == STANDBY:
             return NEVER_MS
-        return max(now_ms, self.periodic.next_due_ms())
+        return now_ms if self.has_to_register else max(now_ms, self.periodic.next_due_ms())
 
     def is_active(self, broker_id: int) -> bool:
         """Return True if the broker is registered, unfenced and not in controlled shutdown."""
@@ -196,6 +197,14 @@ class Controller:
                 error_codes.STALE_BROKER_EPOCH,
                 f"Expected broker epoch {registration.broker_epoch}, but got broker epoch {broker_epoch}",
             )
+
+    def _register(self, now_ms: int) -> None:
+        """Write this controller's registration if the log has none of this incarnation, or another's in its place.
+
+        Kafka's does so after each change of its registration or of metadata.version (ControllerRegistrationManager).
+        """
+        if self.has_to_register:
+            self.commit(register_controller(self, registration_of(self)), now_ms)
 
     def _load(self) -> None:
         """Rebuild the image from committed records."""

@@ -79,3 +79,27 @@ def test_iterates_as_a_timeline_hash_map_does() -> None:
     # Which broker Kafka's controller named first of those that do not support a level.
     assert [key for key, _ in java_values.in_timeline_map_order(dict.fromkeys([1, 3, 8, 12, 21]))] == [12, 1, 21, 8, 3]
     assert [key for key, _ in java_values.in_timeline_map_order({"BB": 1, "Aa": 2})] == ["Aa", "BB"], "in one slot"
+
+
+@pytest.mark.parametrize(
+    ("text", "bits", "number"),
+    [
+        ("7", 32, 7),
+        ("+7", 32, 7),
+        ("-0", 32, 0),
+        ("2147483647", 32, 2_147_483_647),
+        ("2147483648", 32, None),
+        ("2147483648", 64, 2_147_483_648),
+        ("-2147483648", 32, -2_147_483_648),
+        ("-2147483649", 32, None),
+        ("9223372036854775808", 64, None),
+        ("0" * 5_000 + "1", 32, 1),
+        ("9" * 5_000, 64, None),
+        ("٣", 32, 3),
+        ("\N{MATHEMATICAL BOLD DIGIT ONE}", 32, None),
+        ("²", 32, None),
+        *((text, 32, None) for text in ("", "+", "-", "+-1", " 1", "1 ", "1_0", "1.0", "0x1")),
+    ],
+)
+def test_parses_integers_as_java_does(text: str, bits: int, number: int | None) -> None:
+    assert java_values.parse_integer(text, bits) == number

@@ -102,16 +102,6 @@ def register_controller(
     return ControllerResult([RecordAt(record, 0)], None, f"controller {request.controller_id}: registered")
 
 
-def register_itself(controller: "ControllerContext") -> ControllerResult[None]:
-    """Return the registration of a controller after its start: incarnation id, listener, features.
-
-    None below 3.7-IV0 (ControllerRegistrationManager).
-    """
-    if "controller_registration" not in controller.image.version.supports:
-        return ControllerResult([], None)
-    return register_controller(controller, registration_of(controller))
-
-
 def registration_of(controller: "ControllerContext") -> ControllerRegistrationRequest:
     """Return this controller's registration request."""
     config = controller.config

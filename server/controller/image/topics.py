@@ -121,11 +121,12 @@ class Partition:
 
 @dataclass(slots=True)
 class Topic:
-    """One topic and its partitions by index."""
+    """One topic and its partitions by index; `count_at_change` is how many there were when one last changed."""
 
     name: str
     topic_id: bytes
     partitions: dict[int, Partition] = field(default_factory=dict)
+    count_at_change: int = field(default=0, compare=False)
 
 
 @dataclass(slots=True)
@@ -198,7 +199,10 @@ class TopicsImage:
     def _put(self, topic: Topic, partition_id: int, partition: Partition) -> None:
         if 0 <= partition_id < len(_INDEXES):
             partition_id = _INDEXES[partition_id]
-        self.index.replace((topic.topic_id, partition_id), topic.partitions.get(partition_id), partition)
+        before = topic.partitions.get(partition_id)
+        if before is not None:
+            topic.count_at_change = len(topic.partitions)
+        self.index.replace((topic.topic_id, partition_id), before, partition)
         topic.partitions[partition_id] = partition
 
 

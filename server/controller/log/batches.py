@@ -63,6 +63,10 @@ class LogBatches:
             joined = self._joined[index, stop] = b"".join(self._batches[index:stop])
         return joined
 
+    def base_offset_of(self, offset: int) -> int:
+        """Return the base offset of the batch that contains `offset`; the end is its own."""
+        return offset if offset >= self.end_offset else self._bases[self._index_of(offset)]
+
     def since(self, offset: int) -> Iterator[bytes]:
         """Return each batch from the one that contains `offset` on."""
         for index in range(self._index_of(offset), len(self._batches)):

@@ -219,6 +219,10 @@ class MetadataLog:
         """
         return self._batches.read(offset, bytes_max)
 
+    def base_offset_of(self, offset: int) -> int:
+        """Return the offset at which a read from `offset` begins: that of the whole batch around it."""
+        return self._batches.base_offset_of(offset)
+
     def check(self, offset: int, last_fetched_epoch: int) -> EpochEndOffset | SnapshotId | None:
         """Return None if a follower that ends at `offset` in that epoch may fetch from there.
 

@@ -12,11 +12,9 @@ from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TO
 from mockraft.kafka_configs.config_values import invalid_config, parse_all
 from mockraft.server.controller.result import ApiError, invalid_request
 from mockraft.wire import error_codes
-from mockraft.wire.java_values import in_hash_map_order
+from mockraft.wire.java_values import in_hash_map_order, parse_integer
 from mockraft.wire.topic_names import reason_invalid
 
-_BROKER_ID: Final = re.compile(r"[+-]?\d+")
-_INT_MAX: Final = (1 << 31) - 1
 _CLIENT_MATCH_PARAMETERS: Final = frozenset(
     (
         "client_instance_id",
@@ -85,9 +83,10 @@ def validate_broker_name(name: str) -> None:
     """Validate a broker's name: its id, or empty for all brokers."""
     if not name:
         return
-    if not _BROKER_ID.fullmatch(name) or not -_INT_MAX - 1 <= int(name) <= _INT_MAX:
+    broker_id = parse_integer(name)
+    if broker_id is None:
         raise invalid_request("Unable to parse broker name as a base 10 number.")
-    if int(name) < 0:
+    if broker_id < 0:
         raise invalid_request("Invalid negative broker ID.")
 
 
@@ -146,6 +145,6 @@ def _is_client_match(pattern: str) -> bool:
         return False
     try:
         re.compile(parts[1].strip())
-    except re.error:
+    except (re.error, RecursionError, OverflowError):
         return False
     return True

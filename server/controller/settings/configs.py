@@ -18,6 +18,7 @@ from mockraft.wire import error_codes
 from mockraft.wire.java_values import (
     in_hash_map_order,
     in_timeline_map_order,
+    parse_integer,
     split,
     split_trimmed,
     trim,
@@ -172,6 +173,7 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
         "broker.id": node_id,
         "controller.listener.names": listener,
         "listeners": f"{listener}://{config.host}:{config.port}",
+        "listener.security.protocol.map": f"{listener}:{config.security_protocol}",
     }
     if config.has_authorizer:
         found["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -185,11 +187,13 @@ def static_configs(config: "ControllerConfig") -> dict[str, str]:
     for field in fields(config):
         name = field.name.replace("_", ".")
         name = _OPTIONS_NAMED_OTHERWISE.get(name, name)
-        if name in keys and name not in found:
-            value = getattr(config, field.name)
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            if text != keys[name].default:
-                found[name] = text
+        value = getattr(config, field.name)
+        if name not in keys or name in found or value in (None, ()):
+            continue
+        text = ",".join(value) if isinstance(value, tuple) else str(value)
+        text = text.lower() if isinstance(value, bool) else text
+        if text != keys[name].default:
+            found[name] = text
     return found
 
 
@@ -281,7 +285,7 @@ def _check_existence(controller: "ControllerContext", resource_type: int, name: 
     if resource_type == TOPIC and name not in controller.image.topics.by_name:
         raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     if resource_type == BROKER and name:
-        node_id = int(name)
+        node_id = parse_integer(name)
         cluster = controller.image.cluster
         if node_id not in cluster.brokers and node_id not in cluster.controllers:
             raise ApiError(error_codes.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")

@@ -79,5 +79,5 @@ def _add_partitions(
 
 def _replication_factor(topic: Topic) -> int:
     """Return the size of the partition that Kafka's map iterates first, not necessarily partition 0."""
-    (_, first), *_ = in_timeline_map_order(topic.partitions)
+    (_, first), *_ = in_timeline_map_order(topic.partitions, size_max=topic.count_at_change + 1)
     return len(first.replicas)

@@ -65,11 +65,11 @@ class Side:
         self.topic_ids: dict[str, bytes] = {}
         self.epochs: dict[int, int] = {}
         self.fenced: set[int] = set()
-        self._leader_epoch = 0
+        self.leader_epoch = 0
         self._offset = 0
         self.control_types: list[int] = []
         self._last_epoch = 0
-        self._is_registered = False
+        self.registrations: list[Any] = []
 
     def close(self) -> None:
         self.connection.close()
@@ -111,8 +111,8 @@ class Side:
         while True:
             partition = self._fetch()
             if partition.error_code:
-                assert partition.current_leader.leader_epoch > self._leader_epoch
-                self._leader_epoch = partition.current_leader.leader_epoch
+                assert partition.current_leader.leader_epoch > self.leader_epoch
+                self.leader_epoch = partition.current_leader.leader_epoch
                 continue
             for batch in record_batch.read_batches(partition.records or b""):
                 self._offset, self._last_epoch = batch.last_offset + 1, batch.leader_epoch
@@ -121,10 +121,15 @@ class Side:
                 else:
                     records += [metadata_log_frame.decode(value or b"") for _, value in batch.records]
             if self._offset >= partition.high_watermark:
-                self._is_registered |= any(map(_is_own_registration, records))
+                self.registrations += [record for record, _ in filter(_is_own_registration, records)]
                 return [
                     each for each in records if "NoOp" not in type(each[0]).__name__ and not _is_own_registration(each)
                 ]
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Offset behind the last record read, and its epoch."""
+        return self._offset, self._last_epoch
 
     def skip_start(self) -> None:
         """Read past the records of the start."""
@@ -134,7 +139,7 @@ class Side:
 
     def _registration_is_read(self) -> bool:
         self.new_records()
-        return self._is_registered
+        return bool(self.registrations)
 
     def wait_for_start(self) -> None:
         """Read until all that a new active controller begins with is committed."""
@@ -154,7 +159,7 @@ class Side:
     def _fetched(self) -> Any:
         partition = FetchPartition(
             partition=0,
-            current_leader_epoch=self._leader_epoch,
+            current_leader_epoch=self.leader_epoch,
             fetch_offset=self._offset,
             last_fetched_epoch=self._last_epoch,
             partition_max_bytes=1 << 20,

@@ -56,3 +56,15 @@ def test_a_controller_registers_itself_at_its_start(cluster: Cluster) -> None:
 
 def test_a_controller_does_not_register_itself_below_its_level(new_cluster: type[Cluster]) -> None:
     assert new_cluster(metadata_version=14).controller.image.cluster.controllers == {}
+
+
+def test_a_controller_whose_place_was_taken_registers_again(cluster: Cluster) -> None:
+    registered = cluster.controller.image.cluster.controllers[3000]
+    assert cluster.ask(request(controller_id=3000)).error_code == 0
+    assert cluster.controller.image.cluster.controllers[3000] != registered
+    assert cluster.controller.next_tick_ms(cluster.now_ms) == cluster.now_ms
+    cluster.advance(0)
+    [(record, _)] = cluster.written()
+    assert (record.controller_id, record.incarnation_id) == (3000, cluster.controller.incarnation_id)
+    assert cluster.controller.image.cluster.controllers[3000] == registered
+    assert cluster.controller.next_tick_ms(cluster.now_ms) > cluster.now_ms

@@ -5,6 +5,8 @@ from mockraft.wire.messages.create_partitions_request import (
     CreatePartitionsTopic,
 )
 from mockraft.wire.messages.create_partitions_response import CreatePartitionsResponse
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 
 from ...conftest import Cluster
@@ -54,6 +56,15 @@ def test_first_partition_in_kafkas_map_order_sets_the_replication_factor(three: 
     topic_id = three.create_topic("t", [1], [1], [1, 2])
     three.ask(request(more_partitions("t", 4)))
     assert len(three.partition(topic_id, 3).replicas) == 2
+
+
+@pytest.mark.parametrize(("count", "replicas"), [(3, 2), (4, 2), (5, 1), (6, 1)])
+def test_a_change_of_a_partition_makes_room_in_kafkas_map(three: Cluster, count: int, replicas: int) -> None:
+    """With room for six, partition 0 comes before partition 2: before that, they share a slot."""
+    topic_id = three.create_topic("t", *([[1]] * count))
+    three.write(RecordAt(PartitionChangeRecord(topic_id=topic_id, partition_id=2, replicas=[1, 2]), 0))
+    three.ask(request(more_partitions("t", count + 1)))
+    assert len(three.partition(topic_id, count).replicas) == replicas
 
 
 @pytest.mark.parametrize(

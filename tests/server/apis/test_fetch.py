@@ -217,6 +217,14 @@ def test_a_broker_is_recorded_as_an_observer_and_a_plain_reader_is_not(rig: Any,
     assert state.last_caught_up_timestamp_ms == rig.now_ms
 
 
+def test_an_observer_has_what_lies_before_the_batch_that_it_fetched(rig: Any, controller: Controller) -> None:
+    base_offset = controller.log.end_offset
+    controller.commit(ControllerResult([NOOP] * 3, None), rig.now_ms)
+    rig.ask(rig.connect(), request(base_offset + 2, max_wait_ms=0), 18)
+    (state,) = controller.raft.observers(rig.now_ms).values()
+    assert state.log_end_offset == base_offset
+
+
 def test_a_fetch_of_another_leaders_batch_after_a_restart_still_diverges(rig: Any, controller: Controller) -> None:
     partition = partition_of(rig.ask(rig.connect(), request(5, last_fetched_epoch=0), 18))
     assert (partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset) == (0, 0)

@@ -198,7 +198,10 @@ def test_kraft_version_is_kept_when_requested_again(cluster: Cluster) -> None:
 def test_an_upgrade_to_3_7_registers_the_controller(new_cluster: type[Cluster]) -> None:
     cluster = new_cluster(metadata_version=14)
     cluster.ask(request((METADATA, 15, UP)))
-    assert type_names(cluster.written()) == ["FeatureLevelRecord", "RegisterControllerRecord"]
+    assert type_names(cluster.written()) == ["FeatureLevelRecord"]
+    assert cluster.controller.next_tick_ms(cluster.now_ms) == cluster.now_ms
+    cluster.advance(0)
+    assert type_names(cluster.written()) == ["RegisterControllerRecord"]
     cluster.ask(request((METADATA, 16, UP)))
     assert type_names(cluster.written()) == ["FeatureLevelRecord"]
 

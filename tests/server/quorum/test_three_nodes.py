@@ -8,6 +8,7 @@ import pytest
 from mockraft.server.controller.controller import STANDBY
 from mockraft.wire import error_codes
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
@@ -60,6 +61,17 @@ def test_every_node_registers(world: Any) -> None:
     result = world.answer(3001, DescribeClusterRequest(endpoint_type=2))
     assert result.controller_id == 3000
     assert {(node.broker_id, node.port) for node in result.brokers} == {(3000, 9093), (3001, 9094), (3002, 9095)}
+
+
+def test_a_node_whose_place_was_taken_registers_again(world: Any) -> None:
+    world.until(lambda: set(world.controller(3000).image.cluster.controllers) == set(ALL), "three registrations")
+    world.until(world.settled, "all to have it")
+    for node_id in (3000, 3001, 3001):
+        registered = world.controller(3000).image.cluster.controllers[node_id]
+        taken = ControllerRegistrationRequest(controller_id=node_id, incarnation_id=bytes(15) + b"\xff")
+        assert world.answer(3000, taken).error_code == error_codes.NONE
+        known = world.controller(3000).image.cluster.controllers
+        world.until(lambda: known[node_id] == registered, "the node's own registration")  # noqa: B023
 
 
 def test_below_3_7_no_node_registers(new_world: Callable[..., Any]) -> None:
