@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from mockraft.server.apis.api import RequestContext
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.log import limits
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, PARTITION, TOPIC_NAME, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import Endpoint
 from mockraft.server.controller.result import ApiError
@@ -60,7 +61,8 @@ def voter_refusal(raft: Raft, node_id: int, epoch: int) -> int:
     """Return the error code for a request between voters (validateVoterOnlyRequest)."""
     if epoch < raft.epoch:
         return error_codes.FENCED_LEADER_EPOCH
-    return error_codes.INVALID_REQUEST if node_id < 0 else error_codes.NONE
+    is_invalid = node_id < 0 or not limits.is_reachable(epoch, raft.epoch)
+    return error_codes.INVALID_REQUEST if is_invalid else error_codes.NONE
 
 
 def is_recipient(raft: Raft, voter_id: int, directory_id: bytes) -> bool:

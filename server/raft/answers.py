@@ -9,6 +9,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.positions import EpochEndOffset
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.election_state import PARTITION, TOPIC_ID, TOPIC_NAME
@@ -120,7 +121,7 @@ def fetch(quorum: Quorum, target: Target, response: FetchResponse, now_ms: int) 
         if quorum.listener is not None:
             quorum.listener.truncated(now_ms)
     elif partition.snapshot_id.epoch >= 0 or partition.snapshot_id.end_offset >= 0:
-        if partition.snapshot_id.epoch < 0 or partition.snapshot_id.end_offset < 0:
+        if limits.refusal(epoch=partition.snapshot_id.epoch, offset=partition.snapshot_id.end_offset):
             return False
         following.snapshot_id = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
         following.snapshot = bytearray()
@@ -238,6 +239,9 @@ def _common_to(
         address = quorum.address_of(leader)
     if epoch < quorum.epoch or error == error_codes.UNKNOWN_LEADER_EPOCH:
         return True
+    if not limits.is_reachable(epoch, quorum.epoch):
+        _LOGGER.error("a response with leader epoch %d is ignored: no election could follow it", epoch)
+        return False
     if epoch > quorum.epoch or error in (error_codes.FENCED_LEADER_EPOCH, error_codes.NOT_LEADER_OR_FOLLOWER):
         changes = quorum.changes
         quorum.maybe_transition(leader, epoch, address, now_ms)

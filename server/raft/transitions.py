@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
@@ -111,6 +112,10 @@ class Quorum:
         self.deadline_ms = now_ms if alone else self._election_deadline_ms(now_ms)
         leader = None if election.leader_id is None else self.address_of(election.leader_id)
         if election.epoch < self.log.last_epoch:
+            # As Kafka, which also leaves a negative epoch behind after the last one.
+            _LOGGER.warning(
+                "quorum-state is at leader epoch %d, before the log's %d", election.epoch, self.log.last_epoch
+            )
             self.epoch = self.log.last_epoch
         elif election.leader_id == own_id:
             self.role, self.leader_id, self.leader_address = Role.RESIGNED, own_id, self._own_address
@@ -328,6 +333,8 @@ class Quorum:
             self.listener.lost_leadership(now_ms)
 
     def _check(self, to: Role, epoch: int) -> None:
+        if epoch > limits.EPOCH_MAX:
+            raise OverflowError(f"node {self.config.node_id} is in the last epoch, {self.epoch}, and cannot leave it")
         if not can_step(self.role, to, self.epoch, epoch, is_voter=self.is_voter):
             raise InconsistentLeaderError(
                 f"node {self.config.node_id} is {self.role.value} in epoch {self.epoch} and cannot be {to.value} in"

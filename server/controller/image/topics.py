@@ -75,8 +75,8 @@ class Partition:
             directories=_one(_directories(directories, len(replicas))),
             isr=self.isr if change.isr is None else _one(tuple(change.isr)),
             leader=change.leader if names_leader else self.leader,
-            leader_epoch=self.leader_epoch + names_leader,
-            partition_epoch=self.partition_epoch + 1,
+            leader_epoch=_next(self.leader_epoch) if names_leader else self.leader_epoch,
+            partition_epoch=_next(self.partition_epoch),
             leader_recovery_state=change.leader_recovery_state if names_recovery else self.leader_recovery_state,
             adding_replicas=_changed(change.adding_replicas, self.adding_replicas),
             removing_replicas=_changed(change.removing_replicas, self.removing_replicas),
@@ -185,7 +185,7 @@ class TopicsImage:
             for partition_id, partition in topic.partitions.items():
                 if partition.elr or partition.last_known_elr:
                     cleared = replace(
-                        partition, elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1
+                        partition, elr=(), last_known_elr=(), partition_epoch=_next(partition.partition_epoch)
                     )
                     self._put(topic, partition_id, cleared)
 
@@ -210,6 +210,11 @@ class TopicsImage:
 def _one(values: tuple[T, ...]) -> tuple[T, ...]:
     """Return a shared tuple for equal values: most partitions have the replicas of many others."""
     return values
+
+
+def _next(epoch: int) -> int:
+    """Return the epoch after this one; like Kafka's (PartitionRegistration.merge), it overflows as an int of Java."""
+    return epoch + 1 if epoch < 2**31 - 1 else -(2**31)
 
 
 def _changed(new: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:

@@ -11,10 +11,11 @@ import fcntl
 import json
 import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mockraft.server.controller.log import limits
 from mockraft.server.controller.quorum.election_state import (
     NO_DIRECTORY_ID,
     PARTITION,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from mockraft.wire.json_form import Tree
 
+_META_VERSIONS = ("0", "1")
 PARTITION_DIR = f"{TOPIC_NAME}-{PARTITION}"
 
 
@@ -40,7 +42,7 @@ class DataDirError(ValueError):
 
 
 class StorageError(ApiError):
-    """Raised if the log could not be written (disk full, I/O error): nothing was appended, refuse the request."""
+    """Raised if a file of the log could not be written (disk full, I/O error): nothing was appended."""
 
     def __init__(self, message: str) -> None:
         super().__init__(error_codes.KAFKA_STORAGE_ERROR, message)
@@ -88,20 +90,23 @@ class DataDir:
         path = self.partition_path / "quorum-state"
         try:
             state = json.loads(path.read_text(errors="replace").partition("\n")[0])
-            leader_id, voted_id = int(state["leaderId"]), int(state["votedId"])
+            leader_id, voted_id, epoch = (_int32(state, key) for key in ("leaderId", "votedId", "leaderEpoch"))
             voted_directory_id = uuids.read_text(state.get("votedDirectoryId", uuids.text_of(NO_DIRECTORY_ID)))
-            return Election(
-                max(int(state["leaderEpoch"]), 0),
-                leader_id if leader_id >= 0 else None,
-                ReplicaKey(voted_id, voted_directory_id) if voted_id >= 0 else None,
-            )
         except FileNotFoundError:
             return Election()
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise DataDirError(f"{path}: not a quorum-state file: {error}") from error
+        # Kafka counts past the last epoch to a negative one, and continues at the log's.
+        if reason := limits.refusal(epoch=max(epoch, 0)):
+            raise DataDirError(f"{path}: {reason}")
+        return Election(
+            max(epoch, 0),
+            leader_id if leader_id >= 0 else None,
+            ReplicaKey(voted_id, voted_directory_id) if voted_id >= 0 else None,
+        )
 
     def write_election(self, election: Election, kraft_version: int, voter_ids: Sequence[int]) -> None:
-        """Replace quorum-state (FileQuorumStateStore): data version 0 at kraft.version 0, else 1."""
+        """Replace quorum-state (FileQuorumStateStore): data version 0 at kraft.version 0, else 1. StorageError."""
         state: Tree = {
             "leaderId": -1 if election.leader_id is None else election.leader_id,
             "leaderEpoch": election.epoch,
@@ -113,7 +118,7 @@ class DataDir:
         else:
             directory_id = NO_DIRECTORY_ID if election.voted is None else election.voted.directory_id
             state |= {"votedDirectoryId": uuids.text_of(directory_id), "data_version": 1}
-        replace_file(self.partition_path / "quorum-state", [json.dumps(state, separators=(",", ":")).encode()])
+        self._replace("quorum-state", json.dumps(state, separators=(",", ":")))
 
     def read_leader_epochs(self) -> list[tuple[int, int]]:
         """Read the (epoch, start offset) pairs of leader-epoch-checkpoint, empty when there is no such file."""
@@ -121,16 +126,27 @@ class DataDir:
         try:
             lines = path.read_text(errors="replace").split("\n")
             pairs = [line.split() for line in lines[2:] if line]
-            return [(int(epoch), int(start)) for epoch, start in pairs]
+            epochs = [(int(epoch), int(start)) for epoch, start in pairs]
         except FileNotFoundError:
             return []
         except ValueError as error:
             raise DataDirError(f"{path}: not a leader-epoch-checkpoint file: {error}") from error
+        for epoch, start in epochs:
+            if reason := limits.refusal(epoch=epoch, offset=start):
+                raise DataDirError(f"{path}: {reason}")
+        return epochs
 
     def write_leader_epochs(self, epochs: Sequence[tuple[int, int]]) -> None:
-        """Replace leader-epoch-checkpoint (LeaderEpochCheckpointFile, version 0)."""
+        """Replace leader-epoch-checkpoint (LeaderEpochCheckpointFile, version 0). StorageError."""
         lines = ["0", str(len(epochs)), *(f"{epoch} {start}" for epoch, start in epochs), ""]
-        replace_file(self.partition_path / "leader-epoch-checkpoint", ["\n".join(lines).encode()])
+        self._replace("leader-epoch-checkpoint", "\n".join(lines))
+
+    def _replace(self, name: str, text: str) -> None:
+        path = self.partition_path / name
+        try:
+            replace_file(path, [text.encode()])
+        except OSError as error:
+            raise StorageError(f"{path}: cannot be written: {error}") from error
 
     def _identify(self, cluster_id: str, node_id: int, directory_id: bytes) -> bytes:
         path = self.path / "meta.properties"
@@ -140,12 +156,16 @@ class DataDir:
             found = {}
         else:
             found = _read_properties(path.read_text(errors="replace"))
+            if found.get("version", "1") not in _META_VERSIONS:
+                raise DataDirError(f"{path}: version {found['version']} is not one that this mockraft can read")
             _check_same(path, "cluster.id", found.get("cluster.id"), cluster_id)
             _check_same(path, "node.id", found.get("node.id", found.get("broker.id")), str(node_id))
         self.partition_path.mkdir(exist_ok=True)
-        topic = self.partition_path / "partition.metadata"
+        topic, topic_id = self.partition_path / "partition.metadata", f"topic_id: {uuids.text_of(TOPIC_ID)}"
         if not topic.exists():
-            replace_file(topic, [f"version: 0\ntopic_id: {uuids.text_of(TOPIC_ID)}".encode()])
+            replace_file(topic, [f"version: 0\n{topic_id}".encode()])
+        elif topic_id not in topic.read_text(errors="replace").splitlines():
+            raise DataDirError(f"{topic}: it has not the {topic_id} of {TOPIC_NAME}")
         if "directory.id" in found:
             return _uuid(path, found["directory.id"])
         found |= {"cluster.id": cluster_id, "directory.id": uuids.text_of(directory_id), "node.id": str(node_id)}
@@ -190,6 +210,14 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _int32(state: Mapping[str, str | int], key: str) -> int:
+    """Return an integer of quorum-state. ValueError if it is no int32."""
+    number = int(state[key])
+    if not -(2**31) <= number < 2**31:
+        raise ValueError(f"{key} {number} is not a 32-bit integer")
+    return number
 
 
 def _uuid(path: Path, text: str) -> bytes:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError, sync_directory
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
@@ -49,13 +50,16 @@ class LogStorage:
     def recover(self) -> Iterator[StoredBatch]:
         """Return every batch of every segment, in order; an unfinished one at the very end is cut off the file.
 
-        DataDirError on damage before the end, on gaps and on decreasing offsets: cutting there would lose acknowledged
-        records.
+        DataDirError on damage before the end, on gaps, on decreasing offsets and epochs, and on numbers at their limit:
+        cutting there would lose acknowledged records.
         """
         expected: int | None = None
+        epoch = 0
         for base_offset in self.segments:
             path = self._segment_path(base_offset)
             is_last = base_offset == self.segments[-1]
+            if reason := limits.refusal(offset=base_offset):
+                raise DataDirError(f"{path}: {reason}")
             if expected is not None and base_offset != expected:
                 raise DataDirError(f"{path}: begins at {base_offset}, but the segment before it ends at {expected}")
             expected = base_offset
@@ -64,6 +68,13 @@ class LogStorage:
                     raise DataDirError(
                         f"{path}: batch at {header.position} has base offset {header.base_offset}, expected {expected}"
                     )
+                # The CRC does not cover the epoch.
+                if reason := limits.refusal(epoch=header.leader_epoch):
+                    raise DataDirError(f"{path}: batch at {header.position}: {reason}")
+                if header.leader_epoch < epoch:
+                    found = f"leader epoch {header.leader_epoch}, after epoch {epoch}"
+                    raise DataDirError(f"{path}: batch at {header.position} has {found}")
+                epoch = header.leader_epoch
                 expected = header.last_offset + 1
                 yield StoredBatch(header._replace(position=0, end=len(data)), data)
 
@@ -86,7 +97,6 @@ class LogStorage:
             path = self._segment_path(self.segments[-1])
             message = f"{path}: cannot be written: {error}; the records were refused"
             self._undo(message)
-            _LOGGER.error("%s", message)
             raise StorageError(message) from error
         self._size += len(data)
 

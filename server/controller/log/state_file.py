@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from mockraft.server.controller.image import Image
-from mockraft.server.controller.log import snapshot
+from mockraft.server.controller.log import limits, snapshot
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.server.controller.quorum.voter_set import control_records
@@ -74,6 +74,8 @@ def read_state(path: Path) -> SavedState:
     end_offset = about.get("endOffset") or (named.end_offset if named else 0)
     kept = [at for at in records if not isinstance(at.record, RegisterControllerRecord | NoOpRecord)]
     snapshot_id = SnapshotId(max(end_offset, above, len(records)), max(epoch, 1))
+    if reason := limits.refusal(epoch=snapshot_id.epoch, offset=snapshot_id.end_offset):
+        raise ValueError(f"{path}: {reason}")
     return SavedState(snapshot_id, about.get("clusterId", _NO_CLUSTER_ID), kept)
 
 

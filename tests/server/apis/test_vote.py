@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from mockraft.server.controller.log.limits import EPOCH_MAX, EPOCH_REPORTED_MAX, EPOCH_STEP_MAX
 from mockraft.server.raft.states import Role
 from mockraft.wire import error_codes
 from mockraft.wire.messages import begin_quorum_epoch_request as begin
@@ -121,6 +122,37 @@ def test_a_controller_that_stepped_down_leads_again(voter: Voter) -> None:
 def test_epochs_are_checked_in_kafkas_order(voter: Voter, name: str, fields: Any, code: int) -> None:
     answer = getattr(voter, name)(**fields)
     assert (answer.error_code, answer.leader_id, answer.leader_epoch) == (code, 3000, 1)
+
+
+@pytest.mark.parametrize("epoch", [EPOCH_REPORTED_MAX + 1, EPOCH_MAX - 1, EPOCH_MAX])
+@pytest.mark.parametrize("name", ["vote", "pre_vote", "begin", "end"])
+def test_an_epoch_that_leaves_no_room_for_elections_is_refused(voter: Voter, name: str, epoch: int) -> None:
+    if "vote" in name:
+        answer = voter.vote(replica_epoch=epoch, last_offset_epoch=1, pre_vote=name == "pre_vote")
+    else:
+        answer = getattr(voter, name)(leader_id=7, leader_epoch=epoch)
+    assert (answer.error_code, answer.leader_id, answer.leader_epoch) == (INVALID, 3000, 1)
+    assert voter.raft.is_leader
+
+
+def test_near_the_last_epoch_only_small_steps_are_followed(voter: Voter) -> None:
+    for epoch, code in (
+        (EPOCH_REPORTED_MAX, NONE),
+        (EPOCH_REPORTED_MAX + EPOCH_STEP_MAX, NONE),
+        (EPOCH_REPORTED_MAX + 2 * EPOCH_STEP_MAX + 1, INVALID),
+    ):
+        assert voter.vote(replica_epoch=epoch, last_offset_epoch=1).error_code == code
+    voter.raft.poll(voter.raft.deadline_ms)
+    assert (voter.raft.is_leader, voter.raft.epoch) == (True, EPOCH_REPORTED_MAX + EPOCH_STEP_MAX + 1)
+
+
+def test_the_last_epoch_has_no_successor(voter: Voter) -> None:
+    voter.raft.to_unattached(EPOCH_MAX - 1, voter.cluster.now_ms)
+    voter.raft.poll(voter.raft.deadline_ms)
+    assert (voter.raft.is_leader, voter.raft.epoch) == (True, EPOCH_MAX)
+    voter.raft.resign(voter.cluster.now_ms)
+    with pytest.raises(OverflowError, match="the last epoch, 2147483647"):
+        voter.raft.poll(voter.raft.deadline_ms)
 
 
 @pytest.mark.parametrize("name", ["begin", "end"])

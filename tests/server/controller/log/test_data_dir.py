@@ -150,6 +150,8 @@ def test_a_read_only_dir_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.Mo
         ("quorum-state", "", "read_election"),
         ("quorum-state", "[]", "read_election"),
         ("quorum-state", '{"leaderEpoch":"x"}', "read_election"),
+        ("quorum-state", '{"leaderEpoch":1,"votedId":-1,"leaderId":1099511627776}', "read_election"),
+        ("quorum-state", '{"leaderEpoch":1099511627776,"votedId":-1,"leaderId":-1}', "read_election"),
         ("leader-epoch-checkpoint", "0\n1\nx 1\n", "read_leader_epochs"),
         ("leader-epoch-checkpoint", "0\n1\n1\n", "read_leader_epochs"),
     ],
@@ -159,6 +161,47 @@ def test_a_damaged_small_file_is_named(tmp_path: Path, name: str, text: str, rea
         (found.partition_path / name).write_text(text)
         with pytest.raises(DataDirError, match=f"{name}: not a {name} file"):
             getattr(found, read)()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "read", "value"),
+    [
+        ("quorum-state", '{"leaderEpoch":2147483647,"votedId":-1,"leaderId":-1}', "read_election", "epoch 2147483647"),
+        ("leader-epoch-checkpoint", "0\n1\n-1 0\n", "read_leader_epochs", "epoch -1"),
+        ("leader-epoch-checkpoint", "0\n1\n2147483647 0\n", "read_leader_epochs", "epoch 2147483647"),
+        ("leader-epoch-checkpoint", f"0\n1\n1 {2**63 - 1}\n", "read_leader_epochs", f"offset {2**63 - 1}"),
+    ],
+)
+def test_a_number_that_leaves_no_room_is_named_with_its_file(
+    tmp_path: Path, name: str, text: str, read: str, value: str
+) -> None:
+    with opened(tmp_path) as found:
+        (found.partition_path / name).write_text(text)
+        with pytest.raises(DataDirError, match=f"{name}: leader {value}|{name}: {value}"):
+            getattr(found, read)()
+
+
+@pytest.mark.parametrize("epoch", [-1, -(2**31)])
+def test_a_negative_epoch_is_before_every_other(tmp_path: Path, epoch: int) -> None:
+    with opened(tmp_path) as found:
+        path = found.partition_path / "quorum-state"
+        path.write_text(f'{{"leaderId":3000,"leaderEpoch":{epoch},"votedId":-1,"data_version":1}}')
+        assert found.read_election().epoch == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("meta.properties", "version=1", "version=7"),
+        ("partition.metadata", "topic_id: AAAAAAAAAAAAAAAAAAAAAQ", "topic_id: AAAAAAAAAAAAAAAAAAAAAw"),
+    ],
+)
+def test_a_file_of_another_format_or_topic_is_named(tmp_path: Path, name: str, old: str, new: str) -> None:
+    with opened(tmp_path) as found:
+        path = next(found.path.rglob(name))
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(DataDirError, match=name), opened(tmp_path):
+        pass
 
 
 def test_a_damaged_directory_id_is_named(tmp_path: Path) -> None:

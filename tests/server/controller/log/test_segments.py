@@ -14,9 +14,9 @@ from mockraft.wire import error_codes, record_batch
 FIRST_SEGMENT = "00000000000000000000.log"
 
 
-def batch(base_offset: int, count: int = 1, size: int = 20) -> bytes:
+def batch(base_offset: int, count: int = 1, size: int = 20, epoch: int = 1) -> bytes:
     values = [bytes([base_offset % 256]) * size] * count
-    return record_batch.encode(values, base_offset=base_offset, leader_epoch=1, timestamp_ms=1000)
+    return record_batch.encode(values, base_offset=base_offset, leader_epoch=epoch, timestamp_ms=1000)
 
 
 def storage(path: Path, segment_bytes_max: int = 1 << 30, fsync: bool = False) -> LogStorage:
@@ -85,6 +85,20 @@ def test_restarts_at_another_offset(tmp_path: Path) -> None:
     found.close()
     assert recovered(tmp_path) == [batch(100)]
     assert [path.name for path in tmp_path.iterdir()] == ["00000000000000000100.log"]
+
+
+@pytest.mark.parametrize(("epoch", "reason"), [(-1, "epoch -1"), (2**31 - 1, "epoch 2147483647"), (0, "after epoch 1")])
+def test_a_batch_of_an_impossible_epoch_is_named(tmp_path: Path, epoch: int, reason: str) -> None:
+    (tmp_path / FIRST_SEGMENT).write_bytes(batch(0) + batch(1, epoch=epoch))
+    with pytest.raises(DataDirError, match=rf"{FIRST_SEGMENT}: batch at \d+.*{reason}"):
+        recovered(tmp_path)
+
+
+@pytest.mark.parametrize("offset", [2**63 - 1, 10**20 - 1])
+def test_a_segment_after_which_no_record_could_follow_is_named(tmp_path: Path, offset: int) -> None:
+    (tmp_path / f"{offset:020d}.log").touch()
+    with pytest.raises(DataDirError, match=f"{offset}.log: offset {offset}"):
+        recovered(tmp_path)
 
 
 def test_segments_below_an_offset_are_deleted_and_the_last_one_stays(tmp_path: Path) -> None:
