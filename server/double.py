@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mockraft.server.clock import Clock, VirtualClock
+from mockraft.server.controller.controller import STANDBY
 from mockraft.server.controller.settings.releases import Offer, read_ranges, release_of
 from mockraft.server.journal import Journal
 from mockraft.server.running import NothingRunsError, RunningController
@@ -53,6 +54,21 @@ class Double:
     def now_ms(self) -> int:
         """Time of the controller's clock in milliseconds since the epoch."""
         return self.clock.now_ms()
+
+    @property
+    def failure(self) -> str | None:
+        """Reason why nothing can be committed now, None if it can: a node failed, or none leads or knows a leader."""
+        if (failure := self.node_failure) is not None:
+            return failure
+        controllers = [each.controller for each in self.nodes().values()]
+        has_leader = any(each.epoch != STANDBY or each.raft.leader_endpoint is not None for each in controllers)
+        return None if has_leader else "no controller is active"
+
+    @property
+    def node_failure(self) -> str | None:
+        """Reason why a node cannot continue (`Controller.failure`), None if all can."""
+        found = ((node_id, each.controller.failure) for node_id, each in self.nodes().items())
+        return next((f"node {node_id}: {failure}" for node_id, failure in found if failure is not None), None)
 
     def advance(self, ms: int) -> None:
         """Advance the clock; sessions expire, periodic work runs and parked requests are answered, each at its time.

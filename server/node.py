@@ -11,6 +11,7 @@ a handler that raises is answered with UNKNOWN_SERVER_ERROR. Each is recorded in
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from mockraft.server.authentication.unauthenticated import UnauthenticatedConnec
 from mockraft.server.config import ControllerConfig
 from mockraft.server.connection_state import Connection, Deadlines, ParkedRequest
 from mockraft.server.controller.controller import Controller
+from mockraft.server.controller.log.data_dir import StorageError
 from mockraft.server.effects import AwaitSent, Close, Effect, PauseReading, ResumeReading, Send, SendToNode
 from mockraft.server.journal import BrokenTick, Journal
 from mockraft.server.quorum_requests import QuorumRequests
@@ -182,7 +184,8 @@ class Node:
         """Run the controller's periodic work and answer parked requests that are due."""
         effects: list[Effect] = []
         if now_ms >= self._next_controller_tick_ms:
-            self._tick_controller(now_ms)
+            error = self._work(lambda: self.controller.tick(now_ms), now_ms)
+            self._next_controller_tick_ms = now_ms if error is None else now_ms + BROKEN_TICK_PAUSE_MS
         if now_ms >= self._next_quorum_poll_ms:
             self._poll_quorum(now_ms, effects)
         for connection, parked in self._deadlines.due(now_ms):
@@ -196,10 +199,7 @@ class Node:
     def answered(self, outgoing_id: int, response: Message | None, now_ms: int) -> list[Effect]:
         """Process a response to an SendToNode from another node of the quorum; None: no response in time."""
         effects: list[Effect] = []
-        try:
-            self._quorum.received(outgoing_id, response, now_ms)
-        except Exception:
-            self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
+        self._work(lambda: self._quorum.received(outgoing_id, response, now_ms), now_ms)
         self._poll_quorum(now_ms, effects)
         self._after(now_ms, effects)
         return effects
@@ -210,21 +210,22 @@ class Node:
         poll_ms = max(self._quorum.next_poll_ms(now_ms), self._next_quorum_poll_ms)
         return min(next_ms, poll_ms, self._deadlines.next_ms(), self._unauthenticated.next_due_ms())
 
-    def _tick_controller(self, now_ms: int) -> None:
-        self._next_controller_tick_ms = now_ms
-        try:
-            self.controller.tick(now_ms)
-        except Exception:
-            self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
-            self._next_controller_tick_ms = now_ms + BROKEN_TICK_PAUSE_MS
-
     def _poll_quorum(self, now_ms: int, effects: list[Effect]) -> None:
-        self._next_quorum_poll_ms = now_ms
+        error = self._work(lambda: effects.extend(map(SendToNode, self._quorum.poll(now_ms))), now_ms)
+        self._next_quorum_poll_ms = now_ms if error is None else now_ms + BROKEN_TICK_PAUSE_MS
+        self.controller.raft_failure = error
+
+    def _work(self, do: Callable[[], None], now_ms: int) -> str | None:
+        """Do periodic work; return what it raised, in one line. The journal has it until it is the `failure`."""
         try:
-            effects += map(SendToNode, self._quorum.poll(now_ms))
-        except Exception:
-            self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
-            self._next_quorum_poll_ms = now_ms + BROKEN_TICK_PAUSE_MS
+            do()
+        except StorageError as refusal:
+            return refusal.message  # reported by the log
+        except Exception as error:
+            if self.controller.failure is None:
+                self.journal.add_broken_tick(BrokenTick(now_ms, traceback.format_exc()))
+            return f"{type(error).__name__}: {error}"
+        return None
 
     def _proceed(self, connection: Connection, now_ms: int, effects: list[Effect]) -> None:
         """Answer a connection's requests in order until one parks or the step's byte limit is reached."""

@@ -134,7 +134,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         (413, "The body is too long."),
         (415, "The content type of the body is not supported."),
         (422, "A field is invalid: `errors` names it."),
-        (503, "Every node of the quorum is killed: there is no state to read."),
+        (503, "Every node of the quorum is killed, or, of /v1/health, nothing can be committed now."),
     )
 }
 """Responses of every operation in the OpenAPI document."""

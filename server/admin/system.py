@@ -32,7 +32,7 @@ class BrokerCounts(Model):
 class Health(Model):
     """Health of the controller or quorum."""
 
-    status: Literal["up"] = "up"
+    status: Literal["up"] = Field(default="up", description="Records can be committed; otherwise the answer is 503.")
     version: str = Field(description="mockraft's version.")
     cluster_id: str
     bootstrap: str = Field(description="controller.quorum.bootstrap.servers for brokers.", examples=["127.0.0.1:9093"])
@@ -89,12 +89,14 @@ class Reset(Model):
 
 @router.get("/v1/health")
 async def health(double: TheDouble) -> Health:
-    """Report health. Needs no token, for health checks."""
+    """Report health; 503 with the reason while nothing can be committed. Needs no token, for health checks."""
     nodes = double.nodes()
     if not nodes:
         raise NothingRunsError
     first = next(iter(nodes.values()))
     brokers = first.controller.image.cluster.brokers
+    if (reason := double.failure) is not None:
+        raise ProblemError(503, reason)
     quorum = double.state.quorum()
     return Health(
         version=metadata.version("mockraft"),

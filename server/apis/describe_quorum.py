@@ -35,6 +35,9 @@ def handle(request: DescribeQuorumRequest, ctx: RequestContext, controller: Cont
         and [partition.partition_index for partition in topics[0].partitions] == [PARTITION]
     ):
         return _unknown_topics(request)
+    if controller.failure is not None:
+        # Kafka's controller has ended by then.
+        return DescribeQuorumResponse(error_code=error_codes.KAFKA_STORAGE_ERROR, error_message=controller.failure)
     raft = controller.raft
     leading = raft.leading
     if leading is None:

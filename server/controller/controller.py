@@ -52,6 +52,7 @@ class Controller:
     `heartbeats` exist beside it while it is active. `epoch` is the one it is active in, -1 as a standby;
     `pending_offset` is the end of its uncommitted records, 0 when all are committed. `incarnation_id` is new with each
     process. `applied_offset` is the end of the records in the image. `authorizer` is None if everything is allowed.
+    `raft_failure` is the reason why the last poll of raft failed, None if it did not; the node sets it.
 
     Time is the argument `now_ms` (milliseconds since the epoch), randomness comes from `rng`: the same calls give the
     same log.
@@ -70,6 +71,7 @@ class Controller:
         self.incarnation_id = draw_uuid(rng)
         self.epoch = STANDBY
         self.pending_offset = 0
+        self.raft_failure: str | None = None
         self.usable_racks = UsableRacks()
         self.static_configs = static_configs(config)
         self.mutation_quotas = MutationQuotas(
@@ -155,6 +157,11 @@ class Controller:
         known = self.image.cluster.controllers.get(self.config.node_id)
         is_registered = known is not None and known.incarnation_id == self.incarnation_id
         return not is_registered and "controller_registration" in self.image.version.supports
+
+    @property
+    def failure(self) -> str | None:
+        """Reason why this controller cannot continue, and so cannot commit; None while it can."""
+        return self.log.failure or self.raft_failure or (self.periodic.failure if self.epoch != STANDBY else None)
 
     @property
     def wrong_controller(self) -> str:

@@ -10,6 +10,8 @@ from mockraft.server.controller.result import ApiError, ControllerResult
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
 
+FAILURES_MAX = 3
+
 _log = logging.getLogger("mockraft.controller")
 
 
@@ -21,6 +23,8 @@ class PeriodicTask:
     interval_ms: int
     run: Callable[["ControllerContext", int], ControllerResult[bool]]
     due_ms: int = 0
+    failures: int = 0
+    """Times that it raised in a row."""
 
 
 class Periodic:
@@ -38,12 +42,23 @@ class Periodic:
         for task in due:
             task.due_ms = now_ms + task.interval_ms
             try:
+                task.failures += 1
                 while controller.commit(task.run(controller, now_ms), now_ms):
                     pass
+                task.failures = 0
             except ApiError as refusal:
-                _log.error("periodic task %s: %s", task.name, refusal.message)
+                task.failures = 0
+                # The log has reported a failed write, once for all tasks.
+                if controller.log.failure is None:
+                    _log.error("periodic task %s: %s", task.name, refusal.message)
             finally:
                 self._next_due_ms = min(task.due_ms for task in self.tasks)
+
+    @property
+    def failure(self) -> str | None:
+        """Reason why periodic work cannot continue: a task that raised several times in a row. None if all is well."""
+        broken = (task for task in self.tasks if task.failures >= FAILURES_MAX)
+        return next((f"periodic task {task.name} raised {task.failures} times in a row" for task in broken), None)
 
     def next_due_ms(self) -> int:
         """Due time of the next task."""

@@ -52,6 +52,7 @@ def allocation_api(handle: Callable[[Any, Any, Any], Any]) -> AnyApi:
 class StillLog:
     end_offset: int = 10
     high_watermark: int = 10
+    failure: str | None = None
 
 
 class StillRaft:
@@ -79,6 +80,8 @@ class StillController:
     pending_offset: int = 0
     wrong_controller: str = "No controller appears to be active."
     authorizer: None = None
+    failure: str | None = None
+    raft_failure: str | None = None
     next_ms: int = 1 << 62
     ticks: list[int] = field(default_factory=list)
     on_tick: Callable[[int], None] = lambda now_ms: None

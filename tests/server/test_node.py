@@ -217,6 +217,22 @@ def test_periodic_work_that_breaks_is_journalled_and_not_repeated_at_once(rig: A
     assert len(rig.controller.ticks) == 1
 
 
+def test_a_poll_of_raft_that_breaks_is_the_failure_until_one_succeeds(rig: Any) -> None:
+    def break_down(now_ms: int) -> Any:
+        raise OverflowError("no epoch is left")
+
+    healthy = rig.controller.raft.poll
+    rig.controller.raft.poll = break_down
+    for number in range(3):
+        rig.tick(rig.now_ms + 100 * number)
+        rig.controller.failure = rig.controller.raft_failure
+    assert rig.controller.raft_failure == "OverflowError: no epoch is left"
+    assert len(rig.node.journal.entries) == 1, "it is reported once"
+    rig.controller.raft.poll = healthy
+    rig.tick(rig.now_ms + 300)
+    assert rig.controller.raft_failure is None
+
+
 @pytest.mark.parametrize("more", [b"", b"\xff\xff\xff\xff"], ids=["one reason", "two reasons"])
 @pytest.mark.parametrize(
     ("frame", "reason"),

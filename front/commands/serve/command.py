@@ -25,6 +25,7 @@ from mockraft.double.proposals import overlay_of, rules_of
 
 if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
+    from mockraft.server.double import Double
     from mockraft.server.journal import Entry
     from mockraft.server.running import RunningController
 
@@ -34,6 +35,11 @@ DESCRIPTORS_KEPT = 64
 GC_THRESHOLDS = (20_000, 5, 100)
 PORT_TAKEN = 3
 DATA_DIR_UNUSABLE = 4
+FAILED = 5
+
+FAILURE_CHECK_S = 0.25
+FAILURE_CHECKS = 4
+"""Checks in a row that find the controller failed before the process ends; an idle controller writes twice a second."""
 
 SHUTDOWN_MS = 10_000
 """Time for the controlled shutdown of simulated brokers."""
@@ -189,11 +195,28 @@ async def _run(config: ControllerConfig, rng: random.Random, options: Mapping[st
         # A full collection of ten thousand brokers' objects, all of which stay, takes half a second.
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
-        await stopped.wait()
+        if (failure := await _until_failed(double, stopped, stays=options["stay_after_failure"])) is not None:
+            return _fail(FAILED, failure)
         about = f"; the brokers have {SHUTDOWN_MS // 1000} s for a controlled shutdown" if options["brokers"] else ""
         _log.info("stopping%s", about)
         log_unused(script)
     return 0
+
+
+async def _until_failed(double: Double, stopped: asyncio.Event, *, stays: bool) -> str | None:
+    """Wait for a signal, or until a controller has failed for a while; return the failure. It is logged once."""
+    checks = 0
+    while not stopped.is_set():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FAILURE_CHECK_S):
+                await stopped.wait()
+        failure = double.node_failure
+        checks = checks + 1 if failure is not None else 0
+        if checks == FAILURE_CHECKS:
+            _log.error("the controller cannot continue: %s", failure)
+            if not stays:
+                return failure
+    return None
 
 
 async def _start_brokers(

@@ -41,7 +41,8 @@ controller comes back with a shorter log. SIGTERM and SIGINT end the controller 
 Each option may be an environment variable instead, as MOCKRAFT_PORT for --port; the option goes first. A list has
 spaces between its values.
 
-Exit codes: 2 a bad option, 3 the address cannot be listened on, 4 the data directory cannot be used.
+Exit codes: 2 a bad option, 3 the address cannot be listened on, 4 the data directory cannot be used, 5 the controller
+cannot continue (a full disk, an I/O error).
 """
 
 

@@ -140,6 +140,14 @@ _OF_THE_PROCESS = (
         is_list=True,
         metavar="DIR",
     ),
+    Option(
+        "stay_after_failure",
+        bool,
+        False,
+        "Log",
+        "Keep answering requests that need no write after the disk is full or another failure that ends all writes. "
+        "Default: the process ends with exit code 5.",
+    ),
     Option("log_level", str, "info", "Logs", "debug, info, warning or error."),
     Option("log_json", bool, False, "Logs", "Write logs on stderr as JSON lines."),
 )

@@ -1,6 +1,6 @@
 // @ts-check
 /** The page's frame: panels by address, health, theme and the keyboard. */
-import { get } from "./api.js";
+import { get, Problem } from "./api.js";
 import { announce, eachOf, fill, h, number, setText } from "./dom.js";
 import { brokersPanel } from "./panels/brokers.js";
 import { faultsPanel } from "./panels/faults.js";
@@ -108,8 +108,9 @@ async function refreshHealth() {
       { name: "cluster", value: health.clusterId, tone: "minor" },
       { name: "version", value: health.version, tone: "minor" },
     ]);
-  } catch {
-    renderFacts([{ name: "", value: "the controller does not answer", tone: "bad dot" }]);
+  } catch (error) {
+    const reason = error instanceof Problem ? error.message : "the controller does not answer";
+    renderFacts([{ name: "", value: reason, tone: "bad dot" }]);
   }
   setTimeout(refreshHealth, 1000);
 }

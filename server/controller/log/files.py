@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from mockraft.server.config import ControllerConfig
-from mockraft.server.controller.log import snapshot
-from mockraft.server.controller.log.data_dir import DataDir, DataDirError, replace_file
+from mockraft.server.controller.log import limits, snapshot
+from mockraft.server.controller.log.data_dir import DataDir, DataDirError, StorageError, replace_file
 from mockraft.server.controller.log.segments import LogStorage
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
+from mockraft.server.controller.quorum.election_state import Election
 from mockraft.server.controller.settings import features
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -22,12 +24,16 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class LogFiles:
-    """The open `data_dir` of a controller; `path` is the partition's. `election` is read from quorum-state."""
+    """The open `data_dir` of a controller; `path` is the partition's. `election` is read from quorum-state.
+
+    `failure` is the reason why a file could not be written, None again after a successful append.
+    """
 
     def __init__(self, config: ControllerConfig, rng: random.Random) -> None:
         """Open and lock `config.data_dir`. DataDirError when it cannot be used."""
         assert config.data_dir is not None
         self._config = config
+        self.failure: str | None = None
         self.data_dir = DataDir(
             config.data_dir, config.cluster_id, config.node_id, rng, directory_id=config.initial_directory_id
         )
@@ -51,6 +57,42 @@ class LogFiles:
                 " with an empty data dir and fresh brokers"
             )
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keep the reason of a failed write as `failure`, and log the first. StorageError for any OSError."""
+        try:
+            yield
+        except (OSError, StorageError) as error:
+            message = error.message if isinstance(error, StorageError) else None
+            message = message or f"{self.path}: cannot be written: {error}"
+            if self.failure is None:
+                _LOGGER.error("%s", message)
+            self.failure = message
+            raise StorageError(message) from error
+
+    def append(self, data: bytes, base_offset: int) -> None:
+        """Write one batch; StorageError."""
+        with self.writing():
+            self.storage.append(data, base_offset)
+
+    def truncate(self, end_offset: int, cut_bytes: int) -> None:
+        """Truncate the log, as `LogStorage.truncate`; StorageError."""
+        with self.writing():
+            self.storage.truncate(end_offset, cut_bytes)
+
+    def save_election(self, election: Election, kraft_version: int, voter_ids: Sequence[int]) -> None:
+        """Write quorum-state; StorageError."""
+        with self.writing():
+            self.data_dir.write_election(election, kraft_version, voter_ids)
+
+    def save_epochs(self, epochs: Sequence[tuple[int, int]]) -> None:
+        """Write leader-epoch-checkpoint. It repeats what the log has: if this fails, the next append does it again."""
+        with suppress(StorageError), self.writing():
+            self.data_dir.write_leader_epochs(epochs)
+            if self.failure is not None:
+                _LOGGER.info("%s: can be written again", self.path)
+            self.failure = None
+
     def check_not_shorter(self, start_offset: int, end_offset: int) -> None:
         """Raise DataDirError if the log is known to have been longer than `end_offset`."""
         for epoch, epoch_start in self.data_dir.read_leader_epochs():
@@ -67,6 +109,10 @@ class LogFiles:
         kept = []
         for path in sorted(self.path.iterdir()):
             snapshot_id = snapshot.parse_file_name(path.name)
+            if snapshot_id is not None and (
+                reason := limits.refusal(epoch=snapshot_id.epoch, offset=snapshot_id.end_offset)
+            ):
+                raise DataDirError(f"{path}: {reason}")
             if snapshot_id is not None and snapshot_id.end_offset >= start_offset:
                 kept.append(Snapshot(snapshot_id, path))
             elif snapshot_id is not None or path.name.endswith((snapshot.PARTIAL_SUFFIX, ".checkpoint.deleted")):
@@ -93,6 +139,13 @@ class LogFiles:
             path.unlink(missing_ok=True)
             raise
         return Snapshot(snapshot_id, path)
+
+    def install_snapshot(self, snapshot_id: SnapshotId, data: bytes) -> Snapshot:
+        """Write a leader's snapshot and restart the log after it; StorageError."""
+        with self.writing():
+            found = self.store_snapshot(snapshot_id, [data])
+            self.storage.restart_at(snapshot_id.end_offset)
+        return found
 
     def bootstrap_records(self, more: Sequence[RecordAt] = ()) -> list[RecordAt] | None:
         """Return the first records chosen with `kafka-storage format` (bootstrap.checkpoint), else None.

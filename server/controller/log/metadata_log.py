@@ -46,8 +46,7 @@ class MetadataLog:
         """An empty log; use `open`."""
         self.config, self.directory_id = config, directory_id
         self.leader_epoch = 0
-        self.start_offset = 0
-        self.high_watermark = 0
+        self.start_offset = self.high_watermark = 0
         self.commits_alone = False
         self.snapshots: list[Snapshot] = []
         self.election = Election()
@@ -56,8 +55,7 @@ class MetadataLog:
         self._batches = LogBatches()
         self._voters = configured_history(config, self.local_voter)
         self._last_timestamp_ms = 0
-        self._snapshot_bytes_mark = 0
-        self._snapshot_time_ms = 0
+        self._snapshot_bytes_mark = self._snapshot_time_ms = 0
 
     @classmethod
     def open(cls, config: ControllerConfig, now_ms: int, rng: random.Random) -> MetadataLog:
@@ -80,6 +78,11 @@ class MetadataLog:
                 raise DataDirError(f"data dir {config.data_dir}: cannot be used: {error}") from error
         log._snapshot_time_ms = now_ms
         return log
+
+    @property
+    def failure(self) -> str | None:
+        """Reason why a file could not be written; None again after a successful append."""
+        return None if self._files is None else self._files.failure
 
     @property
     def end_offset(self) -> int:
@@ -179,20 +182,18 @@ class MetadataLog:
             if self._files is not None:
                 segment_end = self._files.storage.segment_end(end)
                 cut = self._batches.bytes_since(end) - (self._batches.bytes_since(segment_end) if segment_end else 0)
-                self._files.storage.truncate(end, cut)
+                self._files.truncate(end, cut)
             self._batches.truncate(end)
             self._voters.truncate(end)
-            if self._files is not None:
-                self._files.data_dir.write_leader_epochs(self._batches.epochs)
+            self._save_epochs()
         return end
 
     def install_snapshot(self, snapshot_id: SnapshotId, data: bytes, now_ms: int) -> None:
-        """Restart the log after a leader's snapshot (truncateToLatestSnapshot). WireError if it is damaged."""
+        """Restart the log after a leader's snapshot (truncateToLatestSnapshot). WireError if damaged; StorageError."""
         found = Snapshot(snapshot_id, data)
         control = [batch for batch in found.batches() if batch.is_control]
         if self._files is not None:
-            found = self._files.store_snapshot(snapshot_id, [data])
-            self._files.storage.restart_at(snapshot_id.end_offset)
+            found = self._files.install_snapshot(snapshot_id, data)
         self._batches.restart_at(snapshot_id.end_offset)
         for older in self.snapshots:
             older.delete()
@@ -201,15 +202,14 @@ class MetadataLog:
         self._voters.restart()
         for batch in control:
             self._voters.apply(batch, snapshot_id.end_offset - 1)
-        if self._files is not None:
-            self._files.data_dir.write_leader_epochs(self._batches.epochs)
+        self._save_epochs()
         self._snapshot_bytes_mark = self._batches.appended_bytes
         self._snapshot_time_ms = now_ms
 
     def save_election(self, election: Election) -> None:
-        """Persist an election state, on disk if there is one, before anybody is sent it. OSError on failure."""
+        """Persist an election state, on disk if there is one, before anybody is sent it. StorageError on failure."""
         if self._files is not None:
-            self._files.data_dir.write_election(election, self.kraft_version, list(self.voters.nodes))
+            self._files.save_election(election, self.kraft_version, list(self.voters.nodes))
         self.election = election
 
     def read(self, offset: int, bytes_max: int) -> bytes:
@@ -226,8 +226,7 @@ class MetadataLog:
     def check(self, offset: int, last_fetched_epoch: int) -> EpochEndOffset | SnapshotId | None:
         """Return None if a follower that ends at `offset` in that epoch may fetch from there.
 
-        Otherwise the point where its log diverges, or the snapshot that it has to fetch first
-        (KafkaRaftClient.tryCompleteFetchRequest, RaftLog.validateOffsetAndEpoch).
+        Otherwise the point where its log diverges, or the snapshot that it has to fetch first: `positions.check`.
         """
         if last_fetched_epoch == self._batches.last_epoch and self.start_offset < offset <= self.end_offset:
             return None
@@ -328,14 +327,18 @@ class MetadataLog:
     def _append(self, data: bytes, count: int, now_ms: int) -> int:
         base_offset = self.end_offset
         if self._files is not None:
-            self._files.storage.append(data, base_offset)
+            self._files.append(data, base_offset)
         begins_epoch = self._batches.add(data, base_offset, count, self.leader_epoch)
-        if begins_epoch and self._files is not None:
-            self._files.data_dir.write_leader_epochs(self._batches.epochs)
+        if begins_epoch or self.failure is not None:
+            self._save_epochs()
         self._last_timestamp_ms = now_ms
         if self.commits_alone:
             self.high_watermark = base_offset + count
         return base_offset
+
+    def _save_epochs(self) -> None:
+        if self._files is not None:
+            self._files.save_epochs(self._batches.epochs)
 
     def _clean(self) -> None:
         """Drop the oldest snapshot and the log below the next one while the total is larger than retention allows."""
@@ -349,7 +352,7 @@ class MetadataLog:
             try:
                 if self._files is not None:
                     self._files.storage.delete_before(self.start_offset)
-                    self._files.data_dir.write_leader_epochs(self._batches.epochs)
+                self._save_epochs()
                 oldest.delete()
             except OSError as error:
                 _LOGGER.error("log below %d cannot be deleted: %s", self.start_offset, error)

@@ -14,6 +14,7 @@ from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
 from ...conftest import Cluster
+from ..conftest import StillLog
 
 
 def topics(count: int) -> list[RecordAt]:
@@ -139,6 +140,8 @@ class Counting:
 
 
 class Committing:
+    log = StillLog()
+
     def commit(self, result: ControllerResult[bool], now_ms: int) -> bool:
         return result.response
 
@@ -209,3 +212,21 @@ def test_all_stale_brokers_go_in_one_tick_one_after_the_other(cluster: Cluster) 
 def test_the_next_tick_is_never_in_the_past(cluster: Cluster) -> None:
     assert cluster.controller.next_tick_ms(cluster.now_ms) == cluster.now_ms + 500
     assert cluster.controller.next_tick_ms(cluster.now_ms + 10_000) == cluster.now_ms + 10_000
+
+
+def test_a_task_that_raises_again_and_again_is_the_failure(cluster: Cluster) -> None:
+    def break_down(controller: object, now_ms: int) -> ControllerResult[bool]:
+        raise ZeroDivisionError
+
+    controller = cluster.controller
+    task = PeriodicTask("broken", 100, break_down)
+    controller.periodic = Periodic([task, PeriodicTask("sound", 30, lambda *_: ControllerResult([], False))], 0)
+    for number in range(3):
+        assert controller.failure is None
+        with pytest.raises(ZeroDivisionError):
+            controller.tick(100 * (number + 1))
+        controller.tick(100 * (number + 1))
+    assert controller.failure == "periodic task broken raised 3 times in a row"
+    task.run = lambda *_: ControllerResult([], False)
+    controller.tick(400)
+    assert controller.failure is None

@@ -15,6 +15,7 @@ from mockraft.server.controller.log.data_dir import DataDirError, StorageError
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.positions import EpochEndOffset
 from mockraft.server.controller.log.snapshot import SnapshotId
+from mockraft.server.controller.quorum.election_state import Election
 from mockraft.server.controller.result import ControllerResult
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import record_batch
@@ -137,8 +138,36 @@ def test_a_full_disk_refuses_the_write_and_keeps_the_log(
         with pytest.raises(StorageError, match="No space left"):
             log.append([topic(2)], 3000)
         assert (log.end_offset, log.read(0, 1 << 30)) == (end_offset, held)
+        assert "No space left" in str(log.failure)
     log.append([topic(3)], 4000)
+    assert log.failure is None
     assert topics_among(started_in(crashed(log, tmp_path / "crashed"))) == ["topic-1", "topic-3"]
+
+
+@pytest.mark.parametrize("name", ["quorum-state", "leader-epoch-checkpoint"])
+def test_a_small_file_that_cannot_be_written_is_the_failure_until_an_append_succeeds(
+    reopen: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    log = reopen()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full_disk)
+        for _ in range(3):
+            if name == "quorum-state":
+                with pytest.raises(StorageError, match="No space left"):
+                    log.save_election(Election(7, None))
+            else:
+                log.leader_epoch += 1
+                log.append([topic(log.leader_epoch)], 2000)
+            assert log.failure is not None
+            assert f"{name}: cannot be written: [Errno 28] No space left" in log.failure
+    assert log.election.epoch == 1
+    assert caplog.text.count("cannot be written") == 1, "reported once"
+    log.append([topic(9)], 3000)
+    assert log.failure is None
+    epochs = [1] if name == "quorum-state" else [1, 2, 3, 4]
+    assert log.config.data_dir is not None
+    saved = (log.config.data_dir / "__cluster_metadata-0" / "leader-epoch-checkpoint").read_text().splitlines()[2:]
+    assert [int(line.split()[0]) for line in saved] == epochs
 
 
 def test_a_full_disk_at_the_start_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,6 +275,14 @@ def test_unfinished_and_outlived_snapshots_are_deleted_and_the_last_is_needed(re
     assert [path.name for path in partition.glob("*.checkpoint*")] == [last.file_name]
     (partition / last.file_name).unlink()
     with pytest.raises(DataDirError, match="no snapshot covers"):
+        reopen()
+
+
+@pytest.mark.parametrize("name", ["00000000000000000002-9999999999", "99999999999999999999-0000000001"])
+def test_a_snapshot_after_which_nothing_could_follow_is_named(reopen: Open, tmp_path: Path, name: str) -> None:
+    reopen()
+    (tmp_path / "data" / "__cluster_metadata-0" / f"{name}.checkpoint").write_bytes(b"x")
+    with pytest.raises(DataDirError, match=rf"{name}\.checkpoint: (leader epoch|offset) 9+ is not"):
         reopen()
 
 

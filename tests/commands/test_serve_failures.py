@@ -1,0 +1,167 @@
+"""`mockraft serve` whose disk fails: exit code and reason, health, and data directories that it refuses."""
+
+import asyncio
+import errno
+import json
+import os
+import re
+import resource
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from mockraft import Controller
+from mockraft.kafka.processes import wait_until
+from mockraft.server.raft.raft import Raft
+from mockraft.wire import error_codes
+from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+from ..configs import BROKER, SET, change_configs
+from ..topics import ask
+from .cli import DEADLINE_S, completed, invoke, started
+
+READY = r"mockraft ready bootstrap=(\S+) cluster_id=\S+ node_id=3000 admin=(\S+)\n"
+FIRST_SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
+
+
+class Served(NamedTuple):
+    process: subprocess.Popen[str]
+    bootstrap: str
+    admin: str
+
+    def fill_disk(self, data_dir: Path) -> None:
+        """Let no file grow beyond the present size of the log."""
+        self._limit((data_dir / FIRST_SEGMENT).stat().st_size)
+
+    def empty_disk(self) -> None:
+        self._limit(resource.RLIM_INFINITY)
+
+    def _limit(self, size: int) -> None:
+        _, hard = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (size, hard))
+
+    def health(self) -> tuple[int, str]:
+        """Status and detail of /v1/health."""
+        try:
+            with urllib.request.urlopen(f"{self.admin}/v1/health", timeout=DEADLINE_S) as answer:
+                return answer.status, json.load(answer)["status"]
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code, json.load(refusal)["detail"]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
+    """Start `mockraft serve` with a data directory, `data`."""
+    with ExitStack() as undo:
+
+        def start(*options: str) -> Served:
+            arguments = ("serve", "--port", "0", "--data-dir", tmp_path / "data", *options)
+            process, ready = undo.enter_context(started(*arguments, ready=READY))
+            return Served(process, ready[1], ready[2])
+
+        yield start
+
+
+def test_a_full_disk_ends_it_with_its_own_exit_code_and_one_reason(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    served = serve("--log-json")
+    served.fill_disk(tmp_path / "data")
+    _, errors = served.process.communicate(timeout=DEADLINE_S)
+    assert served.process.returncode == 5
+    *lines, last = errors.splitlines()
+    failed = [line["message"] for line in map(json.loads, lines) if line["level"] == "error"]
+    assert len(failed) == 2, "the failed write and the end, once each"
+    assert re.match(rf"mockraft serve: node 3000: .*{FIRST_SEGMENT}: cannot be written: .*File too large", last)
+    again = serve()
+    assert invoke("health", "--bootstrap", again.bootstrap).exit_code == 0
+
+
+async def test_told_to_stay_it_is_down_until_a_write_succeeds(serve: Callable[..., Served], tmp_path: Path) -> None:
+    served = serve("--stay-after-failure", "--admin-port", "0")
+    assert served.health() == (200, "up")
+    served.fill_disk(tmp_path / "data")
+    change = change_configs((BROKER, "", (SET, "max.connections", "5")))
+    assert (await ask(served.bootstrap, change)).responses[0].error_code == error_codes.KAFKA_STORAGE_ERROR
+    wait_until(lambda: served.health()[0] == 503, DEADLINE_S, "an unhealthy controller")
+    assert "File too large" in served.health()[1]
+    assert (await ask(served.bootstrap, DescribeClusterRequest(endpoint_type=2))).controller_id == 3000
+    wait_until(lambda: "cannot continue" in _error_line(served.process), DEADLINE_S, "its line in the log")
+    assert served.process.poll() is None
+    served.empty_disk()
+    wait_until(lambda: served.health() == (200, "up"), DEADLINE_S, "a healthy controller")
+
+
+def _error_line(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    return process.stderr.readline()
+
+
+def test_health_command_names_the_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full_disk(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Controller.sync(data_dir=tmp_path) as controller:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "pwrite", full_disk)
+            wait_until(lambda: controller.running.controller.failure, DEADLINE_S, "a failed write")
+            done = invoke("health", "--bootstrap", controller.bootstrap, "--timeout-ms", 30_000)
+        assert done.exit_code == 1
+        assert done.stdout.startswith(f"{controller.bootstrap} cannot commit: {tmp_path}")
+        wait_until(lambda: not controller.running.controller.failure, DEADLINE_S, "a successful write")
+        done = invoke("health", "--bootstrap", controller.bootstrap, "--timeout-ms", 30_000)
+        assert (done.exit_code, "answers: " in done.stdout) == (0, True)
+
+
+async def test_without_an_active_controller_nothing_is_healthy() -> None:
+    async with Controller() as controller:
+        raft = controller.running.controller.raft
+        raft.automatic = False
+        raft.to_unattached(raft.epoch + 1, controller.double.now_ms)
+        assert controller.double.failure == "no controller is active"
+        done = await asyncio.to_thread(invoke, "health", "--bootstrap", controller.bootstrap, "--timeout-ms", 30_000)
+        assert (done.exit_code, done.stdout) == (1, f"{controller.bootstrap} cannot commit: no controller is active\n")
+        controller.running.script(Raft.elect)
+        assert controller.double.failure is None
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        (
+            "__cluster_metadata-0/quorum-state",
+            '"leaderEpoch":1,',
+            '"leaderEpoch":2147483647,',
+            "leader epoch 2147483647",
+        ),
+        ("__cluster_metadata-0/leader-epoch-checkpoint", "1 0", "-1 0", "leader epoch -1"),
+        ("meta.properties", "version=1", "version=9", "version 9"),
+    ],
+)
+def test_a_damaged_data_directory_is_refused_in_one_line(
+    tmp_path: Path, name: str, old: str, new: str, said: str
+) -> None:
+    with Controller.sync(data_dir=tmp_path):
+        pass
+    path = tmp_path / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    done = completed("serve", "--port", "0", "--data-dir", tmp_path)
+    assert (done.returncode, done.stdout) == (4, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("mockraft serve: ")
+    assert str(path) in line
+    assert said in line
+
+
+def test_a_data_directory_that_cannot_be_made_is_refused_in_one_line() -> None:
+    done = completed("serve", "--port", "0", "--data-dir", "/proc/mockraft")
+    assert (done.returncode, len(done.stderr.splitlines())) == (4, 1)
+    assert "data dir /proc/mockraft: cannot be used" in done.stderr
