@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -21,8 +22,11 @@ _HASHED = {
 """Records from a hash map whose order differs between processes, and the field that identifies them."""
 
 
+IMAGE = "image"
+
+
 class Difference(NamedTuple):
-    """A difference after a step: a path into response or records, and the two values there."""
+    """A difference after a step: a path into response or records, or the IMAGE, and the two values there."""
 
     api: str
     path: str
@@ -37,11 +41,15 @@ class Difference(NamedTuple):
 
 def difference(step: Step, one: Outcome, other: Outcome, model: Model) -> Difference | None:
     """Return the first difference between the outcomes of the step."""
-    return unlike(step.api, *(_normal(step, outcome, model) for outcome in (one, other)))
+    return _first(step.api, *(_normal(step, outcome, model) for outcome in (one, other)))
 
 
-def unlike(api: str, one: object, other: object) -> Difference | None:
-    """Return the first difference between two trees."""
+def image_difference(one: Model, other: Model) -> Difference | None:
+    """Return the first difference between what two logs describe."""
+    return _first(IMAGE, *(_sorted(asdict(model)) for model in (one, other)))
+
+
+def _first(api: str, one: object, other: object) -> Difference | None:
     return next((Difference(api, path.lstrip("."), *values) for path, *values in _unlike(one, other, "")), None)
 
 

@@ -4,10 +4,10 @@ import contextlib
 import copy
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from mockraft.conformance.fuzz.comparison import Difference, difference, unlike
+from mockraft.conformance.fuzz.comparison import Difference, difference, image_difference
 from mockraft.conformance.fuzz.emptying import empty
 from mockraft.conformance.fuzz.generator import Generator
 from mockraft.conformance.fuzz.known import breaks
@@ -22,7 +22,6 @@ from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest
 EPISODE_STEPS = 250
 LEADERSHIP = "leadership"
 READ_ONLY = ("Describe", "List", "ApiVersions")
-IMAGES = "image"
 START_S = 20
 CONTROLLERS_REGISTER = 15
 SETTLE_S = 2.0
@@ -120,7 +119,7 @@ class Pair:
         while True:
             for side in (self.one, self.other):
                 side.new_records()
-            found = unlike(IMAGES, *(asdict(side.model) for side in (self.one, self.other)))
+            found = image_difference(self.one.model, self.other.model)
             if found is None or time.monotonic() > deadline:
                 return found
             time.sleep(SETTLE_POLL_S)
