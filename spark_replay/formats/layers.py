@@ -19,6 +19,7 @@ _IPV4, _IPV6, _VLAN_TYPES = 0x0800, 0x86DD, (0x8100, 0x88A8, 0x9100)
 _UNKNOWN_LINK, _CUT = -1, -2
 # Offset of the ether type, and length of the header.
 _TYPED_LINKS = {ETHERNET: (12, 14), LINUX_SLL: (14, 16), LINUX_SLL2: (0, 20)}
+_KNOWN_LINKS = (*_TYPED_LINKS, NULL, LOOP, *RAW_LINKS, IPV4_LINK, IPV6_LINK)
 # AF_INET6 of Linux, Windows, NetBSD, FreeBSD and Darwin.
 _IPV6_FAMILIES = (10, 23, 24, 28, 30)
 _TCP, _FRAGMENT, _EXTENSIONS = 6, 44, (0, 43, 60)
@@ -90,7 +91,7 @@ def _links(packets: PacketColumns) -> tuple[Longs, Longs, npt.NDArray[np.int32]]
     if (links == links[0]).all():
         _link(packets, int(links[0]), slice(None), ether_type, start)
     else:
-        for link in np.unique(links).tolist():
+        for link in np.intersect1d(links, _KNOWN_LINKS).tolist():
             _link(packets, link, np.flatnonzero(links == link), ether_type, start)
     _tags(packets, ether_type, start, vlan)
     return ether_type, start, vlan
@@ -137,10 +138,10 @@ def _count_other(packets: PacketColumns, ether_type: Longs, events: FileEvents) 
     if not other.any():
         return
     _leave_out(packets, np.flatnonzero(ether_type == _CUT), events, "cut_header", "link")
-    unknown = ether_type == _UNKNOWN_LINK
-    for link in np.unique(packets.link_type[unknown]).tolist():
-        chosen = np.flatnonzero(unknown & (packets.link_type == link))
-        _leave_out(packets, chosen, events, "unknown_link", f"link type {link}")
+    unknown = packets.where(ether_type == _UNKNOWN_LINK)
+    links, first, counts = np.unique(unknown.link_type, return_index=True, return_counts=True)
+    for link, offset, number in zip(links, unknown.file_offset[first], counts, strict=True):
+        events.count("unknown_link", int(offset), int(number), f"link type {link}")
     _leave_out(packets, np.flatnonzero(other & (ether_type >= 0)), events, "not_tcp", "not IP")
 
 

@@ -183,7 +183,7 @@ class PcapngBlocks:
     def _packets(self, words: Words, at: Longs, sizes: Longs) -> PacketColumns:
         """Return the packets among whole blocks; add the interfaces that are described among them."""
         kinds = words[at]
-        known = np.full(len(at), len(self.interfaces), np.int64)
+        known = len(self.interfaces) + np.cumsum(kinds == INTERFACE)
         for which in np.flatnonzero(kinds == INTERFACE).tolist():
             start, size = int(at[which]), int(sizes[which]) >> 2
             body = self.reader.buffer[4 * start + _BODY_AT : 4 * (start + size - 1)].tobytes()
@@ -193,7 +193,6 @@ class PcapngBlocks:
                 self.events.damage(self.reader.offset + 4 * start, 4 * size, error.problem)
                 self.interfaces.append(Interface(-1, 0))
             self.interfaces_at.append(self.reader.offset + 4 * start)
-            known[which:] += 1
         is_packet = (kinds == PACKET) | (kinds == SIMPLE_PACKET) | (kinds == OLD_PACKET)
         return self._columns(words, at[is_packet], sizes[is_packet], kinds[is_packet], known[is_packet])
 
@@ -228,8 +227,9 @@ class PcapngBlocks:
         ts_ns = np.zeros(count, np.int64)
         ticks = word(3).astype(np.uint64) << np.uint64(32) | word(4).astype(np.uint64)
         link_type = np.zeros(count, np.int32)
-        for number in np.unique(index[~bad]).tolist():
-            chosen = index == number
+        order = np.flatnonzero(~bad)[np.argsort(index[~bad], kind="stable")]
+        for chosen in np.split(order, np.flatnonzero(np.diff(index[order])) + 1) if len(order) else ():
+            number = int(index[chosen[0]])
             ts_ns[chosen] = times_ns(ticks[chosen], self.interfaces[number])
             link_type[chosen] = self.interfaces[number].link_type
         ts_ns[is_simple] = 0
