@@ -91,15 +91,19 @@ class Leading:
         return self.contacted(replica, now_ms)
 
     def contacted(self, replica: ReplicaKey, now_ms: int) -> bool:
-        """Record contact of a replica; contact with a majority extends the leadership. Return True for a voter."""
-        if not self.is_voter(replica) or replica.id == self.local.key.id:
-            return False
-        self._fetched_voters.add(replica.id)
+        """Record contact of a replica; contact with a majority extends the leadership. Return True for a voter.
+
+        The only voter needs nobody: then any observer's contact does. So the time is not over already when an observer
+        becomes the second voter (LeaderState.updateCheckQuorumForFollowingVoter).
+        """
+        is_follower = self.is_voter(replica) and replica.id != self.local.key.id
+        if is_follower:
+            self._fetched_voters.add(replica.id)
         majority = len(self.voters) // 2 + 1 - (self.local.key.id in self.voters)
         if len(self._fetched_voters) >= majority:
             self._fetched_voters.clear()
             self._check_quorum_deadline_ms = now_ms + self._check_quorum_timeout_ms
-        return True
+        return is_follower
 
     def is_voter(self, replica: ReplicaKey) -> bool:
         """Return True if the replica is a voter."""

@@ -61,6 +61,17 @@ def test_a_newcomer_that_fits_and_is_caught_up_becomes_a_voter(alone: Any, waits
     assert (alone.raft.voter_change, alone.log.high_watermark) == (None, offset + 1)
 
 
+def test_the_second_voter_has_time_to_fetch_however_long_the_first_led_alone(alone: Any) -> None:
+    alone.poll(60_000)
+    alone.raft.fetched(NEW, alone.log.end_offset, alone.now_ms)
+    _, asked = begin(alone)
+    alone.answer(asked, versions())
+    alone.poll(alone.config.controller_quorum_fetch_timeout_ms)
+    assert alone.raft.is_leader
+    alone.poll(alone.config.controller_quorum_fetch_timeout_ms)
+    assert not alone.raft.is_leader, "the voter never fetched"
+
+
 @pytest.mark.parametrize(
     ("answer", "code", "message"),
     [
