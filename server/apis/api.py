@@ -24,8 +24,9 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     """One API of the controller listener.
 
     `handle(request, ctx, controller)` returns a response message or `Parked`, or raises ApiError. `active_only`: only
-    the active controller answers it, and only once everything that it read is committed; False for APIs that every node
-    answers (reads, and the log's own). `served_by` is the server's name in the journal. `operation` is required on the
+    the active controller answers it; False for APIs that every node answers (reads, and the log's own).
+    `reads_committed`: it is answered only once everything that it read is committed, as `active_only` ones are.
+    `served_by` is the server's name in the journal. `operation` is required on the
     cluster; None if the check depends on the request. `validate` raises WireError for a decodable body that Kafka's
     request class rejects.
     """
@@ -33,6 +34,7 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     handle: Callable[[RequestT, RequestContext, Controller], ResponseT | Parked[ResponseT]]
     forwardable: bool = False
     active_only: bool = True
+    reads_committed: bool = False
     served_by: str = "controller"
     operation: AclOperation | None = None
     validate: Callable[[RequestT], None] | None = None
@@ -93,7 +95,8 @@ def answer(
         return api.error(request, refusal.error_code, refusal.message)
     except Exception:
         return broken(api, request, ctx)
-    if controller.pending_offset and api.active_only and not isinstance(response, Parked):
+    waits = api.active_only or api.reads_committed
+    if controller.pending_offset and waits and not isinstance(response, Parked):
         return _until_committed(api, request, response, ctx, controller)
     return response
 
@@ -103,12 +106,15 @@ def _until_committed(
 ) -> Parked[ResponseT]:
     """Return the response once everything that its handler may have read is committed.
 
-    NOT_CONTROLLER if this node is no longer active by then: the records' outcome is unknown (QuorumController's
-    deferredEventQueue).
+    If this node is no longer active by then, a read is answered from the image that is left, and any other request with
+    NOT_CONTROLLER: the records' outcome is unknown (QuorumController's deferredEventQueue).
     """
     offset, epoch = controller.pending_offset, controller.epoch
 
     def retry(now_ms: int, expired: bool) -> ResponseT | None:
+        if controller.epoch != epoch and not api.active_only:
+            again = answer(api, request, ctx, controller)
+            return None if isinstance(again, Parked) else again
         if controller.epoch != epoch:
             ctx.refused_with = error_codes.NOT_CONTROLLER
             return api.error(request, error_codes.NOT_CONTROLLER, controller.wrong_controller)

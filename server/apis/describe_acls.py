@@ -35,6 +35,7 @@ API = Api(
     DescribeAclsResponse,
     handle,
     active_only=False,
+    reads_committed=True,
     operation=AclOperation.DESCRIBE,
     validate=validate_filter,
 )

@@ -76,4 +76,11 @@ def _check_node(controller: Controller, name: str, or_what: str) -> None:
         raise invalid_request(f"Unexpected broker id, expected {expected}but received {name}")
 
 
-API = Api(DescribeConfigsRequest, DescribeConfigsResponse, handle, config_responses.error, active_only=False)
+API = Api(
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    handle,
+    config_responses.error,
+    active_only=False,
+    reads_committed=True,
+)

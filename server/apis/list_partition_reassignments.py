@@ -58,5 +58,6 @@ API = Api(
     error_responses.list_partition_reassignments,
     forwardable=True,
     active_only=False,
+    reads_committed=True,
     operation=AclOperation.DESCRIBE,
 )

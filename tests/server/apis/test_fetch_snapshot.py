@@ -97,6 +97,6 @@ def test_another_cluster_is_refused_first(rig: Any, controller: Controller, snap
     assert partition_of(rig.ask(rig.connect(), own, 1)).size
 
 
-def test_a_negative_limit_is_the_error_that_kafka_makes_of_it(rig: Any, snapshot: Snapshot) -> None:
+def test_a_negative_limit_is_an_error(rig: Any, snapshot: Snapshot) -> None:
     response = rig.ask(rig.connect(), snapshot_request(snapshot.id, max_bytes=-1), 1)
     assert response.error_code == error_codes.UNKNOWN_SERVER_ERROR

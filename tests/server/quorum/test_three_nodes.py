@@ -11,6 +11,7 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from mockraft.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 
 from ...budgets import budget
@@ -93,6 +94,24 @@ def test_an_answer_waits_for_a_majority(world: Any) -> None:
     world.until(lambda: number in world.responses, "the answer")
     assert world.responses[number].topics[0].error_code == error_codes.NONE
     assert world.active == 3000
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_a_read_never_sees_what_a_failover_takes_back(world: Any, is_committed: bool) -> None:
+    world.until(world.settled, "all to have it")
+    world.apart = {3000}
+    change = world.ask(3000, change_configs((BROKER, "", (SET, "message.max.bytes", "9"))))
+    described = DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=BROKER)])
+    read = world.ask(3000, described)
+    world.pass_time(500)
+    assert world.responses == {}
+    if is_committed:
+        world.apart = set()
+    world.until(lambda: len(world.responses) == 2, "the responses")
+    (changed,), (result,) = world.responses[change].responses, world.responses[read].results
+    assert changed.error_code == (error_codes.NONE if is_committed else error_codes.NOT_CONTROLLER)
+    assert result.error_code == error_codes.NONE
+    assert ("message.max.bytes" in {each.name for each in result.configs}) == is_committed
 
 
 def test_a_standby_names_the_active_controller(world: Any) -> None:
