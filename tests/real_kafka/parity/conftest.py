@@ -55,24 +55,40 @@ class Case(NamedTuple):
 
 
 class Side:
-    """One controller, seen through one connection: answers, and the records that they left."""
+    """One controller, seen through one connection: answers, and the records that they left.
 
-    def __init__(self, bootstrap: str, cluster_id: str) -> None:
-        host, _, port = bootstrap.rpartition(":")
-        self._exchanges = BlockingConnection((host, int(port)), "parity", 30)
-        self.connection = self._exchanges.socket
+    `controllers` are the ids of those that register themselves.
+    """
+
+    def __init__(self, bootstrap: str, cluster_id: str, controllers: frozenset[int] = frozenset({NODE_ID})) -> None:
+        self._connect(bootstrap)
         self.cluster_id = cluster_id
+        self._controllers = controllers
         self.topic_ids: dict[str, bytes] = {}
         self.epochs: dict[int, int] = {}
         self.fenced: set[int] = set()
         self.leader_epoch = 0
         self._offset = 0
-        self.control_types: list[int] = []
+        self.control_records: list[tuple[int, bytes]] = []
         self._last_epoch = 0
         self.registrations: list[Any] = []
 
+    @property
+    def control_types(self) -> list[int]:
+        return [kind for kind, _ in self.control_records]
+
     def close(self) -> None:
         self.connection.close()
+
+    def reconnect(self, bootstrap: str) -> None:
+        """Go on with another process, or another node, that has the same log."""
+        self.close()
+        self._connect(bootstrap)
+
+    def _connect(self, bootstrap: str) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self._exchanges = BlockingConnection((host, int(port)), "parity", 30)
+        self.connection = self._exchanges.socket
 
     def ask(self, message: Any, version: int) -> Any:
         return self._exchanges.exchange(message, version)
@@ -117,19 +133,27 @@ class Side:
             for batch in record_batch.read_batches(partition.records or b""):
                 self._offset, self._last_epoch = batch.last_offset + 1, batch.leader_epoch
                 if batch.is_control:
-                    self.control_types += [record_batch.control_type(key) for key, _ in batch.records]
+                    self.control_records += [
+                        (record_batch.control_type(key), value or b"") for key, value in batch.records
+                    ]
                 else:
                     records += [metadata_log_frame.decode(value or b"") for _, value in batch.records]
             if self._offset >= partition.high_watermark:
-                self.registrations += [record for record, _ in filter(_is_own_registration, records)]
+                self.registrations += [record for record, _ in filter(self._is_own_registration, records)]
                 return [
-                    each for each in records if "NoOp" not in type(each[0]).__name__ and not _is_own_registration(each)
+                    each
+                    for each in records
+                    if "NoOp" not in type(each[0]).__name__ and not self._is_own_registration(each)
                 ]
 
     @property
     def position(self) -> tuple[int, int]:
         """Offset behind the last record read, and its epoch."""
         return self._offset, self._last_epoch
+
+    def _is_own_registration(self, written: tuple[Any, int]) -> bool:
+        record, _ = written
+        return type(record).__name__.endswith("RegisterControllerRecord") and record.controller_id in self._controllers
 
     def skip_start(self) -> None:
         """Read past the records of the start."""
@@ -251,11 +275,6 @@ class Side:
         for name, topic_id in self.topic_ids.items():
             text = text.replace(_uuid_text(topic_id), f"id of {name}")
         return json.loads(text)
-
-
-def _is_own_registration(written: tuple[Any, int]) -> bool:
-    record, _ = written
-    return type(record).__name__.endswith("RegisterControllerRecord") and record.controller_id == NODE_ID
 
 
 def _uuid_text(topic_id: bytes) -> str:
