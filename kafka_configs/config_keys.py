@@ -4,13 +4,11 @@ Source: the ConfigDefs of LogConfig, KafkaConfig, GroupConfig and ClientMetricsC
 kept in schemas_json/<release>/configs.json.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
-import mockraft.schemas_json
+from mockraft.wire.schema_files import config_tables
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -64,12 +62,6 @@ class Synonym(NamedTuple):
 
 
 @cache
-def _table() -> Any:
-    path = Path(mockraft.schemas_json.__path__[0]) / "4.3.1" / "configs.json"
-    return json.loads(path.read_text())
-
-
-@cache
 def keys(resource_type: int) -> Mapping[str, ConfigKey]:
     """Return the keys of a resource type by name, in the order of their definition; none for BROKER_LOGGER."""
     if resource_type not in _TABLES:
@@ -83,7 +75,7 @@ def keys(resource_type: int) -> Mapping[str, ConfigKey]:
             row.get("validator"),
             row.get("update_mode"),
         )
-        for row in _table()[_TABLES[resource_type]]
+        for row in config_tables()[_TABLES[resource_type]]
     }
 
 
@@ -91,7 +83,8 @@ def keys(resource_type: int) -> Mapping[str, ConfigKey]:
 def topic_synonyms() -> Mapping[str, Sequence[Synonym]]:
     """Return the broker keys behind each topic key, the strongest first."""
     return {
-        name: [Synonym(row["name"], row["times"]) for row in rows] for name, rows in _table()["topic_synonyms"].items()
+        name: [Synonym(row["name"], row["times"]) for row in rows]
+        for name, rows in config_tables()["topic_synonyms"].items()
     }
 
 

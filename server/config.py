@@ -170,8 +170,9 @@ class ControllerConfig:
     delegation_token_secret_key: str | None = option(
         None,
         "Delegation tokens",
-        "Key of delegation tokens, the same as the brokers'. Default: no delegation tokens.",
-        repr=False,
+        "Key of delegation tokens, the same as the brokers'. Default: no delegation tokens. On a command line other"
+        " users can see it: better give a file or the variable.",
+        is_secret=True,
     )
     delegation_token_max_lifetime_ms: int = option(
         604_800_000, "Delegation tokens", "A delegation token cannot be renewed after so long."
@@ -210,6 +211,12 @@ class ControllerConfig:
         0, "Security", "A SASL connection must authenticate again within so long; 0 is never.", lowest=0
     )
     connection_failed_authentication_delay_ms: int = option(100, lowest=0, highest=INT_MAX)
+    show_secrets: bool = option(
+        False,
+        "Security",
+        "Show passwords, keys, tokens and sensitive configs in the journal, the state, its files and logs, which have "
+        "[hidden] or asterisks instead.",
+    )
     authentication_timeout_ms: int = option(
         30_000, "Security", "Close a connection that is not authenticated after so long."
     )

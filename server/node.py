@@ -63,14 +63,14 @@ class Node:
         script: Script | None = None,
     ) -> None:
         config: ControllerConfig = controller.config
-        self.controller = controller
-        self.apis = apis
+        self.controller, self.apis = controller, apis
         self.config = config
         self.messages: MessageLookup = config.overlay or messages
         self._api_name = api_keys.name if config.overlay is None else config.overlay.api_name
         self.script = script or Script()
-        limits = config.journal_entries_max, config.journal_bytes_max
-        self.journal = journal or Journal(*limits, self._api_name, config.node_id, self.script.entry_ids)
+        limits, ids = (config.journal_entries_max, config.journal_bytes_max), self.script.entry_ids
+        shown = config.show_secrets
+        self.journal = journal or Journal(*limits, self._api_name, config.node_id, ids, show_secrets=shown)
         self.received_bytes = 0
         self._stubs = self.script.stubs
         self._responses = Responses(self.journal, self.messages)

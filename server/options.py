@@ -19,7 +19,11 @@ _ROW = "option"
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option; numbers are from `lowest` to `highest`. `group` is its heading in --help, empty for none."""
+    """One option; numbers are from `lowest` to `highest`. `group` is its heading in --help, empty for none.
+
+    A secret one is not for command lines, which other users of the machine can see: `in_a_file` is the option to give
+    it by, and its environment variable.
+    """
 
     name: str
     kind: type
@@ -31,6 +35,13 @@ class Option:
     is_list: bool = False
     metavar: str | None = None
     shown_default: str | None = None
+    is_secret: bool = False
+
+    @property
+    def in_a_file(self) -> Option:
+        """The option for a file with the value of this secret one."""
+        about = f"File with the value of {self.flag}, on one line."
+        return Option(f"{self.name}_file", Path, None, self.group, about)
 
     @property
     def flag(self) -> str:
@@ -55,13 +66,13 @@ def option(
     *,
     lowest: int | None = 1,
     highest: int = LONG_MAX,
-    repr: bool = True,  # noqa: A002 - as dataclasses.field calls it
+    is_secret: bool = False,
 ) -> Any:
-    """Declare a dataclass field with its row; `lowest` None leaves a number without bounds."""
-    metadata = {_ROW: (group, help, lowest, highest)}
+    """Declare a dataclass field with its row; `lowest` None leaves a number without bounds, a secret has no `repr`."""
+    metadata = {_ROW: (group, help, lowest, highest, is_secret)}
     if isinstance(default, dict):
-        return field(default_factory=lambda: dict(default), repr=repr, metadata=metadata)
-    return field(default=default, repr=repr, metadata=metadata)
+        return field(default_factory=lambda: dict(default), repr=not is_secret, metadata=metadata)
+    return field(default=default, repr=not is_secret, metadata=metadata)
 
 
 def check_type(name: str, value: object, kind: type) -> None:
@@ -74,7 +85,7 @@ def row_of(declared: Field[Any]) -> Option | None:
     """Return a field's row; None for a field that is declared without `option`."""
     if _ROW not in declared.metadata:
         return None
-    group, about, lowest, highest = declared.metadata[_ROW]
+    group, about, lowest, highest, is_secret = declared.metadata[_ROW]
     kinds = [kind for kind in get_args(declared.type) if kind is not type(None)]
     kind = declared.type if isinstance(declared.type, type) else next(iter(kinds), object)
     if kind is not int:
@@ -87,4 +98,5 @@ def row_of(declared: Field[Any]) -> Option | None:
         about,
         lowest,
         highest,
+        is_secret=is_secret,
     )

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mockraft.wire.message import Message
 from mockraft.wire.names import camel
+from mockraft.wire.redaction.messages import masked
+from mockraft.wire.redaction.secret_fields import masked_configs
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Json, Tree
@@ -105,16 +107,25 @@ class TopicView(View):
     partitions: tuple[PartitionView, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ConfigView(View):
     """The dynamic configuration of one resource; `type` is topic, broker, client-metrics or group.
 
-    The broker "" is the default of all brokers.
+    The broker "" is the default of all brokers. `values` has the real values, text and JSON hide those of sensitive
+    configs.
     """
 
     type: str
     name: str
     values: dict[str, str]
+
+    def to_json(self, *, show_secrets: bool = False) -> Tree:
+        """Return the configuration as a JSON tree."""
+        values = self.values if show_secrets else masked_configs(self.values)
+        return {"type": self.type, "name": self.name, "values": values}
+
+    def __repr__(self) -> str:
+        return f"ConfigView(type={self.type!r}, name={self.name!r}, values={masked_configs(self.values)!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +189,13 @@ class LogRecord(View):
     version: int
     record: Message
 
-    def to_json(self) -> Tree:
-        """Return the record as a JSON tree, in Kafka's own JSON form; `State.append` accepts it."""
+    def to_json(self, *, show_secrets: bool = False) -> Tree:
+        """Return the record as a JSON tree, in Kafka's own JSON form; with its secrets `State.append` accepts it."""
         from mockraft.wire.json_form import to_json
 
+        record = self.record if show_secrets else masked(self.record)
         return {
-            key: to_json(self.record, self.version) if name == "record" else getattr(self, name)
+            key: to_json(record, self.version) if name == "record" else getattr(self, name)
             for name, key in _names(type(self))
         }
 

@@ -19,6 +19,9 @@ from mockraft.spark_replay.regression.classes import NOT_SENT, is_volatile
 from mockraft.spark_replay.regression.send_order import read_exchange
 from mockraft.wire import api_keys
 from mockraft.wire.json_form import UNKNOWN_TAGS, Json, to_json
+from mockraft.wire.message import Message
+from mockraft.wire.redaction.masks import HIDDEN
+from mockraft.wire.redaction.messages import masked, may_hold_secrets
 
 STARTED = "Started"
 SCOPES = ("version", "clientId")
@@ -46,6 +49,7 @@ def stubs_of(
     only_fields: Collection[str] = (),
     ignored_fields: Collection[str] = (),
     repeats_as_scenarios: bool = True,
+    show_secrets: bool = False,
 ) -> RecordedStubs:
     """Make stubs of exchanges.
 
@@ -56,6 +60,7 @@ def stubs_of(
         only_fields: names of the request fields to match, instead of all that are not volatile.
         ignored_fields: names of further request fields to ignore.
         repeats_as_scenarios: if False, keep only the last response to the same request.
+        show_secrets: if False, secrets are not matched, and are asterisks in responses.
     """
     left_out: Counter[tuple[str, str]] = Counter()
     answers: dict[str, tuple[str, dict[str, Json], list[Json]]] = {}
@@ -71,7 +76,10 @@ def stubs_of(
             match["version"] = header.api_version
         if "clientId" in scopes and header.client_id is not None:
             match["clientId"] = header.client_id
-        fields = dict(fields_to_match(to_json(body, header.api_version), only_fields, ignored_fields))
+        if not show_secrets:
+            body, response = masked(body), _with_asterisks(response, header.api_version)
+        tree = to_json(body, header.api_version)
+        fields = dict(fields_to_match(tree, only_fields, ignored_fields))
         if fields:
             match["where"] = fields
         answer = _without_unknown_tags(to_json(response, header.api_version))
@@ -99,7 +107,7 @@ def fields_to_match(
 ) -> Iterator[tuple[str, Json]]:
     """Yield path and value of the request fields that stay the same in another run.
 
-    Null and empty values match too much and are left out.
+    Null and empty values match too much and are left out, hidden secrets match nothing.
     """
     if isinstance(tree, dict):
         for field, value in tree.items():
@@ -109,8 +117,15 @@ def fields_to_match(
     elif isinstance(tree, list):
         for index, value in enumerate(tree):
             yield from fields_to_match(value, only, ignored, f"{path}[{index}]", name)
-    elif tree not in (None, "") and (not only or name in only):
+    elif tree not in (None, "", HIDDEN) and (not only or name in only):
         yield path, tree
+
+
+def _with_asterisks(response: Message, version: int) -> Message:
+    """Return a response that a stub can send, with asterisks for secrets."""
+    if not may_hold_secrets(type(response)):
+        return response
+    return type(response).read(masked(response).write(version), version)
 
 
 def _without_unknown_tags(tree: Json) -> Json:

@@ -17,11 +17,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
+from mockraft.serving.private_files import FILE_MODE
 from mockraft.spark_replay.endpoints import Endpoint
 from mockraft.wire import api_keys
 from mockraft.wire.connection import Request
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from mockraft.wire.pcapng import PcapngWriter
+from mockraft.wire.redaction.messages import masked_request, masked_response
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -150,12 +152,19 @@ class _RecordedConnection(RecorderConnection):
         self.pending: dict[int, _PendingRequest] = {}
 
     def keep_request(self, request: Request, time_ns: int) -> None:
-        frame = request.frame
+        shows = self.recording.show_secrets
+        frame = request.frame if shows else masked_request(request.frame)
         offset = self.recording.writer.send(self.flow, True, len(frame).to_bytes(4) + frame, time_ns)
-        self.pending[request.correlation_id] = _PendingRequest(request._replace(frame=b""), offset, time_ns)
+        if request.api_key != api_keys.ENVELOPE:
+            # The response to an Envelope can only be decoded with it.
+            request = request._replace(frame=b"")
+        self.pending[request.correlation_id] = _PendingRequest(request, offset, time_ns)
 
     def keep_response(self, frame: bytes, time_ns: int) -> None:
         pending = self.pending.pop(int.from_bytes(frame[:4], signed=True), None)
+        if pending is not None and not self.recording.show_secrets:
+            request = pending.request
+            frame = masked_response(frame, request.api_key, request.api_version, request_frame=request.frame)
         offset = self.recording.writer.send(self.flow, False, len(frame).to_bytes(4) + frame, time_ns)
         if pending is not None:
             self.recording.index(self, pending, offset, time_ns)
@@ -178,7 +187,7 @@ class _WholeWrites(io.RawIOBase):
         super().__init__()
         self._recording = recording
         self._path = path
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         self.size = 0
 
     def write(self, data: Buffer, /) -> int:
@@ -213,13 +222,22 @@ class Recording(TrafficRecorder):
         path: the file; it is overwritten.
         bytes_max: recording ends before the file would be larger; None for no limit.
         kept: which APIs are recorded.
+        show_secrets: if False, asterisks are recorded in place of secrets (`mockraft.wire.redaction`).
 
     Raises OSError if one of the two cannot be opened or written to.
     """
 
-    def __init__(self, path: Path, *, bytes_max: int | None = None, kept: Filter | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        bytes_max: int | None = None,
+        kept: Filter | None = None,
+        show_secrets: bool = False,
+    ) -> None:
         super().__init__(kept)
         self.path = path
+        self.show_secrets = show_secrets
         self.index_path = path.with_name(path.name + INDEX_SUFFIX)
         self.bytes_max = bytes_max
         self._lines: list[str] = []

@@ -14,6 +14,9 @@ from typing import NamedTuple
 from mockraft.wire import error_codes, explain_batches, schema_reading, uuids
 from mockraft.wire.errors import WireError
 from mockraft.wire.overlay import in_use
+from mockraft.wire.redaction.masks import HIDDEN, asterisks
+from mockraft.wire.redaction.messages import may_hold_secrets
+from mockraft.wire.redaction.secret_fields import is_secret_path, is_sensitive
 from mockraft.wire.schema_reading import Span, broken
 
 _SHOWN_TEXT_MAX = 200
@@ -39,6 +42,32 @@ class Explanation(NamedTuple):
     data: bytes
     lines: tuple[Line, ...]
     error: WireError | None
+
+    def without_secrets(self) -> "Explanation":
+        """Return the explanation with `[hidden]` for secrets, and asterisks for their bytes and all that is unread.
+
+        A config is known by the name before its value.
+        """
+        data, lines, name = bytearray(self.data), [], ""
+        for line in self.lines:
+            parent, _, field = line.path.rpartition(".")
+            if field == "name" and line.type == "string":
+                name = f"{parent}.{json.loads(line.value)}"
+            is_config = field == "value" and line.type == "string" and name.startswith(f"{parent}.")
+            if is_sensitive(name.removeprefix(f"{parent}.")) if is_config else is_secret_path(field):
+                data[line.offset : line.offset + line.length] = asterisks(bytes(line.length))
+                line = line._replace(value=HIDDEN)
+            lines.append(line)
+        if self.error is not None and self._may_hold_secrets:
+            data[self.read_bytes :] = asterisks(self.data[self.read_bytes :])
+        return self._replace(data=bytes(data), lines=tuple(lines))
+
+    @property
+    def _may_hold_secrets(self) -> bool:
+        try:
+            return may_hold_secrets(in_use().by_name(self.title.partition(" ")[0]))
+        except WireError:
+            return True
 
     @property
     def read_bytes(self) -> int:

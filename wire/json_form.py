@@ -19,6 +19,7 @@ from mockraft.wire import uuids
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message, Struct
 from mockraft.wire.names import did_you_mean
+from mockraft.wire.redaction.masks import HIDDEN, MaskedBytes, MaskedText
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
 M = TypeVar("M", bound=Message)
@@ -287,8 +288,12 @@ def _write_uuid(value: bytes, _: bool) -> str:
     return uuids.text_of(value)
 
 
+def _write_string(value: str, _: bool) -> str:
+    return HIDDEN if type(value) is MaskedText else value
+
+
 def _write_bytes(value: bytes, _: bool) -> str:
-    return base64.b64encode(value).decode("ascii")
+    return HIDDEN if type(value) is MaskedBytes else base64.b64encode(value).decode("ascii")
 
 
 def _write_float(value: float, _: bool) -> float | str:
@@ -352,6 +357,7 @@ def _read_bytes(tree: Json) -> bytes:
 
 _WRITERS: dict[str, Writer] = {
     "uuid": _write_uuid,
+    "string": _write_string,
     "bytes": _write_bytes,
     "records": _write_bytes,
     "float64": _write_float,

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class Struct:
-    """A group of fields: compares by value, shows its fields in `repr`, keeps unknown tagged fields."""
+    """A group of fields: compares by value, shows its fields but no secrets in `repr`, keeps unknown tagged fields."""
 
     __slots__ = ("unknown_tagged_fields",)
     __hash__ = None  # type: ignore[assignment]
@@ -72,7 +72,12 @@ class Struct:
         return list(self.unknown_tagged_fields) == list(other.unknown_tagged_fields)
 
     def __repr__(self) -> str:
-        parts = [f"{name}={getattr(self, name)!r}" for name in field_names(self.__class__)]
+        # Imported here: nobody needs the table of secrets before a message becomes text.
+        from mockraft.wire.redaction.masks import HIDDEN
+        from mockraft.wire.redaction.secret_fields import is_hidden
+
+        values = [(name, getattr(self, name)) for name in field_names(self.__class__)]
+        parts = [f"{name}={HIDDEN if is_hidden(self, name, value) else repr(value)}" for name, value in values]
         if self.unknown_tagged_fields:
             parts.append(f"unknown_tagged_fields={self.unknown_tagged_fields!r}")
         return f"{self.__class__.__name__}({', '.join(parts)})"

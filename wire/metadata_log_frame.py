@@ -26,7 +26,7 @@ class RecordAt(NamedTuple):
 
 def encode(record: Message, version: int) -> bytes:
     """Write `record` in `version` with its frame. Raises WireError if that version cannot express it."""
-    return _prefix(record.api_key, version) + record.write(version)
+    return prefix(record.api_key, version) + record.write(version)
 
 
 def decode(value: bytes, by_type: Callable[[int], type[Message]] | None = None) -> RecordAt:
@@ -58,14 +58,15 @@ _PREFIXES: dict[tuple[int, int], bytes] = {}
 _CLASSES: dict[int, type[Message]] = {}
 
 
-def _prefix(record_type: int, version: int) -> bytes:
-    prefix = _PREFIXES.get((record_type, version))
-    if prefix is None:
+def prefix(record_type: int, version: int) -> bytes:
+    """Return the frame before the body of a record. Raises WireError for a message that is no metadata record."""
+    found = _PREFIXES.get((record_type, version))
+    if found is None:
         if record_type < 0:
             raise WireError("metadata record: not a metadata record (no type)")
-        prefix = bytes((FRAME_VERSION,)) + write_uvarint(record_type) + write_uvarint(version)
-        _PREFIXES[record_type, version] = prefix
-    return prefix
+        found = bytes((FRAME_VERSION,)) + write_uvarint(record_type) + write_uvarint(version)
+        _PREFIXES[record_type, version] = found
+    return found
 
 
 def _class_of(record_type: int) -> type[Message]:

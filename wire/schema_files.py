@@ -129,6 +129,12 @@ def names() -> tuple[str, ...]:
     return tuple(spec.name for spec in found if spec.valid != NO_VERSIONS)
 
 
+@cache
+def config_tables() -> Any:
+    """Return configs.json: the configuration keys by type of resource, and the synonyms of topic keys."""
+    return json.loads((resources.files("mockraft.schemas_json") / RELEASE / "configs.json").read_text(encoding="utf-8"))
+
+
 def _texts() -> Iterator[str]:
     for folder in FOLDERS:
         files = (resources.files("mockraft.schemas_json") / RELEASE / folder).iterdir()

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator
 
 from mockraft.brokers.disks.disk import Space, checked_name
+from mockraft.serving.private_files import DIRECTORY_MODE, FILE_MODE
 
 _TEMPORARY = ".tmp"
 
@@ -104,7 +105,7 @@ class RealDisk:
 
     def make_dir(self, name: str) -> None:
         """Create a directory."""
-        os.mkdir(self._path(name))
+        os.mkdir(self._path(name), DIRECTORY_MODE)
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file or directory atomically; the rename is on the disk on return."""
@@ -129,7 +130,7 @@ class RealDisk:
     def lock(self) -> None:
         """Lock `.lock` as Kafka does; BlockingIOError when another process, or another broker in this one, has it."""
         path = os.path.join(self.root, ".lock")
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             if hasattr(fcntl, "F_OFD_SETLK"):
                 # Excludes Kafka's own lock on this file (FileChannel.tryLock) and, unlike a plain POSIX lock,
@@ -164,7 +165,7 @@ class RealDisk:
     @contextlib.contextmanager
     def _open(self, name: str, flags: int) -> Iterator[int]:
         path = self._path(name)
-        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
         try:
             yield descriptor
         except OSError as error:

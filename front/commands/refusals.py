@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
+from mockraft.serving.private_files import write_private
 
 if TYPE_CHECKING:
     from mockraft.spark_replay.recording import Filter
@@ -40,7 +41,7 @@ def write_json(command: str, path: Path | None, tree: object) -> None:
         typer.echo(text)
         return
     try:
-        path.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+        write_private(path, f"{text}\n".encode(errors="backslashreplace"))
     except OSError as error:
         end(command, f"cannot write {path}: {error.strerror}", 2)
 

@@ -32,6 +32,7 @@ from mockraft.server.stubs.near_misses import NearMiss
 from mockraft.server.stubs.script import Script
 from mockraft.server.stubs.stub import Stub, stub
 from mockraft.server.stubs.stub_file import read_stub_file
+from mockraft.serving.private_files import opener, write_private
 
 if TYPE_CHECKING:
     from mockraft.server.journal.exchange import RequestT as Q
@@ -216,10 +217,11 @@ class DoubleApi:
         path = Path(path)
         entries = self.call(lambda: merged(self.double.journals.values()))
         if path.suffix != ".pcapng":
-            path.write_text("".join(json.dumps(entry.to_json(), separators=(",", ":")) + "\n" for entry in entries))
+            lines = "".join(json.dumps(entry.to_json(), separators=(",", ":")) + "\n" for entry in entries)
+            write_private(path, lines.encode())
             return
         nodes = self.call(lambda: {n: journal.address for n, journal in self.double.journals.items()})
-        with path.open("wb") as file:
+        with open(path, "wb", opener=opener) as file:
             write_pcapng(file, entries, nodes)
 
     def reset(self, *, state: bool = False) -> None:

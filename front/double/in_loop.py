@@ -54,7 +54,11 @@ class DoubleInLoop(AsyncDoubleApi):
             from mockraft.server.admin.settings import AdminSettings
         except ImportError as error:
             raise RuntimeError(f"the admin API needs pip install 'mockraft[admin]' (or '.[admin]'): {error}") from None
-        self._admin = await AdminServer.start(self.double, AdminSettings(port=self._admin_port), LocalRecorder())
+        self._admin = await AdminServer.start(
+            self.double,
+            AdminSettings(port=self._admin_port),
+            LocalRecorder(show_secrets=self.double.state.show_secrets),
+        )
 
     async def _stop_admin(self) -> None:
         """Close the admin API, if it is open."""

@@ -91,6 +91,7 @@ class ConfigOptions(TypedDict, total=False):
     sasl_server_max_receive_size: int
     connections_max_reauth_ms: int
     connection_failed_authentication_delay_ms: int
+    show_secrets: bool
     authentication_timeout_ms: int
     unauthenticated_connections_max: int
     frame_bytes_max: int

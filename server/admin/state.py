@@ -160,7 +160,7 @@ async def records(
     first = found[0].offset if found else max(0, min(from_offset, end))
 
     head = f'{{"from":{first},"endOffset":{end},"records":['
-    texts = json_list(head, (each.to_json() for each in found), "]}")
+    texts = json_list(head, (each.to_json(show_secrets=double.state.show_secrets) for each in found), "]}")
     return StreamingResponse(in_turns(texts, 50), media_type="application/json")
 
 
@@ -174,7 +174,8 @@ async def append(body: NewRecords, double: TheDouble) -> Response:
     except RuntimeError as error:
         raise ProblemError(409, str(error)) from error
     end = double.state.quorum().log_end_offset
-    tree = {"from": written[0].offset, "endOffset": end, "records": [each.to_json() for each in written]}
+    shown = [each.to_json(show_secrets=double.state.show_secrets) for each in written]
+    tree = {"from": written[0].offset, "endOffset": end, "records": shown}
     return json_text(tree, 201)
 
 

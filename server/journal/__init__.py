@@ -9,7 +9,9 @@ The nodes of a quorum share one counter of ids, so ids order the events of all n
 (`Journal.mark`) is the newest id, and `since` in every search means "after this mark".
 
 Invariants: entries are complete when they are added and never changed afterwards; the tokens of SaslAuthenticate are
-removed before an entry is added; listeners are called in the thread of the event loop and must not raise.
+removed before an entry is added; whatever becomes text, JSON or a file has asterisks or `[hidden]` for secrets
+(`mockraft.wire.redaction`), unless the journal's `show_secrets` is set; listeners are called in the thread of the event
+loop and must not raise.
 
 `verify` counts matching requests and raises `VerificationError` with a report; `when` calls back once enough requests
 have matched; `lines` and `report` are the text form; `write_pcapng` is the journal as a capture.

@@ -1,6 +1,7 @@
 """The journal as a pcapng file, as if its connections had been captured: Wireshark and spark_replay read it.
 
 Entries that the journal has dropped are missing, and so are the tokens of SaslAuthenticate; TLS traffic is in plain.
+Secrets are asterisks of the same length, unless the journal shows them.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ def write_pcapng(file: BinaryIO, entries: Iterable[Entry], servers: Mapping[int,
 def _events(entries: Iterable[Entry]) -> Iterator[_Event]:
     for entry in entries:
         if isinstance(entry, Exchange):
-            asked = _LENGTH.pack(len(entry.request_frame)) + entry.request_frame
+            asked = _LENGTH.pack(len(entry.request_frame)) + entry.shown_request_frame
             yield _Event(entry.received_ms, entry.id, False, asked, entry)
             if entry.response_frame:
-                yield _Event(entry.answered_ms, entry.id, True, entry.response_frame, entry)
+                yield _Event(entry.answered_ms, entry.id, True, entry.shown_response_frame, entry)
         elif isinstance(entry, ClosedConnection):
             if entry.refused_frame:
-                refused = _LENGTH.pack(len(entry.refused_frame)) + entry.refused_frame
+                refused = _LENGTH.pack(len(entry.refused_frame)) + entry.shown_refused_frame
                 yield _Event(entry.closed_ms, entry.id, False, refused, entry)
             yield _Event(entry.closed_ms, entry.id, True, b"", entry)
 

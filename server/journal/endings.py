@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from mockraft.wire.redaction.messages import masked_request
+
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Tree
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 class ClosedConnection:
     """A closed connection and the reason; `refused` if the controller closed it, and then the refused frame, if any.
 
-    The journal sets `id` and `node_id`.
+    The journal sets `id`, `node_id` and `show_secrets`.
     """
 
     connection_id: int
@@ -25,11 +27,17 @@ class ClosedConnection:
     refused_frame: bytes = b""
     id: int = field(default=0, init=False)
     node_id: int = field(default=0, init=False)
+    show_secrets: bool = field(default=False, init=False)
 
     @property
     def bytes_held(self) -> int:
         """Bytes of the refused frame and of the reason, which may quote the client's bytes."""
         return len(self.refused_frame) + len(self.reason)
+
+    @property
+    def shown_refused_frame(self) -> bytes:
+        """The refused frame as people may see it: a frame without a readable header may be anything."""
+        return self.refused_frame if self.show_secrets else masked_request(self.refused_frame)
 
     def to_json(self) -> Tree:
         """Return the entry as a JSON tree."""
@@ -42,7 +50,7 @@ class ClosedConnection:
             "closedMs": self.closed_ms,
             "refused": self.refused,
             "reason": self.reason,
-            "refusedFrame": self.refused_frame.hex(),
+            "refusedFrame": self.shown_refused_frame.hex(),
         }
 
     def __repr__(self) -> str:

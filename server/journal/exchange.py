@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, cast
 
@@ -11,6 +11,7 @@ from mockraft.wire.connection import Request, parse_request, read_response_body
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Struct, field_names
 from mockraft.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from mockraft.wire.redaction.messages import masked, masked_request, masked_response
 
 if TYPE_CHECKING:
     from mockraft.wire.json_form import Tree
@@ -33,11 +34,12 @@ class Exchange(Generic[RequestT, ResponseT]):
     """One request and its answer; type checkers know their classes where a request class selected it.
 
     Times are milliseconds of the controller's clock. The journal sets `id`, which numbers all nodes' entries from 1,
-    and `node_id`. `broker_id` is the sender, -1 if unknown; `principal` its name. `served_by` is "controller" or
-    "stub <id>", and then `matched` is that stub's id; `unmatched`: strict stubs did not expect the request. `reason`
-    is why there is no answer (`response_frame` is empty) or how it was altered. `failure` is the traceback of a
-    handler that raised, else None. `messages` has the message classes. The token of SaslAuthenticate is removed from
-    the request.
+    `node_id`, and `show_secrets`. The frames, `request` and `response` have the real values; texts, JSON and the
+    `shown_…` properties have them only if `show_secrets` is True. `broker_id` is the sender, -1 if unknown; `principal`
+    its name. `served_by` is "controller" or "stub <id>", and then `matched` is that stub's id; `unmatched`: strict
+    stubs did not expect the request. `reason` is why there is no answer (`response_frame` is empty) or how it was
+    altered. `failure` is the traceback of a handler that raised, else None. `messages` has the message classes. The
+    token of SaslAuthenticate is removed from the request.
     """
 
     connection_id: int
@@ -58,6 +60,7 @@ class Exchange(Generic[RequestT, ResponseT]):
     peer_address: str = ""
     id: int = field(default=0, init=False)
     node_id: int = field(default=0, init=False)
+    show_secrets: bool = field(default=False, init=False)
 
     @property
     def bytes_held(self) -> int:
@@ -112,6 +115,35 @@ class Exchange(Generic[RequestT, ResponseT]):
         offset = 8 + self.messages.response_header_version(self.api_key, self.api_version)
         return read_response_body(frame, offset, self.api_key, self.response_version, self.messages)
 
+    @property
+    def shown_request(self) -> RequestT:
+        """The request, decoded, as people may see it."""
+        return self.request if self.show_secrets else masked(self.request, self.messages)
+
+    @property
+    def shown_response(self) -> ResponseT | Any:
+        """The response, decoded, as people may see it; None and WireError as for `response`."""
+        if self.show_secrets or not self.response_frame:
+            return self.response
+        if self.api_key != api_keys.ENVELOPE:
+            return masked(self.response, self.messages)
+        # The response inside an Envelope can only be decoded with its request.
+        return replace(self, response_frame=self.shown_response_frame).response
+
+    @property
+    def shown_request_frame(self) -> bytes:
+        """The request's bytes as people may see them."""
+        return self.request_frame if self.show_secrets else masked_request(self.request_frame, self.messages)
+
+    @property
+    def shown_response_frame(self) -> bytes:
+        """The response's bytes as people may see them, length included."""
+        frame = self.response_frame
+        if self.show_secrets or not frame:
+            return frame
+        at = self.api_key, self.response_version
+        return frame[:4] + masked_response(frame[4:], *at, self.messages, self.request_frame)
+
     def as_kio(self) -> tuple[Any, Any]:
         """Return the request and the response as entities of kio (extra `mockraft[kio]`); None for no response.
 
@@ -163,18 +195,18 @@ class Exchange(Generic[RequestT, ResponseT]):
         """Return the exchange as a JSON tree; bodies in Kafka's own JSON form, null for none or an unreadable one."""
         from mockraft.wire.json_form import to_json
 
-        request, version = self.request, self.api_version
+        request, version = self.shown_request, self.api_version
         if not request.min_version <= version <= request.max_version:
             version = self.response_version  # ApiVersions alone is answered in a version that was not asked for
         try:
-            response = to_json(self.response, self.response_version) if self.response_frame else None
+            response = to_json(self.shown_response, self.response_version) if self.response_frame else None
         except WireError:
             response = None
         return {
             **self.summary(),
             "request": to_json(request, version),
             "response": response,
-            "responseHex": self.response_frame.hex() if self.response_frame and response is None else None,
+            "responseHex": self.shown_response_frame.hex() if self.response_frame and response is None else None,
         }
 
     def __repr__(self) -> str:

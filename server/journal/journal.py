@@ -32,7 +32,8 @@ class Journal:
     """The ring of entries, oldest first, and counts since the start (these are not bounded by the ring).
 
     Switched off (`enabled` False) it keeps no further entries; it still counts and notifies its listeners. `numbers`
-    gives the entries' ids; the nodes of a quorum share them, so that ids order the events of all.
+    gives the entries' ids; the nodes of a quorum share them, so that ids order the events of all. `show_secrets` lets
+    texts, JSON and captures of its entries have secrets.
     """
 
     def __init__(
@@ -42,11 +43,14 @@ class Journal:
         api_name: Callable[[int], str] = api_keys.name,
         node_id: int = 0,
         numbers: Iterator[int] | None = None,
+        *,
+        show_secrets: bool = False,
     ) -> None:
         self.entries_max = entries_max
         self.bytes_max = bytes_max
         self.api_name = api_name
         self.node_id = node_id
+        self.show_secrets = show_secrets
         self.enabled = entries_max > 0
         self.address = ("127.0.0.1", 0)
         """The node's listening address, as (host, port)."""
@@ -153,6 +157,8 @@ class Journal:
     def _keep(self, entry: Entry) -> None:
         entry.id = self._last_id = next(self._numbers)
         entry.node_id = self.node_id
+        if self.show_secrets and not isinstance(entry, BrokenTick):
+            entry.show_secrets = True
         if self.enabled:
             entries = self.entries
             entries.append(entry)

@@ -142,7 +142,7 @@ def entry_text(entry: Entry) -> EntryText:
 
 def _exchange(entry: Exchange) -> EntryText:
     try:
-        fields = list(significant_fields(entry.request))
+        fields = list(significant_fields(entry.shown_request))
     except WireError:
         fields = [("request", "unreadable")]
     asked = [f"{entry.api} v{entry.api_version}", *(_field_text(name, value) for name, value in fields[:FIELDS_MAX])]
@@ -188,7 +188,9 @@ def _answer(entry: Exchange) -> str:
         return f"{len(entry.response_frame)} bytes that cannot be read{why}"
     if error_code:
         return error_codes.name(error_code) + why
-    values = [_field_text(name, value) for name, value in significant_fields(entry.response) if type(value) is bool]
+    values = [
+        _field_text(name, value) for name, value in significant_fields(entry.shown_response) if type(value) is bool
+    ]
     return " ".join(["ok", *values[:FIELDS_MAX]]) + why
 
 

@@ -62,11 +62,11 @@ def verify(
 
 
 def described(match: Matching | None) -> str:
-    """Return a match in a few words; of a function its name."""
+    """Return a match in a few words, without secrets; of a function its name."""
     to_json = getattr(match, "to_json", None)
     if to_json is None:
         return "any request" if match is None else f"requests for which {getattr(match, '__name__', match)!s} holds"
-    tree = to_json()
+    tree = to_json(show_secrets=False)
     conditions = {
         **{name: value for name, value in tree.items() if name not in ("api", "where")},
         **tree.get("where", {}),

@@ -97,13 +97,18 @@ class State:
         """
         return list(read_log(self._running.controller, from_offset, limit))
 
+    @property
+    def show_secrets(self) -> bool:
+        """The controller's option: True if texts, JSON and files may have secrets."""
+        return self._running.config.show_secrets
+
     def to_json(self) -> Tree:
         """Return everything but the log, as a JSON tree."""
         return {
             "brokers": [broker.to_json() for broker in self.brokers()],
             "topics": [topic.to_json() for topic in self.topics()],
             "features": self.features(),
-            "configs": [config.to_json() for config in self.configs()],
+            "configs": [config.to_json(show_secrets=self.show_secrets) for config in self.configs()],
             "quorum": self.quorum().to_json(),
             "snapshots": [snapshot.to_json() for snapshot in self.snapshots()],
         }
@@ -239,13 +244,17 @@ class State:
         """Make the active controller resign; a single controller leads again after 1.5 s."""
         self._active.script(Raft.resign)
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, *, show_secrets: bool | None = None) -> Path:
         """Write the whole state to a file for `Controller(state=path)` and `Double.load`; return its path.
+
+        Secrets (SCRAM credentials, sensitive configs) are asterisks unless `show_secrets`, by default the controller's
+        option, is True: users whose credentials are hidden cannot log in to a controller that begins with the file.
 
         It is a snapshot in Kafka's format. In a folder it gets Kafka's file name, under which `kafka-dump-log` and
         `kafka-metadata-shell` read it. Raise OSError.
         """
-        return write_state(Path(path), self._running.controller, self._running.clock.now_ms())
+        shown = self.show_secrets if show_secrets is None else show_secrets
+        return write_state(Path(path), self._running.controller, self._running.clock.now_ms(), show_secrets=shown)
 
     @property
     def _running(self) -> RunningController:

@@ -18,6 +18,7 @@ from mockraft.server.stubs.errors import StubError, unknown
 from mockraft.wire import error_codes, uuids
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message, Struct
+from mockraft.wire.redaction.masks import HIDDEN, MaskedBytes, MaskedText
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ def message_from_tree(cls: type[S], tree: Mapping[str, object], where: str = "")
 
 def shown(value: object) -> Json:
     """Return a field's value for JSON: a uuid as text, other bytes as base64, a struct as its fields."""
+    if isinstance(value, MaskedBytes | MaskedText):
+        return HIDDEN
     if isinstance(value, bytes):
         return uuids.text_of(value) if len(value) == 16 else base64.b64encode(value).decode()
     if isinstance(value, Struct):

@@ -17,6 +17,8 @@ from mockraft.server.stubs.senders import sender, sender_by_client_id
 from mockraft.wire import api_keys, messages
 from mockraft.wire.message import Message
 from mockraft.wire.names import camel, snake
+from mockraft.wire.redaction.masks import HIDDEN
+from mockraft.wire.redaction.secret_fields import is_secret_path
 
 if TYPE_CHECKING:
     from mockraft.server.journal import Exchange
@@ -107,6 +109,10 @@ class Match:
             found.append(_scope(name, expected))
         return (*found, *(_where(path, expected, self.api_keys) for path, expected in where.items()))
 
+    def is_on_secret(self, path: str) -> bool:
+        """Return True if the condition on the field at a path may be on a secret, so that texts do not quote it."""
+        return is_secret_path(path, [expected for name, expected in self.where.items() if name.endswith("name")])
+
     @cached_property
     def scope_tests(self) -> tuple[tuple[str, RequestTest], ...]:
         """Tests of scopes, each with the one attribute of StubRequest that it depends on."""
@@ -122,13 +128,17 @@ class Match:
             if condition.path not in pure or condition.path in self.where
         )
 
-    def to_json(self) -> Tree:
-        """Return the match as JSON."""
+    def to_json(self, *, show_secrets: bool = True) -> Tree:
+        """Return the match as JSON, which `from_json` reads if it has its secrets."""
         tree: Tree = {}
         if self.api:
             tree["api"] = self.api_names[0] if len(self.api_names) == 1 else list(self.api_names)
         tree |= {camel(name): shown(expected) for name, expected in self._scopes().items()}
-        return tree | ({"where": shown(self.where)} if self.where else {})
+        where: dict[str, object] = {
+            path: expected if show_secrets or not self.is_on_secret(path) else HIDDEN
+            for path, expected in self.where.items()
+        }
+        return tree | ({"where": shown(where)} if where else {})
 
     @classmethod
     def from_json(cls, tree: Json) -> Match:
@@ -190,12 +200,13 @@ def keywords(given: Mapping[str, object], match: Match | None = None) -> tuple[d
 
 
 class ExchangeRequest(StubRequest):
-    """The request of an exchange of the journal, decoded on first access."""
+    """The request of an exchange of the journal, decoded on first access; `is_shown`: as people may see it."""
 
-    __slots__ = ("_exchange",)
+    __slots__ = ("_exchange", "_is_shown")
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, *, is_shown: bool = False) -> None:
         self._exchange = exchange
+        self._is_shown = is_shown
         self.api_key = exchange.api_key
         self.api_version = exchange.api_version
         self.client_id = exchange.client_id
@@ -206,7 +217,7 @@ class ExchangeRequest(StubRequest):
 
     def __getattr__(self, name: str) -> Message | int:
         if name == "request":
-            self.request = self._exchange.request
+            self.request = self._exchange.shown_request if self._is_shown else self._exchange.request
             return self.request
         if name == "broker_id":
             named = sender(self.request)

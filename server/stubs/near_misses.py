@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockraft.server.stubs.fields import shown
 from mockraft.server.stubs.match import ExchangeRequest, Match, StubRequest
+from mockraft.wire.redaction.masks import HIDDEN
+from mockraft.wire.redaction.messages import masked
 
 if TYPE_CHECKING:
     from mockraft.server.journal import Exchange
@@ -74,8 +76,7 @@ def near_stubs(
     exchange: Exchange | StubRequest, stubs: Iterable[Stub], scenarios: Mapping[str, str], limit: int = NEAR_MISSES
 ) -> list[NearMiss]:
     """Return the stubs that came nearest to serving an exchange."""
-    received = exchange if isinstance(exchange, StubRequest) else ExchangeRequest(exchange)
-    found = [_miss(each, exchange, (*judge(each.match, received), *_state(each, scenarios))) for each in stubs]
+    found = [_miss(each, exchange, (*judge(each.match, exchange), *_state(each, scenarios))) for each in stubs]
     return nsmallest(limit, found, key=lambda miss: miss.distance)
 
 
@@ -86,19 +87,24 @@ def nearest_exchanges(subject: Stub | Match, exchanges: Iterable[Exchange], limi
     of_this_api = [exchange for exchange in newest_first if exchange.api_key in match.api_keys] if match.api else []
     # Others are judged only where there are too few of the API that is meant.
     candidates = of_this_api if len(of_this_api) >= limit else newest_first
-    found = (_miss(of, each, judge(match, ExchangeRequest(each))) for each in candidates[:EXCHANGES_JUDGED_MAX])
+    found = (_miss(of, each, judge(match, each)) for each in candidates[:EXCHANGES_JUDGED_MAX])
     return nsmallest(limit, found, key=lambda miss: miss.distance)
 
 
-def judge(match: Match, received: StubRequest) -> tuple[Judged, ...]:
-    """Evaluate every condition of a match on a request."""
+def judge(match: Match, request: Exchange | StubRequest) -> tuple[Judged, ...]:
+    """Evaluate every condition of a match on a request; the values are those that people may see."""
+    if isinstance(request, StubRequest):
+        received, seen, show_secrets = request, replace(request, request=masked(request.request)), False
+    else:
+        received, seen = ExchangeRequest(request), ExchangeRequest(request, is_shown=True)
+        show_secrets = request.show_secrets
     is_other_api = bool(match.api) and received.api_key not in match.api_keys
     return tuple(
         Judged(
             condition.path,
-            shown(condition.expected),
+            shown(condition.expected if show_secrets or not match.is_on_secret(condition.path) else HIDDEN),
             # Another API's request has other fields; that there is none of this name says nothing new.
-            None if is_other_api and condition.path in match.where else shown(condition.actual(received)),
+            None if is_other_api and condition.path in match.where else shown(condition.actual(seen)),
             condition.test(received),
         )
         for condition in match.conditions

@@ -10,9 +10,18 @@ import numpy.typing as npt
 import pyarrow as pa
 from mockraft.spark_replay.decoding.frame_columns import FrameColumns
 from mockraft.spark_replay.decoding.shapes import KNOWN_SHAPES, Shape, frames_at
-from mockraft.spark_replay.decoding.verdicts import OPAQUE, TRUNCATED, Verdict, judge_frame
+from mockraft.spark_replay.decoding.verdicts import (
+    OPAQUE,
+    TRUNCATED,
+    Verdict,
+    WriteJson,
+    full_json,
+    json_without_secrets,
+    judge_frame,
+)
 from mockraft.spark_replay.schemas import MESSAGES
 from mockraft.wire.overlay import in_use
+from mockraft.wire.redaction.messages import may_have_secrets
 
 BATCH_BYTES_MAX = 4 << 20
 """Upper bound for the bytes of frames that `decode_batches` decodes at once; a longer frame is decoded alone."""
@@ -27,7 +36,11 @@ _KEPT = [name for name in MESSAGES.names if name not in ("api_name", *Verdict._f
 
 
 def decode_frames(
-    frames: pa.RecordBatch, body: Literal["json", "none"] = "json", *, by_shape: bool = True
+    frames: pa.RecordBatch,
+    body: Literal["json", "none"] = "json",
+    *,
+    show_secrets: bool = False,
+    by_shape: bool = True,
 ) -> pa.RecordBatch:
     """Decode a batch of frames: `schemas.FRAMES` in, `schemas.MESSAGES` out, row for row.
 
@@ -38,35 +51,36 @@ def decode_frames(
     - unknown_api, unknown_version: not known to the codec
     - opaque: not Kafka's protocol (`api_key` is null); truncated: the capture lacks some of the bytes
 
-    `body` "json" gives each body as Kafka's JsonConverters write it, compact; "none" leaves the column null. Frames of
-    equal structure are judged together (see `shapes`); without `by_shape` each is decoded on its own, with the same
-    result.
+    `body` "json" gives each body as Kafka's JsonConverters write it, compact, with `[hidden]` for secrets unless
+    `show_secrets` (`mockraft.wire.redaction`); "none" leaves the column null. Frames of equal structure are judged
+    together (see `shapes`); without `by_shape` each is decoded on its own, with the same result.
     """
     if body not in ("json", "none"):
         raise ValueError(f"body must be json or none, not {body!r}")
     columns = FrameColumns(frames)
     verdicts = VerdictColumns(frames.num_rows)
+    write_json = None if body == "none" else full_json if show_secrets else json_without_secrets
     verdicts.put_all(np.flatnonzero(~columns.is_whole), TRUNCATED)
     verdicts.put_all(np.flatnonzero(columns.is_whole & ~columns.has_api), OPAQUE)
     left = np.flatnonzero(columns.is_whole & columns.has_api)
     if by_shape:
-        left = _judge_by_shape(columns, left, verdicts, body == "json")
+        left = _judge_by_shape(columns, left, verdicts, write_json)
     for row in left.tolist():
-        verdicts.put(row, judge_frame(*columns.frame(row), body == "json"))
+        verdicts.put(row, judge_frame(*columns.frame(row), write_json))
     kept = {name: frames.column(name) for name in _KEPT}
     return pa.record_batch({**kept, "api_name": _api_names(frames), **verdicts.columns()}, schema=MESSAGES)
 
 
 def decode_batches(
-    batches: Iterable[pa.RecordBatch], body: Literal["json", "none"] = "json"
+    batches: Iterable[pa.RecordBatch], body: Literal["json", "none"] = "json", *, show_secrets: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Call `decode_frames` for many batches, cut so that at most `BATCH_BYTES_MAX` are decoded at once."""
     for batch in batches:
         for part in _cut(batch):
-            yield decode_frames(part, body)
+            yield decode_frames(part, body, show_secrets=show_secrets)
 
 
-def _judge_by_shape(columns: FrameColumns, rows: Rows, verdicts: VerdictColumns, with_json: bool) -> Rows:
+def _judge_by_shape(columns: FrameColumns, rows: Rows, verdicts: VerdictColumns, write_json: WriteJson | None) -> Rows:
     """Judge the rows that share a shape; return the others."""
     overlay = in_use()
     left: list[Rows] = []
@@ -74,18 +88,23 @@ def _judge_by_shape(columns: FrameColumns, rows: Rows, verdicts: VerdictColumns,
         found, rest = KNOWN_SHAPES.sort(overlay, kind, columns.buffer, columns.starts[group])
         left.append(group[rest])
         for shape, places in found:
-            left.append(_put_shape(shape, columns, group[places], verdicts, with_json))
+            left.append(_put_shape(shape, columns, group[places], verdicts, write_json))
     return np.concatenate(left) if left else rows
 
 
-def _put_shape(shape: Shape, columns: FrameColumns, rows: Rows, verdicts: VerdictColumns, with_json: bool) -> Rows:
+def _put_shape(
+    shape: Shape, columns: FrameColumns, rows: Rows, verdicts: VerdictColumns, write_json: WriteJson | None
+) -> Rows:
     """Store the verdict and bodies of rows of one shape; return the rows whose bodies are rendered one by one."""
-    if not with_json:
+    if write_json is None:
         verdicts.put_all(rows, shape.verdict)
         return rows[:0]
     if len(rows) < TEMPLATE_ROWS_MIN:
         return rows
-    bodies, right = shape.template.write(frames_at(columns.buffer, columns.starts[rows], len(shape.bytes)))
+    frames = frames_at(columns.buffer, columns.starts[rows], len(shape.bytes))
+    if write_json is not full_json and may_have_secrets(shape.cls, frames.tobytes()):
+        return rows
+    bodies, right = shape.template.write(frames)
     if not right.all():
         bodies = bodies.filter(pa.array(right))
     verdicts.put_all(rows[right], shape.verdict, bodies)

@@ -125,7 +125,7 @@ def _joined(places: tuple[tuple[int, bytes], ...]) -> tuple[Rows, Bytes]:
 
 def shape_of(data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool) -> Shape | None:
     """Return the shape of a frame that decodes and round-trips; None for another."""
-    verdict = judge_as(data, overlay, cls, version, is_response, False)
+    verdict = judge_as(data, overlay, cls, version, is_response, None)
     if verdict.decode_status != "ok" or not verdict.roundtrip:
         return None
     layouts = _layouts(data, overlay, cls, version, is_response)
@@ -136,7 +136,7 @@ def layout_alone(data: bytes, overlay: Overlay, cls: type[Message], version: int
     """Return the layout of a frame's body, for a frame that decodes without an error."""
     if not cls.min_version <= version <= cls.max_version:
         return None
-    if judge_as(data, overlay, cls, version, is_response, False).decode_status != "ok":
+    if judge_as(data, overlay, cls, version, is_response, None).decode_status != "ok":
         return None
     layouts = _layouts(data, overlay, cls, version, is_response)
     return layouts[1] if layouts else None

@@ -14,6 +14,7 @@ from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import to_json
 from mockraft.wire.message import Message, Struct, with_constructor
 from mockraft.wire.overlay import Overlay, in_use
+from mockraft.wire.redaction.messages import masked, may_have_secrets
 from mockraft.wire.schema_files import StructSpec, schema_of
 
 REMEMBERED_BODY_BYTES_MAX = 4096
@@ -28,6 +29,20 @@ LARGE_BODY_BYTES = 1 << 20
 
 VALUES_MAX = 1_000_000
 """Maximum number of elements and values of a large body; more would take gigabytes as objects."""
+
+
+WriteJson = Callable[[Message, int, bytes], str]
+"""A function that writes a message, read from these bytes, as JSON."""
+
+
+def full_json(message: Message, version: int, block: bytes) -> str:
+    """Write a message as JSON."""
+    return json.dumps(to_json(message, version), separators=(",", ":"), ensure_ascii=False)
+
+
+def json_without_secrets(message: Message, version: int, block: bytes) -> str:
+    """Write a message as JSON with `[hidden]` for secrets."""
+    return full_json(masked(message, in_use()) if may_have_secrets(type(message), block) else message, version, block)
 
 
 class Verdict(NamedTuple):
@@ -61,7 +76,9 @@ OPAQUE = Verdict("opaque")
 """The verdict on bytes that are not Kafka's protocol."""
 
 
-def judge_frame(data: bytes, api_key: int, api_version: int, is_response: bool, with_json: bool) -> Verdict:
+def judge_frame(
+    data: bytes, api_key: int, api_version: int, is_response: bool, write_json: WriteJson | None
+) -> Verdict:
     """Decode a frame (without its four-byte length) of an API and version, and write it again. Never raises.
 
     An ApiVersions response is read as version 0 if its request's version does not fit, as clients do (KIP-511).
@@ -72,11 +89,11 @@ def judge_frame(data: bytes, api_key: int, api_version: int, is_response: bool, 
         return Verdict("unknown_api")
     cls = overlay.by_name(name)
     if cls.min_version <= api_version <= cls.max_version:
-        found = judge_as(data, overlay, cls, api_version, is_response, with_json)
+        found = judge_as(data, overlay, cls, api_version, is_response, write_json)
     else:
         found = Verdict("unknown_version", error=f"{name} has versions {cls.min_version} to {cls.max_version}")
     if found.decode_status != "ok" and is_response and api_key == api_keys.API_VERSIONS and api_version != 0:
-        older = judge_as(data, overlay, cls, 0, is_response, with_json)
+        older = judge_as(data, overlay, cls, 0, is_response, write_json)
         return older if older.decode_status == "ok" else found
     return found
 
@@ -88,7 +105,7 @@ def header_version(overlay: Overlay, api_key: int, api_version: int, is_response
 
 
 def judge_as(
-    data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool, with_json: bool
+    data: bytes, overlay: Overlay, cls: type[Message], version: int, is_response: bool, write_json: WriteJson | None
 ) -> Verdict:
     """Return the verdict on a frame of a message class, in a version that the class has."""
     before = header_version(overlay, cls.api_key, version, is_response)
@@ -97,7 +114,7 @@ def judge_as(
         header, at = header_class.read_from(data, before, 0)
         block = data[at:]
         read = _body if len(block) > REMEMBERED_BODY_BYTES_MAX else _remembered
-        body = read(cls, version, block, with_json)
+        body = read(cls, version, block, write_json)
     except WireError as error:
         return _refused(error, data, cls, version, before, header_class)
     written = header.write(before) + body.written
@@ -123,14 +140,14 @@ def _refused(
     return Verdict("error", offset, f"{error.what}{place}")
 
 
-def _body(cls: type[Message], version: int, block: bytes, with_json: bool) -> _Body:
+def _body(cls: type[Message], version: int, block: bytes, write_json: WriteJson | None) -> _Body:
     if len(block) >= LARGE_BODY_BYTES:
         _check_large(cls, version, block)
     message = cls.read(block, version)
     tags: list[int] = []
     constructed: type = with_constructor(cls)
     _collector(constructed, version)(message, tags)
-    tree = json.dumps(to_json(message, version), separators=(",", ":"), ensure_ascii=False) if with_json else None
+    tree = write_json(message, version, block) if write_json else None
     try:
         return _Body(message.write(version), None, tuple(tags), tree)
     except WireError as error:
@@ -147,12 +164,12 @@ def _check_large(cls: type[Message], version: int, block: bytes) -> None:
         return
 
 
-def _remembered(cls: type[Message], version: int, block: bytes, with_json: bool) -> _Body:
+def _remembered(cls: type[Message], version: int, block: bytes, write_json: WriteJson | None) -> _Body:
     """Call `_body` once for equal bodies, as long as they are cached."""
-    key = (cls, version, block, with_json)
+    key = (cls, version, block, write_json)
     found = _memory.bodies.get(key)
     if found is None:
-        found = _body(cls, version, block, with_json)
+        found = _body(cls, version, block, write_json)
         _memory.keep(key, found)
     return found
 
@@ -161,10 +178,10 @@ class _Memory:
     """A cache of decoded bodies by their bytes; cleared when full, since it then holds bodies that do not repeat."""
 
     def __init__(self) -> None:
-        self.bodies: dict[tuple[type[Message], int, bytes, bool], _Body] = {}
+        self.bodies: dict[tuple[type[Message], int, bytes, WriteJson | None], _Body] = {}
         self.size = 0
 
-    def keep(self, key: tuple[type[Message], int, bytes, bool], body: _Body) -> None:
+    def keep(self, key: tuple[type[Message], int, bytes, WriteJson | None], body: _Body) -> None:
         size = 500 + 2 * len(key[2]) + len(body.json or "")
         if self.size + size > REMEMBERED_BYTES_MAX:
             self.bodies.clear()

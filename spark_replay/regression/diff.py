@@ -6,7 +6,7 @@ never needed can be found, and it is visible why two responses with different by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from mockraft.spark_replay.regression.classes import (
@@ -21,6 +21,9 @@ from mockraft.spark_replay.regression.classes import (
 from mockraft.spark_replay.regression.renaming import Id, Renaming
 from mockraft.spark_replay.regression.rules import Node
 from mockraft.wire.json_form import Json
+from mockraft.wire.redaction.masks import HIDDEN
+from mockraft.wire.redaction.messages import without_secrets
+from mockraft.wire.redaction.secret_fields import is_secret_path
 
 MISSING, EXTRA, CHANGED, ORDER, VOLATILE_OK = "missing", "extra", "changed", "order", "volatile_ok"
 
@@ -48,6 +51,10 @@ class Difference(NamedTuple):
     captured: Json | Absent
     live: Json | Absent
     rule: str = ""
+
+    def without_secrets(self) -> Difference:
+        """Return the difference with `[hidden]` for secrets, which were compared."""
+        return self._replace(captured=_shown(self.path, self.captured), live=_shown(self.path, self.live))
 
 
 def diff(captured: Json, live: Json, node: Node | None, renaming: Renaming, path: str = "") -> Iterator[Difference]:
@@ -86,6 +93,17 @@ def diff(captured: Json, live: Json, node: Node | None, renaming: Renaming, path
             yield Difference(path, CHANGED, renaming.pairs.get(kind, {}).get(captured, captured), live, name)
     elif captured != live:
         yield Difference(path, CHANGED, captured, live)
+
+
+def _shown(path: str, value: Json | Absent) -> Json | Absent:
+    if isinstance(value, Absent):
+        return value
+    if value and is_secret_path(path):
+        return HIDDEN
+    field = path.rpartition(".")[2]
+    shown: Json = without_secrets({field: value})
+    assert isinstance(shown, Mapping)
+    return shown[field]
 
 
 def _one_sided(path: str, captured: Json | Absent, live: Json | Absent, node: Node | None) -> Difference:

@@ -93,7 +93,8 @@ class Translation:
 
     def _compared(self, key: int, version: int, captured: Message, live: Message) -> list[Difference]:
         node = self.rules.response(key, version)
-        return list(diff(to_json(captured, version), to_json(live, version), node, self.renaming))
+        found = diff(to_json(captured, version), to_json(live, version), node, self.renaming)
+        return [each.without_secrets() for each in found]
 
 
 def _has_news(response: FetchResponse) -> bool:

@@ -1,4 +1,4 @@
-"""Two decoded responses side by side with their differences, and the commands that show their bytes."""
+"""Two decoded responses side by side with their differences, and the commands that show their bytes; no secrets."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from mockraft.wire.connection import parse_request, read_response
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import Json, to_json
 from mockraft.wire.messages import request as request_class
+from mockraft.wire.redaction.messages import masked, masked_request, masked_response
 
 HEX_BYTES_MAX = 8_192
 """Frames longer than this get no command, since it would contain them as hex."""
@@ -55,7 +56,7 @@ def response_text(frame: bytes | None, api_key: int, api_version: int) -> str:
     try:
         message = read_response(frame, api_key, api_version)
         version = min(api_version, message.max_version)
-        tree = to_json(message, version)
+        tree = to_json(masked(message), version)
     except WireError as error:
         return f"(cannot be read: {error})"
     return _pretty(tree)
@@ -68,7 +69,7 @@ def request_text(frame: bytes | None) -> str:
     try:
         request = parse_request(frame)
         message = request_class(request.api_key).read(frame[request.body_offset :], request.api_version)
-        tree = to_json(message, request.api_version)
+        tree = to_json(masked(message), request.api_version)
     except WireError as error:
         return f"(cannot be read: {error})"
     return _pretty(tree)
@@ -101,7 +102,8 @@ def decode_command(
     """Return `mockraft decode` of a frame; empty if there is no frame or it is too long for a command."""
     if frame is None or len(frame) > HEX_BYTES_MAX:
         return ""
-    framed = len(frame).to_bytes(4, "big") + frame
+    shown = masked_response(frame, api_key, api_version) if is_response else masked_request(frame)
+    framed = len(shown).to_bytes(4, "big") + shown
     what = f"--response {api_name(api_key)} --version {api_version} " if is_response else ""
     return f"mockraft {verb} {what}--frame {framed.hex()}"
 

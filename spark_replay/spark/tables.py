@@ -71,24 +71,24 @@ def file_events(spark: SparkSession, path: Paths, **options: object) -> DataFram
     return counted.select(*FILE_EVENTS.names)
 
 
-def messages(of: DataFrame, body: str = "variant") -> DataFrame:
+def messages(of: DataFrame, body: str = "variant", *, show_secrets: bool = False) -> DataFrame:
     """Return each frame decoded (MESSAGES): `body` is a VARIANT, JSON text (`json`) or left out (`none`: null, faster).
 
-    Every row is kept: `decode_status` shows what could not be decoded, `roundtrip` whether writing gives the same
-    bytes. Raises OptionError for another `body`.
+    Secrets are `[hidden]` unless `show_secrets`. Every row is kept: `decode_status` shows what could not be decoded,
+    `roundtrip` whether writing gives the same bytes. Raises OptionError for another `body`.
     """
     if body not in BODIES:
         raise OptionError(f"body: {body!r} is not {', '.join(BODIES)}")
-    decoded = messages_table(of, with_bodies=body != "none").dataframe()
+    decoded = messages_table(of, with_bodies=body != "none", show_secrets=show_secrets).dataframe()
     return decoded.withColumn("body", F.try_parse_json("body")) if body == "variant" else decoded
 
 
-def messages_table(of: DataFrame | WorkerTable, *, with_bodies: bool = True) -> WorkerTable:
+def messages_table(of: DataFrame | WorkerTable, *, with_bodies: bool = True, show_secrets: bool = False) -> WorkerTable:
     """Return the table of `messages` with bodies as JSON or none, to be written as Parquet by the workers.
 
     For a `frames_table`, the workers that make the frames also decode them, without passing through the JVM.
     """
-    decode = partial(_decoded, "json" if with_bodies else "none")
+    decode = partial(_decoded, "json" if with_bodies else "none", show_secrets)
     if isinstance(of, WorkerTable):
         return of.then(decode, MESSAGES)
     return WorkerTable(of.select(*FRAMES.names), decode, MESSAGES)
@@ -129,10 +129,12 @@ def exchanges(of: DataFrame, *, unanswered: bool = False) -> DataFrame:
     return sides.select(*EXCHANGES.names)
 
 
-def _decoded(body: Literal["json", "none"], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _decoded(
+    body: Literal["json", "none"], show_secrets: bool, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     from mockraft.spark_replay.decoding import decode_batches
 
-    return decode_batches(batches, body)
+    return decode_batches(batches, body, show_secrets=show_secrets)
 
 
 def _frames_of_runs(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

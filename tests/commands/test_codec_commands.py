@@ -66,7 +66,7 @@ def test_every_captured_frame_is_encoded_again_from_its_json(exchanges: list[Cap
         seen.add((exchange.api_key, exchange.api_version))
         response = ("--response", str(exchange.api_key), "--version", str(exchange.api_version))
         for options, data in (((), whole(exchange.request)), (response, whole(exchange.response))):
-            decoded = run("decode", *options, "--frame", "-", stdin=data)
+            decoded = run("decode", "--show-secrets", *options, "--frame", "-", stdin=data)
             assert decoded.exit_code == 0, decoded.stderr
             assert run("encode", *options, "--frame", "-", stdin=decoded.stdout).stdout == data + "\n"
     assert len(seen) > 10
@@ -137,7 +137,11 @@ def test_explain_shows_everything_up_to_the_break_and_where_it_broke() -> None:
     assert result.exit_code == 1
     assert "topics" in result.stdout
     assert "breaks at offset 1, in topics[0].name: says 4, but only 3 bytes are left" in result.stdout
-    assert "05 6f 72 64" in result.stdout
+    assert "2a 2a 2a 2a" in result.stdout
+    assert "with --show-secrets" in result.stdout
+    assert (
+        "05 6f 72 64" in run("explain", "--show-secrets", "--request", "CreateTopics", "02 05 6f7264", "-v", "7").stdout
+    )
 
 
 def test_explain_for_machines() -> None:

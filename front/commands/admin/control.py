@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from mockraft.commands.admin.remote import Remote, group, remote, table
+from mockraft.serving.private_files import write_private
 
 STATE = """A running controller as a whole. Without a command: how it stands.
 
@@ -66,7 +67,7 @@ def state(to: Remote) -> None:
 def save(to: Remote, file: Annotated[Path, typer.Argument(help="The file; overwritten.")]) -> None:
     """Write the whole state into a file, a snapshot in Kafka's own format."""
     data = to.api.read("GET", "/v1/state/file")
-    file.write_bytes(data)
+    write_private(file, data)
     to.show({"file": str(file), "bytes": len(data)}, f"{file}: {len(data):,} bytes")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from mockraft.commands.admin.remote import Remote, group, remote, table
 from mockraft.commands.traffic.record import MatchOptions
+from mockraft.serving.private_files import write_private
 from mockraft.wire.names import camel
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _give(to: Remote, found: dict[str, Any], out: Path | None) -> None:
     """A stub file, on stdout unless it is written or the stubs were loaded."""
     text = json.dumps({"stubs": found["stubs"]}, indent=1, ensure_ascii=False)
     if out is not None:
-        out.write_text(text + "\n", encoding="utf-8")
+        write_private(out, f"{text}\n".encode())
     where = "loaded" if found["loaded"] else "made"
     said = f"{len(found['stubs'])} stubs {where}" + (f", in {out}" if out is not None else "")
     to.show(found, said if found["loaded"] or out is not None else text)

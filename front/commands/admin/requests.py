@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from mockraft.commands.admin.remote import REFUSED, Remote, assignments, given, group, remote, table
+from mockraft.serving.private_files import write_private
 
 ABOUT = """Requests as the journal has them. Without a command: the newest.
 
@@ -95,7 +96,7 @@ def save(to: Remote, file: Annotated[Path, typer.Argument(help="FILE.pcapng or F
     if file.suffix not in (".pcapng", ".jsonl"):
         raise typer.BadParameter(f"{file}: its name ends in .pcapng or .jsonl")
     data = to.api.read("GET", f"/v1/requests{file.suffix}")
-    file.write_bytes(data)
+    write_private(file, data)
     to.show({"file": str(file), "bytes": len(data)}, f"{file}: {len(data):,} bytes")
 
 

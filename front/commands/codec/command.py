@@ -119,6 +119,7 @@ class ByteOptions(SubjectOptions):
 
     data: list[str] | None = argument(None, metavar="[HEX | -]", help="The bytes; - reads standard input.")
     raw: bool = option(False, "--raw", help="Standard input holds the bytes themselves, not hex.")
+    show_secrets: bool = option(False, "--show-secrets", help="Show passwords, keys, tokens and sensitive configs.")
 
     def content(self, command: str) -> bytes:
         """Return the bytes that arguments or standard input give; exits with 2 when they are not hex."""
@@ -186,7 +187,7 @@ def decode_command(ctx: typer.Context, options: DecodeOptions) -> None:
     _speak(ctx, options)
     subject, content = options.subject("decode"), options.content("decode")
     try:
-        tree = decode(subject, content)
+        tree = decode(subject, content, show_secrets=options.show_secrets)
     except WireError as error:
         _fail("decode", _placed(error, subject, content), _advice(subject, content))
     _print_json(tree, options.compact)
@@ -217,7 +218,8 @@ def explain_command(ctx: typer.Context, options: ExplainOptions) -> None:
     """Print what every byte is."""
     _speak(ctx, options)
     subject, content = options.subject("explain"), options.content("explain")
-    explanation = _explained(subject, content)
+    full = _explained(subject, content)
+    explanation = full if options.show_secrets else full.without_secrets()
     if options.as_json:
         typer.echo(json.dumps(_explanation_tree(explanation), ensure_ascii=False))
     else:
@@ -227,8 +229,11 @@ def explain_command(ctx: typer.Context, options: ExplainOptions) -> None:
         # A file or a pipe has no width to save.
         console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
         show(explanation, console)
-        for advice in [] if explanation.error is None else hints(subject, content):
-            console.print(f"  try it {advice}")
+        advice = [] if explanation.error is None else hints(subject, content)
+        if explanation.data != full.data:
+            advice.append("with --show-secrets: asterisks (2a) are secrets, and unread bytes that may have some")
+        for each in advice:
+            console.print(f"  try it {each}")
     if explanation.error is not None:
         raise typer.Exit(UNREADABLE)
 

@@ -6,7 +6,9 @@ from mockraft.commands.codec.names import class_named, record_name
 from mockraft.wire import metadata_log_frame
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import Json, Tree, from_json, to_json
+from mockraft.wire.message import Message
 from mockraft.wire.overlay import in_use
+from mockraft.wire.redaction.messages import masked
 
 REQUEST, RESPONSE, RECORD, OTHER, BATCHES = "request", "response", "record", "message", "batches"
 
@@ -32,18 +34,19 @@ class Subject(NamedTuple):
         return self.name, self.version
 
 
-def decode(subject: Subject, data: bytes) -> Tree:
+def decode(subject: Subject, data: bytes, *, show_secrets: bool = False) -> Tree:
     """The JSON tree of the bytes. A frame gives {"header", "body"}, a framed record {"type", "version", "data"}."""
     if subject.is_framed:
-        return _decode_record(subject, data) if subject.kind == RECORD else _decode_frame(subject, data)
+        decode_framed = _decode_record if subject.kind == RECORD else _decode_frame
+        return decode_framed(subject, data, show_secrets)
     name, version = subject.named()
     try:
-        return to_json(class_named(name).read(data, version), version)
+        return _tree(class_named(name).read(data, version), version, show_secrets)
     except WireError:
         # The value of a log record is easily taken for the record: it is the same with three numbers before it.
         framed = subject._replace(is_framed=True)
         if subject.kind == RECORD and data[:1] == b"\x01" and is_readable(framed, data):
-            return _object(_decode_record(framed, data), "data")
+            return _object(_decode_record(framed, data, show_secrets), "data")
         raise
 
 
@@ -95,7 +98,11 @@ def _counterpart(subject: Subject) -> Subject | None:
     return subject._replace(kind=kind, name=names[api_key])
 
 
-def _decode_frame(subject: Subject, data: bytes) -> Tree:
+def _tree(message: Message, version: int, show_secrets: bool) -> Tree:
+    return to_json(message if show_secrets else masked(message, in_use()), version)
+
+
+def _decode_frame(subject: Subject, data: bytes, show_secrets: bool) -> Tree:
     size = int.from_bytes(data[:4], signed=True)
     if len(data) < 4 or size != len(data) - 4:
         found_size = (
@@ -118,7 +125,7 @@ def _decode_frame(subject: Subject, data: bytes) -> Tree:
     body, end = body_class.read_from(data, version, offset)
     if end != len(data):
         raise WireError(f"{body_class.__name__} v{version}: {len(data) - end} bytes too many", offset=end)
-    return {"header": to_json(head, header_version), "body": to_json(body, version)}
+    return {"header": to_json(head, header_version), "body": _tree(body, version, show_secrets)}
 
 
 def _encode_frame(subject: Subject, tree: Tree) -> bytes:
@@ -144,14 +151,14 @@ def _encode_frame(subject: Subject, tree: Tree) -> bytes:
     return len(written).to_bytes(4) + written
 
 
-def _decode_record(subject: Subject, data: bytes) -> Tree:
+def _decode_record(subject: Subject, data: bytes, show_secrets: bool) -> Tree:
     record, version = metadata_log_frame.decode(data, in_use().by_type)
     name = type(record).__name__
     if subject.name is not None and name != subject.name:
         raise WireError(f"this is a {name} (type {record.api_key})", field="recordType", offset=1)
     if subject.version is not None and version != subject.version:
         raise WireError(f"this is version {version} of {name}", field="recordVersion", offset=2)
-    return {"type": name, "version": version, "data": to_json(record, version)}
+    return {"type": name, "version": version, "data": _tree(record, version, show_secrets)}
 
 
 def _encode_record(subject: Subject, tree: Tree) -> bytes:

@@ -49,4 +49,4 @@ async def start(double: Double, settings: AdminSettings) -> AdminServer:
     from mockraft.commands.traffic.recorder import LocalRecorder
     from mockraft.server.admin.serving import AdminServer
 
-    return await AdminServer.start(double, settings, LocalRecorder())
+    return await AdminServer.start(double, settings, LocalRecorder(show_secrets=double.state.show_secrets))

@@ -120,7 +120,7 @@ def _config(options: Mapping[str, Any]) -> ControllerConfig:
     from mockraft.server.tls import server_context
 
     try:
-        options = {**options, **security.users_of(options)}
+        options = {**options, **security.users_of(options), **security.secrets_of(options)}
         config = ControllerConfig(**{f.name: options[f.name] for f in fields(ControllerConfig) if f.name in options})
         if uses_tls(config.security_protocol):
             server_context(config)

@@ -39,7 +39,7 @@ controller comes back with a shorter log. SIGTERM and SIGINT end the controller 
   mockraft serve --admin-port 8080                 the admin API and the live page at 127.0.0.1:8080
 
 Each option may be an environment variable instead, as MOCKRAFT_PORT for --port; the option goes first. A list has
-spaces between its values.
+spaces between its values. Secrets are read from files or variables, because other users can see a command line.
 
 Exit codes: 2 a bad option, 3 the address cannot be listened on, 4 the data directory cannot be used, 5 the controller
 cannot continue (a full disk, an I/O error).

@@ -167,10 +167,11 @@ HEADINGS = (
     "Logs",
 )
 
-OPTIONS = {
-    row.name: row
-    for row in (*(replace(row, **_OTHERWISE.get(row.name, {})) for row in ROWS if row.group), *_OF_THE_PROCESS)
-}
+_OF_THE_CONTROLLER = [replace(row, **_OTHERWISE.get(row.name, {})) for row in ROWS if row.group]
+SECRETS = tuple(row for row in _OF_THE_CONTROLLER if row.is_secret)
+"""Options that may also be given in a file, by the option `in_a_file`."""
+
+OPTIONS = {row.name: row for row in (*_OF_THE_CONTROLLER, *(row.in_a_file for row in SECRETS), *_OF_THE_PROCESS)}
 """Every option by its name."""
 
 GROUPS = {

@@ -1,4 +1,4 @@
-"""Users of `mockraft serve`. Passwords come from files, because every user of the machine can see a command line."""
+"""Users and secrets of `mockraft serve`, from files: every user of the machine can see a command line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from mockraft.commands.serve.options import SECRETS, OptionError
 from mockraft.wire.client_security import read_properties
 from mockraft.wire.scram import ScramUser
 
@@ -23,6 +24,23 @@ def users_of(options: Mapping[str, Any]) -> dict[str, Any]:
         "scram_users": scram_users(options["scram_users_file"]),
         "client_security": client_config and read_properties(client_config),
     }
+
+
+def secrets_of(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options whose values are in files. OptionError for a bad file or a second value, OSError for none."""
+    found: dict[str, str] = {}
+    for option in SECRETS:
+        in_a_file = option.in_a_file
+        path = options[in_a_file.name]
+        if path is None:
+            continue
+        if options[option.name] is not None:
+            raise OptionError(f"{option.flag} is given, too", in_a_file.flag)
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if len(lines) != 1 or not lines[0]:
+            raise OptionError(f"{path}: it must have one line, the value of {option.flag}", in_a_file.flag)
+        found[option.name] = lines[0]
+    return found
 
 
 def plain_users(path: Path | None) -> dict[str, str]:

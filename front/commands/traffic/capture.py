@@ -29,7 +29,7 @@ ABOUT = """Record the traffic between brokers and their controllers, as a proxy,
 
 Every controller gets a listener here. Controllers' addresses in responses and in the metadata log (voters) are replaced
 by these listeners, so that brokers connect here again, also after a restart. The file has the bytes that each side
-really sent. FILE.index.jsonl has one line per exchange.
+really sent, but for secrets, which are asterisks. FILE.index.jsonl has one line per exchange.
 
 \b
   mockraft capture --listen 127.0.0.1:19093 --upstream 127.0.0.1:9093 --out run.pcapng
@@ -61,6 +61,7 @@ class Options:
         None, "--filter", metavar="API[,API]", help="Record only these APIs, or with ! all others."
     )
     max_bytes: int | None = option(None, min=1, help="Maximum bytes to record; traffic is still forwarded.")
+    show_secrets: bool = option(False, "--show-secrets", help="Record passwords, keys, tokens and sensitive configs.")
     quiet: bool = option(False, "--quiet", help="No progress line.")
 
 
@@ -79,7 +80,7 @@ def capture(options: Options) -> None:
     kept = api_filter(options.filters)
     recording = record_until_signal(
         "capture",
-        lambda: Recording(options.out, bytes_max=options.max_bytes, kept=kept),
+        lambda: Recording(options.out, bytes_max=options.max_bytes, kept=kept, show_secrets=options.show_secrets),
         addresses,
         out=options.out,
         quiet=options.quiet,

@@ -55,6 +55,7 @@ class Options(MatchOptions):
     no_repeats_as_scenarios: bool = option(
         False, "--no-repeats-as-scenarios", help="Keep only the last response to the same request."
     )
+    show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
 
 
 def register(app: typer.Typer) -> None:
@@ -78,7 +79,7 @@ def record(options: Options) -> None:
         raise typer.BadParameter("use either --capture or --upstream")
     fields = (options.filters or (), options.only or (), options.ignore or ())
     choice = StubChoice(*fields, options.any_version, options.any_client, not options.no_repeats_as_scenarios)
-    found = chosen_stubs(exchanges, choice)
+    found = chosen_stubs(exchanges, choice, show_secrets=options.show_secrets)
     write_json("record", options.out, {"stubs": found.stubs})
     for each in found.left_out:
         typer.echo(f"left out: {each.count:,} {each.api}, {each.why}", err=True)

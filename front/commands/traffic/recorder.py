@@ -62,7 +62,8 @@ class _Held:
 class LocalRecorder:
     """Recordings of controllers, at most RECORDINGS_MAX at once; see `server.admin.recorder.Recorder`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, show_secrets: bool = False) -> None:
+        self._show_secrets = show_secrets
         self._held: dict[str, _Held] = {}
         self._made = 0
         self._starting = 0
@@ -107,7 +108,7 @@ class LocalRecorder:
         """Return the stubs of the traffic so far. Raises KeyError."""
         held = self._get(recording_id)
         not_kept = Counter(held.recorded.not_kept)
-        found = await asyncio.to_thread(chosen_stubs, list(held.recorded.exchanges), held.choice)
+        found = await asyncio.to_thread(self._chosen, list(held.recorded.exchanges), held.choice)
         why = f"after the first {EXCHANGES_MAX} exchanges"
         found.left_out.extend(LeftOut(api_keys.name(key), why, count) for key, count in not_kept.items())
         return found
@@ -128,12 +129,15 @@ class LocalRecorder:
         """Return the stubs of a journal's exchanges. Raises ValueError; its text begins with the field."""
         _filter(choice)
         entries = sorted(exchanges, key=lambda entry: entry.id)
-        return await asyncio.to_thread(chosen_stubs, [_as_captured(each) for each in entries], choice)
+        return await asyncio.to_thread(self._chosen, [_as_captured(each) for each in entries], choice)
 
     async def close(self) -> None:
         """Remove all recordings."""
         for recording_id in list(self._held):
             await self.remove(recording_id)
+
+    def _chosen(self, exchanges: Sequence[Captured], choice: StubChoice) -> RecordedStubs:
+        return chosen_stubs(exchanges, choice, show_secrets=self._show_secrets)
 
     def _get(self, recording_id: str) -> _Held:
         held = self._held.get(recording_id)
@@ -171,7 +175,7 @@ def _filter(choice: StubChoice) -> Filter:
         raise ValueError(f"filters: {error}") from None
 
 
-def chosen_stubs(exchanges: Sequence[Captured], choice: StubChoice) -> RecordedStubs:
+def chosen_stubs(exchanges: Sequence[Captured], choice: StubChoice, *, show_secrets: bool = False) -> RecordedStubs:
     """Return the stubs of exchanges. Raises ValueError for an unknown API."""
     found = stubs_of(
         exchanges,
@@ -180,6 +184,7 @@ def chosen_stubs(exchanges: Sequence[Captured], choice: StubChoice) -> RecordedS
         only_fields=choice.only,
         ignored_fields=choice.ignore,
         repeats_as_scenarios=choice.repeats_as_scenarios,
+        show_secrets=show_secrets,
     )
     return RecordedStubs(found.stubs, [LeftOut(api, why, count) for (api, why), count in found.left_out.items()])
 

@@ -26,6 +26,7 @@ from mockraft.server.controller.quorum.election_state import (
 )
 from mockraft.server.controller.result import ApiError
 from mockraft.serving.directory_ids import draw_uuid
+from mockraft.serving.private_files import DIRECTORY_MODE, FILE_MODE, opener
 from mockraft.wire import error_codes, uuids
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class DataDir:
         self.path = path
         self.partition_path = path / PARTITION_DIR
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
             self._lock = _lock(path / ".lock")
         except OSError as error:
             raise DataDirError(f"data dir {path}: cannot be used: {error}") from error
@@ -160,7 +161,7 @@ class DataDir:
                 raise DataDirError(f"{path}: version {found['version']} is not one that this mockraft can read")
             _check_same(path, "cluster.id", found.get("cluster.id"), cluster_id)
             _check_same(path, "node.id", found.get("node.id", found.get("broker.id")), str(node_id))
-        self.partition_path.mkdir(exist_ok=True)
+        self.partition_path.mkdir(DIRECTORY_MODE, exist_ok=True)
         topic, topic_id = self.partition_path / "partition.metadata", f"topic_id: {uuids.text_of(TOPIC_ID)}"
         if not topic.exists():
             replace_file(topic, [f"version: 0\n{topic_id}".encode()])
@@ -192,7 +193,7 @@ def replace_file(path: Path, parts: Iterable[bytes], suffix: str = ".tmp") -> No
     """
     beside = path.with_name(path.name + suffix)
     try:
-        with beside.open("wb") as file:
+        with open(beside, "wb", opener=opener) as file:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
@@ -240,7 +241,7 @@ def _read_properties(text: str) -> dict[str, str]:
 
 def _lock(path: Path) -> int:
     """Return an open, locked file descriptor; DataDirError if another process, or this one, holds the lock."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         if hasattr(fcntl, "F_OFD_SETLK"):
             # Excludes Kafka's own lock on this file (FileChannel.tryLock) and, unlike a plain POSIX lock,

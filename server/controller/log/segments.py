@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from mockraft.server.controller.log import limits
 from mockraft.server.controller.log.data_dir import DataDirError, StorageError, sync_directory
+from mockraft.serving.private_files import FILE_MODE
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 from mockraft.wire.record_batch import BatchHeader
@@ -151,7 +152,7 @@ class LogStorage:
 
     def _create(self, base_offset: int) -> None:
         path = self._segment_path(base_offset)
-        created = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        created = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:
             if self._file >= 0:
                 os.fsync(self._file)

@@ -17,10 +17,12 @@ from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
 from mockraft.server.controller.quorum.voter_set import control_records
 from mockraft.server.controller.settings.features import METADATA_VERSION
+from mockraft.serving.private_files import write_private
 from mockraft.wire.errors import WireError
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.no_op_record import NoOpRecord
 from mockraft.wire.records.register_controller_record import RegisterControllerRecord
+from mockraft.wire.redaction.messages import masked
 
 if TYPE_CHECKING:
     from mockraft.server.controller.context import ControllerContext
@@ -42,15 +44,17 @@ class SavedState(NamedTuple):
     records: list[RecordAt]
 
 
-def write_state(path: Path, controller: ControllerContext, now_ms: int) -> Path:
+def write_state(path: Path, controller: ControllerContext, now_ms: int, *, show_secrets: bool) -> Path:
     """Save the controller's state, in a directory under Kafka's name for it. OSError when it cannot be written."""
     log, image = controller.log, controller.image
     snapshot_id = SnapshotId(log.end_offset, log.last_epoch)
     about = {"clusterId": controller.config.cluster_id, "endOffset": snapshot_id.end_offset}
     note = RecordAt(NoOpRecord(unknown_tagged_fields=[(_ABOUT_TAG, json.dumps(about).encode())]), 0)
     records = [*image.to_records(image.metadata_version), note]
+    if not show_secrets:
+        records = [at._replace(record=masked(at.record)) for at in records]
     path = path / snapshot_id.file_name if path.is_dir() else path
-    path.write_bytes(_encode(snapshot_id, records, log, now_ms))
+    write_private(path, _encode(snapshot_id, records, log, now_ms))
     return path
 
 

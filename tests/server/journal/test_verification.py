@@ -23,7 +23,7 @@ class Match:
     def __call__(self, exchange: Exchange) -> bool:
         return False
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self, *, show_secrets: bool) -> dict[str, object]:
         return {"api": "BrokerHeartbeat", "brokerId": 7, "where": {"currentMetadataOffset": {"gte": 5}}}
 
 

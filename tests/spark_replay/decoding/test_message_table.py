@@ -332,7 +332,7 @@ def test_kio_reads_every_captured_body_to_the_values_of_its_json(
 ) -> None:
     compared = 0
     for batch in captured[name]:
-        bodies = decode_frames(batch)["body"].to_pylist()
+        bodies = decode_frames(batch, show_secrets=True)["body"].to_pylist()
         for row, text in zip(batch.to_pylist(), bodies, strict=True):
             key, version, is_response = row["api_key"], row["api_version"], row["is_response"]
             cls: Any = messages.response(key) if is_response else messages.request(key)

@@ -1,0 +1,97 @@
+"""The table of secrets: passwords, keys, tokens and the values of sensitive configs.
+
+Source: RecordRedactor, KafkaConfigSchema.isSensitive, KafkaConfig.loggableValue, and the `toString` methods of
+AlterUserScramCredentialsRequest and SaslAuthenticateRequest. Kafka's request log prints the HMACs of delegation tokens,
+and its own tools the whole of a log; both are hidden here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Final
+
+from mockraft.wire.names import snake
+from mockraft.wire.redaction.masks import HIDDEN
+from mockraft.wire.schema_files import config_tables
+
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "CreateDelegationTokenResponse": ("hmac",),
+    "DescribedDelegationToken": ("hmac",),
+    "ExpireDelegationTokenRequest": ("hmac",),
+    "RenewDelegationTokenRequest": ("hmac",),
+    "SaslAuthenticateRequest": ("auth_bytes",),
+    # A salt and a server's signature are enough to try passwords without the server.
+    "SaslAuthenticateResponse": ("auth_bytes",),
+    "ScramCredentialUpsertion": ("salt", "salted_password"),
+    "UserScramCredentialRecord": ("salt", "stored_key", "server_key"),
+}
+"""Secret fields by struct."""
+
+CONFIGS: Final = frozenset(
+    (
+        "AlterableConfig",
+        "ConfigRecord",
+        "CreatableTopicConfig",
+        "CreatableTopicConfigs",
+        "DescribeConfigsResourceResult",
+        "DescribeConfigsSynonym",
+    )
+)
+"""Structs of a config's name and value; the value is secret if the config is sensitive."""
+
+RECORD_PREFIXES: Final = (b"\1\4\0", b"\1\x0b\0")
+"""First bytes of framed metadata records that may hold secrets: ConfigRecord, UserScramCredentialRecord."""
+
+_INSIDE: Final = ("request_data", "response_data", "unaligned_records")
+
+
+def secret_fields(struct: object) -> tuple[str, ...]:
+    """Return the names of a struct's fields with secrets."""
+    name = type(struct).__name__
+    if name in CONFIGS:
+        return ("value",) if is_sensitive(getattr(struct, "name", "")) else ()
+    return FIELDS.get(name, ())
+
+
+def is_hidden(struct: object, field: str, value: object) -> bool:
+    """Return True if the text of a struct has `[hidden]` for a field: a secret, or bytes with a message inside."""
+    if not value or not isinstance(value, bytes | str):
+        return False
+    if field == "records" and isinstance(value, bytes):
+        return may_hold_records(value)
+    return field in secret_fields(struct) or field in _INSIDE
+
+
+def may_hold_records(data: bytes) -> bool:
+    """Return True if bytes may have metadata records with secrets."""
+    return any(prefix in data for prefix in RECORD_PREFIXES)
+
+
+def is_sensitive(config: str) -> bool:
+    """Return True if the values of a config are secret: those of type PASSWORD, and those of unknown keys."""
+    return config not in _plain_configs()
+
+
+def is_secret_path(path: str, configs: Iterable[object] = ()) -> bool:
+    """Return True if the field at a path (`upsertions[].salt`) may be secret.
+
+    The value of a config may be, unless `configs`, the names that its config may have, contain that of a plain one.
+    """
+    steps = [snake(step.partition("[")[0]) for step in path.split(".")]
+    if steps[-1] == "value" and "configs" in steps:
+        return not any(isinstance(name, str) and not is_sensitive(name) for name in configs)
+    return any(steps[-1] in names for names in FIELDS.values())
+
+
+def masked_configs(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of configs by name, with `[hidden]` for those of sensitive ones."""
+    return {name: HIDDEN if is_sensitive(name) else value for name, value in values.items()}
+
+
+@cache
+def _plain_configs() -> frozenset[str]:
+    """Return the known keys that are not passwords; a key means the same for every type of resource that has it."""
+    tables = config_tables()
+    rows = [row for name in ("topic", "broker", "group", "client_metrics") for row in tables[name]]
+    return frozenset(row["name"] for row in rows if row["type"] != "PASSWORD")
