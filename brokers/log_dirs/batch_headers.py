@@ -16,6 +16,8 @@ from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.wire import error_codes
 
 HEADER_BYTES = 61
+RECORD_BYTES_MIN = 6
+"""Attributes, two deltas, and the lengths of no key, no value and no headers."""
 MAGIC = 2
 COMPRESSION = 0x07
 LOG_APPEND_TIME = 0x08

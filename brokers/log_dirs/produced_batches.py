@@ -6,16 +6,19 @@ In the order of Kafka's ByteBufferLogInputStream, UnifiedLog.analyzeAndValidateR
 from __future__ import annotations
 
 import struct
+import zlib
 from typing import TYPE_CHECKING
 
 from mockraft.brokers.log_dirs.batch_headers import (
     COMPRESSION,
     HEADER_BYTES,
+    RECORD_BYTES_MIN,
     BatchHeader,
     CorruptBatchError,
     read_header,
 )
 from mockraft.brokers.log_dirs.errors import LogError
+from mockraft.brokers.log_dirs.gzip_records import GZIP, unpack
 from mockraft.wire import error_codes, record_batch
 from mockraft.wire.errors import WireError
 
@@ -28,6 +31,7 @@ _LENGTH_MIN = 14
 _LENGTH_MAX = (1 << 31) - 1 - _LENGTH_COUNTED_FROM
 _COMPRESSIONS = 5
 _NO_TIMESTAMP = -1
+_VARINT_BYTES_MAX = 10
 
 
 def read_produced(records: bytes) -> list[BatchHeader]:
@@ -54,7 +58,7 @@ def read_produced(records: bytes) -> list[BatchHeader]:
 
 
 def check_produced(records: bytes, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    """Raise LogError for a batch that a leader refuses. Compressed records are not decoded."""
+    """Raise LogError for a batch that a leader refuses. Of compressed records only gzip's first 4 MiB are decoded."""
     if header.base_offset != 0:
         raise _invalid(f"The baseOffset of the record batch should be 0, but it is {header.base_offset}")
     size_bytes = header.end - header.position
@@ -86,30 +90,40 @@ def check_produced(records: bytes, header: BatchHeader, config: LogConfig, now_m
         # Kafka fails with IllegalArgumentException here.
         raise LogError(error_codes.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec}")
     if codec == 0:
-        _check_count(records, header)
+        _check_count(records, header.position + HEADER_BYTES, header.end, header.record_count)
+    elif codec == GZIP:
+        try:
+            unpacked, is_whole = unpack(records[header.position + HEADER_BYTES : header.end])
+        except zlib.error as error:
+            raise LogError(error_codes.UNKNOWN_SERVER_ERROR, f"gzip: {error}") from error
+        _check_count(unpacked, 0, len(unpacked), header.record_count, is_whole=is_whole)
     if not config.is_log_append_time:
         _check_times(header, config, now_ms)
 
 
-def _check_count(records: bytes, header: BatchHeader) -> None:
-    """Check that the batch's records have the announced count and length."""
-    position, end = header.position + HEADER_BYTES, header.end
-    for _ in range(header.record_count):
+def _check_count(records: bytes, position: int, end: int, count: int, *, is_whole: bool = True) -> None:
+    """Check that the records from `position` to `end`, or the first ones of them, have this count and valid lengths."""
+    limit = end
+    if not is_whole:
+        end -= _VARINT_BYTES_MAX
+    for _ in range(count):
         if position >= end:
+            if not is_whole:
+                return
             break
         length = records[position]
-        if length < 0x80:
+        if 2 * RECORD_BYTES_MIN <= length < 0x80:
             position += 1 + (length >> 1)
             continue
         try:
-            length, position = record_batch.read_varint(records, position, end)
+            length, position = record_batch.read_varint(records, position, limit)
         except WireError as error:
             raise _invalid(f"Found invalid record structure: {error}") from error
-        if length < 0:
+        if length < RECORD_BYTES_MIN:
             raise _invalid(f"Found invalid record size {length}")
         position += length
     else:
-        if position == end:
+        if position == end or (position > end and not is_whole):
             return
     message = "premature EOF reached" if position >= end else "records still remaining in file"
     raise _invalid(f"Incorrect declared batch size, {message}")

@@ -5,21 +5,25 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from mockraft.brokers.log_dirs.batch_headers import COMPRESSION, HEADER_BYTES, LOG_APPEND_TIME, BatchHeader
+from mockraft.brokers.log_dirs.batch_headers import (
+    COMPRESSION,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    RECORD_BYTES_MIN,
+    BatchHeader,
+)
+from mockraft.brokers.log_dirs.gzip_records import GZIP, unpack
 from mockraft.wire import record_batch
 from mockraft.wire.errors import WireError
 
-_GZIP = 1
-_INFLATED_BYTES_MAX = 64 << 20
-_RECORD_BYTES_MIN = 6
-"""Attributes, two deltas, and the lengths of no key, no value and no headers."""
+_INT64 = range(-(1 << 63), 1 << 63)
 
 
 def times(data: bytes, header: BatchHeader, start_offset: int) -> Iterator[tuple[int, int]]:
     """Return (offset, timestamp in ms) of each record from `start_offset` on in the bytes of a batch.
 
     Only gzip is decompressed. For other codecs, and for a batch that cannot be read, the batch's largest timestamp is
-    returned for its first record.
+    returned for its first record; so it is after the first 4 MiB of decompressed records.
     """
     unknown = max(header.base_offset, start_offset), header.max_timestamp_ms
     if header.attributes & LOG_APPEND_TIME:
@@ -33,13 +37,16 @@ def times(data: bytes, header: BatchHeader, start_offset: int) -> Iterator[tuple
     try:
         for _ in range(header.record_count):
             length, position = record_batch.read_varint(records, position, len(records))
-            if length < _RECORD_BYTES_MIN:
-                # Compressed records were not validated: lengths must not lead backwards or into a loop.
+            if length < RECORD_BYTES_MIN:
+                # Not all compressed records were validated: lengths must not lead backwards or into a loop.
                 raise WireError(f"a record of {length} bytes")
             time_delta, at = record_batch.read_varint(records, position + 1, len(records))
             offset_delta, _ = record_batch.read_varint(records, at, len(records))
-            if header.base_offset + offset_delta >= start_offset:
-                yield header.base_offset + offset_delta, header.base_timestamp_ms + time_delta
+            offset, time_ms = header.base_offset + offset_delta, header.base_timestamp_ms + time_delta
+            if not header.base_offset <= offset <= header.last_offset or time_ms not in _INT64:
+                raise WireError(f"a record at offset {offset} with the time {time_ms}")
+            if offset >= start_offset:
+                yield offset, time_ms
             position += length
     except WireError:
         yield unknown
@@ -48,9 +55,9 @@ def times(data: bytes, header: BatchHeader, start_offset: int) -> Iterator[tuple
 def _plain(data: bytes, codec: int) -> bytes | None:
     if codec == 0:
         return data[HEADER_BYTES:]
-    if codec != _GZIP:
+    if codec != GZIP:
         return None
     try:
-        return zlib.decompressobj(wbits=31).decompress(data[HEADER_BYTES:], _INFLATED_BYTES_MAX)
+        return unpack(data[HEADER_BYTES:])[0]
     except zlib.error:
         return None

@@ -10,6 +10,7 @@ from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.brokers.registration import register_controller, registration_of
 from mockraft.server.controller.brokers.sessions import Sessions
 from mockraft.server.controller.image import Image
+from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.controller.periodic import Periodic
 from mockraft.server.controller.periodic_tasks import periodic_tasks
 from mockraft.server.controller.result import RECORDS_PER_BATCH_MAX, ApiError, ControllerResult, check_fits_one_batch
@@ -222,9 +223,17 @@ class Controller:
         self._apply_log(self.log.high_watermark)
 
     def _apply_log(self, to_offset: int) -> None:
-        """Apply the log's records up to this offset, written by another node."""
+        """Apply the log's records up to this offset, written by another node.
+
+        DataDirError for a record that no controller would have written there (a fatal fault in Kafka).
+        """
         for offset, (record, _) in self.log.records(self.applied_offset, to_offset):
-            if any(isinstance(effective, FeatureLevelRecord) for effective in self.image.apply(record, offset)):
+            try:
+                effective = self.image.apply(record, offset)
+            except (AssertionError, LookupError) as error:
+                where = f"{type(record).__name__} at offset {offset}"
+                raise DataDirError(f"the log cannot be replayed: {where}: {error or 'it has no place'}") from error
+            if any(isinstance(each, FeatureLevelRecord) for each in effective):
                 self.features_epoch = to_offset - 1
         self.applied_offset = to_offset
 

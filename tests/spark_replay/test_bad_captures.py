@@ -25,7 +25,10 @@ from mockraft.spark_replay.frames import read_frames
 from mockraft.spark_replay.schemas import CONN_EVENTS, FRAMES
 from mockraft.spark_replay.streams.reassembly import Reassembler
 from mockraft.spark_replay.streams.runs import make_runs
+from mockraft.wire.connection import write_request
+from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
+from ..bombs import CODECS, bomb
 from .capture_bytes import Packet, pcap, pcapng
 from .formats.segment_rows import written
 from .frame_rows import frames_of, said_in, table_of
@@ -243,6 +246,23 @@ def test_decompression_bomb_needs_memory_for_few_chunks(tmp_path: Path, compress
     assert int(grown) < 150_000_000
     stopped = f"[('corrupt', 'decompresses to more than {limit} bytes (decompressed_bytes_max)')]"
     assert events.strip() == (stopped if limit < UNPACKED_BYTES else "[]")
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_captured_batch_that_would_expand_enormously_stays_compressed(tmp_path: Path, codec: str) -> None:
+    data = PartitionProduceData(index=0, records=bomb(codec))
+    body = ProduceRequest(acks=1, topic_data=[TopicProduceData(topic_id=bytes(16), partition_data=[data])])
+    frame = write_request(body, 13, 1, "producer")[4:]
+    path = written(tmp_path / "x", pcap(packets(conversation([Said(True, frame)]))))
+    tracemalloc.start()
+    try:
+        frames, _ = everything(path)
+        (message,) = [each for batch in decode_batches(read_frames(path, (PORT,))) for each in batch.to_pylist()]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (frames.num_rows, message["api_key"], message["decode_status"]) == (1, 0, "ok")
+    assert peak < UNPACKED_BYTES // 4
 
 
 def peak_bytes(path: Path, connections: int) -> int:

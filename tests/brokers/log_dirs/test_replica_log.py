@@ -116,7 +116,7 @@ def test_invalid_producer_batches_are_refused_with_kafkas_code(log: ReplicaLog, 
     check_refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=0x20))
     check_refused(error_codes.UNKNOWN_SERVER_ERROR, append, with_header(good, attributes=5))
     check_refused(error_codes.INVALID_RECORD, append, with_header(good, producer_id=5))
-    check_refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=1) * 2)
+    check_refused(error_codes.INVALID_RECORD, append, with_header(good, attributes=2) * 2)
     log.config = LogConfig(max_message_bytes=len(good) - 1)
     assert "exceeds the maximum configured value" in check_refused(error_codes.MESSAGE_TOO_LARGE, append, good)
     log.config = LogConfig(segment_bytes=len(good) - 1)

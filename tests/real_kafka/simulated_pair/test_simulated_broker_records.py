@@ -7,12 +7,13 @@ import itertools
 import struct
 import time
 from base64 import b64decode
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from crc32c import crc32c
 from mockraft.brokers.partitions.hosted import whole_batches
-from mockraft.wire import json_form, record_batch
+from mockraft.wire import error_codes, json_form, record_batch
 from mockraft.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.delete_records_request import (
@@ -29,6 +30,7 @@ from mockraft.wire.messages.offset_for_leader_epoch_request import (
 )
 from mockraft.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
+from ...bombs import CODECS, EMPTY_RECORD, compressed_batch, record_of_zeros
 from ...topics import assigned
 
 pytestmark = pytest.mark.real_kafka
@@ -205,3 +207,33 @@ async def test_delete_records(topics: Topics, version: int) -> None:
             return DeleteRecordsRequest(timeout_ms=3000, topics=[DeleteRecordsTopic(name=name, partitions=[asked])])
 
         await topics.expect_same(make, version)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+async def test_bombs_are_taken(topics: Topics, codec: str) -> None:
+    small = {"gzip": 1 << 20, "snappy": 30_000, "lz4": 60_000, "zstd": 50 << 20}[codec]
+    records = record_of_zeros(small)
+    answer = await topics.expect_same_produced(compressed_batch(codec, records, time_ms=NOW_MS))
+    assert answer["responses"][0]["partitionResponses"][0]["errorCode"] == 0
+    with pytest.raises(AssertionError) if codec != "gzip" else nullcontext():
+        # Known difference: of the others a simulated broker decompresses nothing.
+        await topics.expect_same_produced(compressed_batch(codec, bytes(small), time_ms=NOW_MS))
+
+
+@pytest.mark.parametrize(
+    ("records", "also_plain"),
+    [
+        pytest.param(b"", True, id="no records"),
+        pytest.param(EMPTY_RECORD * 2, True, id="more than announced"),
+        pytest.param(b"\x0a" + EMPTY_RECORD[1:-1], True, id="too short"),
+        pytest.param(b"\xff" * 20, False, id="length of no end"),
+    ],
+)
+async def test_broken_records(topics: Topics, records: bytes, also_plain: bool) -> None:
+    answer = await topics.expect_same_produced(compressed_batch("gzip", records, time_ms=NOW_MS))
+    assert answer["responses"][0]["partitionResponses"][0]["errorCode"] == error_codes.INVALID_RECORD
+    plain = compressed_batch("gzip", b"", packed=records, time_ms=NOW_MS)
+    await topics.expect_same_produced(plain)
+    if also_plain:
+        plain = plain[:21] + bytes(2) + plain[23:]
+        await topics.expect_same_produced(plain[:17] + struct.pack(">I", crc32c(plain[21:])) + plain[21:])

@@ -5,12 +5,15 @@ from typing import Any
 import pytest
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.image import Image
+from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.controller.periodic import Periodic, PeriodicTask
 from mockraft.server.controller.result import ApiError, ControllerResult
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord
+from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
 from mockraft.wire.records.no_op_record import NoOpRecord
+from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
 from ...conftest import Cluster
@@ -48,6 +51,19 @@ def test_non_atomic_records_are_split_in_order(cluster: Cluster) -> None:
     many = topics(10_001)
     cluster.controller.commit(ControllerResult(many, None, atomic=False), cluster.now_ms)
     assert [record.record.name for record in cluster.written()] == [f"t{n}" for n in range(10_001)]
+
+
+@pytest.mark.parametrize(
+    ("record", "text"),
+    [
+        (FenceBrokerRecord(id=7, epoch=1), "FenceBrokerRecord at offset {}: broker 7 is not registered"),
+        (RemoveTopicRecord(topic_id=bytes(15) + b"x"), "RemoveTopicRecord at offset {}: "),
+    ],
+)
+def test_a_log_with_a_record_that_fits_no_image_cannot_be_replayed(cluster: Cluster, record: Any, text: str) -> None:
+    offset = cluster.log.append([RecordAt(record, 0)], cluster.now_ms)
+    with pytest.raises(DataDirError, match=text.format(offset)):
+        replayed(cluster)
 
 
 def test_failed_write_changes_no_image_and_is_survived(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
