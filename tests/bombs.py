@@ -20,9 +20,11 @@ def record_of_zeros(bytes_max: int) -> bytes:
     return _varint(len(body)) + body
 
 
-def compressed_batch(codec: str, records: bytes, count: int = 1, *, time_ms: int = 1000, packed: Any = None) -> bytes:
+def compressed_batch(
+    codec: str, records: bytes, count: int = 1, *, time_ms: int = 1000, packed: bytes | None = None
+) -> bytes:
     """A producer's batch that announces this many records; `packed` replaces the compressed bytes."""
-    body = pa.compress(records, codec=codec, asbytes=True) if packed is None else packed
+    body: bytes = pa.compress(records, codec=codec, asbytes=True) if packed is None else packed
     attributes = 1 + CODECS.index(codec)
     covered = struct.pack(">hiqqqhii", attributes, count - 1, time_ms, time_ms, -1, -1, -1, count) + body
     return struct.pack(">qiibI", 0, 9 + len(covered), -1, 2, crc32c(covered)) + covered
