@@ -1,6 +1,5 @@
 """Each integer of each request at its limits, sent to a live process: it answers, commits and starts again."""
 
-import socket
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ import pytest
 from mockraft.double.process import MockraftController
 from mockraft.server.apis.registry import APIS
 from mockraft.wire import messages
-from mockraft.wire.connection import FrameReader, read_response, write_request
 from mockraft.wire.message import Struct
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
@@ -21,47 +19,17 @@ from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
 from ..conftest import registration_request, uuid
 from ..fetches import TOPIC_ID
+from ..live_client import DEADLINE_S, LiveClient
 from ..topics import topic
 
 pytestmark = pytest.mark.one_python
 
 CLUSTER_ID = "p66Y0sRpQNGVKjK4oTgauw"
 LOG = "__cluster_metadata"
-DEADLINE_S = 60
 SIZES = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 LIMITS: dict[str, tuple[Any, ...]] = {
     kind: (-(1 << bits - 1), -1, (1 << bits - 1) - 2, (1 << bits - 1) - 1) for kind, bits in SIZES.items()
 } | {"uint16": (0, 1, 65_534, 65_535), "float64": (-1.7976931348623157e308, -1.0, 1.7976931348623157e308, float("nan"))}
-
-
-class Client:
-    """A connection to the controller; another one after the controller closed it."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._socket = self._connect()
-
-    def send(self, message: Any, version: int, *, waits: bool = True) -> Any:
-        """Return the response, None if the connection was closed, or if it is not waited for."""
-        frames: list[bytes] = []
-        reader = FrameReader()
-        self._socket.sendall(write_request(message, version, 1, "limits"))
-        while waits and not frames:
-            data = self._socket.recv(1 << 16)
-            frames = reader.receive_data(data)
-            if not data:
-                break
-        if frames:
-            return read_response(frames[0], message.api_key, version)
-        self.close()
-        self._socket = self._connect()
-        return None
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def _connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self._port), timeout=DEADLINE_S)
 
 
 class Known(NamedTuple):
@@ -174,7 +142,7 @@ def _request(cls: type[Any], name: str, version: int, known: Known, number: int)
     return filled(sys.modules[cls.__module__], schema_of(cls).root, version, known.fields(name, number))
 
 
-def known_of(client: Client) -> Known:
+def known_of(client: LiveClient) -> Known:
     """Register broker 1 and create a topic on it."""
     partition = TopicData(topic_name=LOG, partitions=[PartitionData(partition_index=0)])
     (described,) = client.send(DescribeQuorumRequest(topics=[partition]), 2).topics[0].partitions
@@ -184,7 +152,7 @@ def known_of(client: Client) -> Known:
     return known._replace(orders=assert_serves(client, known, "orders"))
 
 
-def assert_serves(client: Client, known: Known, name: str) -> bytes:
+def assert_serves(client: LiveClient, known: Known, name: str) -> bytes:
     """A good broker's heartbeat is answered, and a topic can be created; return its id."""
     beat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=known.broker_epoch, current_metadata_offset=1 << 40)
     beaten = client.send(beat, 2)
@@ -206,7 +174,7 @@ def test_every_integer_at_its_limits_leaves_a_controller_that_commits_and_starts
     try:
         controller.start()
         controller.wait_until_running(DEADLINE_S)
-        with closing(Client(controller.port)) as good, closing(Client(controller.port)) as bad:
+        with closing(LiveClient(controller.port)) as good, closing(LiveClient(controller.port)) as bad:
             known = known_of(good)
             for api_key, api in APIS.items():
                 versions = range(api.min_version, api.max_version + 1)
@@ -223,7 +191,7 @@ def test_every_integer_at_its_limits_leaves_a_controller_that_commits_and_starts
         assert controller.stop() == 0
         controller.start()
         controller.wait_until_running(DEADLINE_S)
-        with closing(Client(controller.port)) as good:
+        with closing(LiveClient(controller.port)) as good:
             assert_serves(good, known, "after-a-restart")
         assert "Traceback" not in controller.whole_log
     finally:
