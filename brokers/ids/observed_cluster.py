@@ -39,6 +39,7 @@ class ObservedCluster:
         timeout_ms: int = TIMEOUT_MS,
     ) -> None:
         config = draw_config(NO_REPLICA, cluster_id, tuple(bootstrap), random.Random(), security=security)
+        self.cluster_id = cluster_id
         self.image = ClusterImage()
         self._timeout_ms = timeout_ms
         self._observer = Observer(NO_REPLICA, cluster_id, bytes(16), self.image)

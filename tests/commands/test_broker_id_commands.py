@@ -67,17 +67,27 @@ def test_the_id_of_meta_properties_counts_before_the_host_s(controller: SyncCont
     disks = [data_dir / "d0", data_dir / "d1", data_dir / "empty"]
     for disk in disks:
         disk.mkdir()
-    (disks[0] / META_PROPERTIES).write_text("version=1\ncluster.id=c\nnode.id=5\n")
+    (disks[0] / META_PROPERTIES).write_text(f"version=1\ncluster.id={controller.cluster_id}\nnode.id=5\n")
     (disks[1] / META_PROPERTIES).write_text("version=7\n")
     named = [word for disk in disks for word in ("--log-dir", str(disk))]
     found = resolve(controller, data_dir, "--host", "h2", *named)
     assert found.stdout == "node.id=5\n"
     assert f"{disks[1]} cannot be read and says nothing" in found.stderr
     assert resolve(controller, data_dir, "--host", "h2", "--id", "6", *named).exit_code == 1
-    (disks[1] / META_PROPERTIES).write_text("version=1\ncluster.id=c\nnode.id=6\n")
+    (disks[1] / META_PROPERTIES).write_text(f"version=1\ncluster.id={controller.cluster_id}\nnode.id=6\n")
     unlike = resolve(controller, data_dir, "--host", "h2", *named)
     assert unlike.exit_code == 1
     assert "Stored node id 6 doesn't match" in unlike.stderr
+
+
+def test_directory_of_another_cluster_is_refused(controller: SyncController, data_dir: Path) -> None:
+    file = data_dir / META_PROPERTIES
+    file.write_text("version=1\ncluster.id=another\nnode.id=5\n")
+    refused = resolve(controller, data_dir, "--host", "h2", "--log-dir", data_dir)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    why = f"Invalid cluster.id in: {file}. Expected {controller.cluster_id}, but read another."
+    assert refused.stderr.startswith(f"mockraft broker-id: {why}")
+    assert not (data_dir / HOSTS_FILE).exists()
 
 
 def test_new_id_is_created_only_on_request(controller: SyncController, data_dir: Path) -> None:

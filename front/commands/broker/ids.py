@@ -17,6 +17,7 @@ from mockraft.commands.refusals import client_security, end
 
 if TYPE_CHECKING:
     from mockraft.brokers.ids.observed_cluster import ObservedCluster
+    from mockraft.brokers.log_dirs.ensemble import DirFound
     from mockraft.wire.json_form import Json
 
 REFUSED = 1
@@ -107,12 +108,15 @@ def resolve_command(options: ResolveOptions) -> None:
     from mockraft.brokers.ids.broker_ids import Resolved, resolve
     from mockraft.brokers.ids.host_map import HostFile
     from mockraft.brokers.ids.identity import Steps
+    from mockraft.brokers.log_dirs.ensemble import verify
 
     name = socket.gethostname() if options.host is None else options.host
-    stored = _stored_id(options.log_dir or [])
+    found_dirs = _log_dirs(options.log_dir or [])
+    stored = next((each.meta.node_id for each in found_dirs if each.meta and each.meta.node_id is not None), None)
     steps = Steps(options.reuse_missing, not options.despite_missing, options.generate)
 
     async def ask(cluster: ObservedCluster) -> Resolved:
+        verify(found_dirs, cluster.cluster_id, stored)
         return await resolve(
             HostFile(options.data_dir),
             name,
@@ -209,23 +213,21 @@ def _with_cluster(
 def _refusing(work: Callable[[], Found]) -> Found:
     from mockraft.brokers.ids.host_map import HostMapError
     from mockraft.brokers.ids.identity import IdentityError
+    from mockraft.brokers.log_dirs.ensemble import LogDirsError
 
     try:
         return work()
-    except (HostMapError, IdentityError) as error:
+    except (HostMapError, IdentityError, LogDirsError) as error:
         end("broker-id", error, REFUSED)
 
 
-def _stored_id(log_dirs: list[str]) -> int | None:
-    """Return the node.id in the meta.properties of these directories; unreadable ones are reported and skipped."""
-    from mockraft.brokers.log_dirs.ensemble import LogDirsError, look, verify
+def _log_dirs(paths: list[str]) -> list[DirFound]:
+    """Return the state of these directories, which must agree; unreadable ones are reported and skipped."""
+    from mockraft.brokers.log_dirs.ensemble import look, verify
 
-    found = look(log_dirs)
+    found = look(paths)
     for each in found:
         if each.error is not None:
             typer.echo(f"mockraft broker-id: {each.path} cannot be read and says nothing: {each.error}", err=True)
-    try:
-        verify(found, None, None)
-    except LogDirsError as error:
-        end("broker-id", error, REFUSED)
-    return next((each.meta.node_id for each in found if each.meta and each.meta.node_id is not None), None)
+    _refusing(lambda: verify(found, None, None))
+    return found
