@@ -14,25 +14,27 @@ pytestmark = pytest.mark.one_python
 TABLE = ROOT / "docs" / "kips.md"
 TEXTS = ("858", "1066", "113", "18", "004")
 CASE = "case: "
+WITH_KAFKA = (CASE, "tests/real_kafka/", "tests/brokers/test_real_bytes.py::")
 
 
 class Rule(NamedTuple):
-    """A row: number, summary of the rule, its tests and cases, difference in Kafka."""
+    """A row: number, summary of the rule, its tests and cases, difference in Kafka; `is_marked` as without Kafka."""
 
     number: str
     text: str
     shown_by: list[str]
     differs: str
+    is_marked: bool
 
 
 def rules() -> list[Rule]:
     found = []
     for line in TABLE.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
-        if re.fullmatch(r"\d+\.\d+", cells[0]):
-            number, _, text, shown_by, *differs = cells
+        if number := re.fullmatch(r"(\d+\.\d+)( †)?", cells[0]):
+            _, _, text, shown_by, *differs = cells
             shown = [each.strip(" `") for each in shown_by.split(";") if each.strip()]
-            found.append(Rule(number, text, shown, "".join(differs)))
+            found.append(Rule(number[1], text, shown, "".join(differs), number[2] is not None))
     return found
 
 
@@ -58,3 +60,12 @@ def test_named_tests_and_cases_exist() -> None:
 
 def test_every_rule_has_a_test_or_a_reason() -> None:
     assert [rule.number for rule in RULES if not rule.shown_by and not rule.differs] == []
+
+
+def test_rules_shown_by_mockraft_alone_are_marked() -> None:
+    alone = [rule.number for rule in RULES if rule.shown_by and not any(map(is_with_kafka, rule.shown_by))]
+    assert [rule.number for rule in RULES if rule.is_marked] == alone
+
+
+def is_with_kafka(shown: str) -> bool:
+    return shown.startswith(WITH_KAFKA)

@@ -19,6 +19,7 @@ from mockraft.serving.directory_ids import draw_uuid
 from mockraft.wire import error_codes
 from mockraft.wire.uuids import text_of
 
+from ...budgets import soak
 from ...topics import assigned, create_topics
 from ...waiting import until
 from ..disks_and_configs import directory_id_of
@@ -306,4 +307,33 @@ async def test_the_replicas_of_many_partitions_go_to_the_same_directories(tmp_pa
         await broker.stop()
 
     real, simulated = await both(tmp_path, live)
+    assert simulated == real
+
+
+@soak
+async def test_unfenced_while_its_assignments_are_refused(tmp_path: Path) -> None:
+    """As 4.3.1's broker: BrokerServer.startup sets it ready to unfence without its AssignmentsManager."""
+
+    async def live(life: Life, broker: Broker) -> None:
+        await broker.start()
+        life.learn("d0", "d1")
+        await life.create("orders")
+        await life.placed("orders")
+        before = life.places("orders")
+        await broker.stop()
+        await broker.lose(1)
+        await broker.replace(1)
+        life.learn("d0", "new d1")
+        life.chapter("stopped")
+        held = life.controller.stub("AssignReplicasToDirs").inject_error("UNKNOWN_SERVER_ERROR")
+        await broker.start()
+        await until(lambda: held.call_count)
+        life.story += ["unfenced" if not life.registration.fenced else "fenced", life.places("orders") == before]
+        life.controller.remove(held)
+        await life.placed("orders")
+        life.story.append(life.places("orders"))
+        await broker.stop()
+
+    real, simulated = await both(tmp_path, live)
+    assert real[1] == "unfenced"
     assert simulated == real
