@@ -14,7 +14,6 @@ import signal
 import time
 from collections import Counter
 from enum import Enum
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -143,9 +142,8 @@ class Judge:
         seconds = CPU_SECONDS_MIN + int(CPU_FACTOR * sum(self._seconds[test] for test in tests))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
-        path = Path(mutant.path)
         try:
-            swapped = swap(self._live, mutant.module, path.read_text(), mutant.make_source(), str(path))
+            swapped = swap(self._live, mutant.module, mutant.source, mutant.make_source(), str(mutant.path))
         except (SyntaxError, ValueError):
             # Code with other free variables does not fit the function.
             swapped = 0

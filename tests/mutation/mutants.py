@@ -29,6 +29,7 @@ class Mutant(NamedTuple):
 
     module: str
     path: Path
+    source: str
     lines: tuple[int, int]
     original: str
     changed: str
@@ -50,13 +51,15 @@ def module_name(path: Path) -> str:
 
 def mutants_of(path: Path) -> list[Mutant]:
     """Return all mutants of a file, whose path is relative to the repository."""
-    wrapper = MetadataWrapper(libcst.parse_module(path.read_text()))
+    source = path.read_text()
+    wrapper = MetadataWrapper(libcst.parse_module(source))
     changes = _Changes(wrapper.module)
     wrapper.visit(changes)
     return [
         Mutant(
             module_name(path),
             path,
+            source,
             lines,
             wrapper.module.code_for_node(old),
             wrapper.module.code_for_node(new),
