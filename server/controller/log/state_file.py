@@ -70,7 +70,10 @@ def read_state(path: Path) -> SavedState:
     about = _about(records)
     image = Image()
     for record, _ in records:
-        image.apply(record, 0)
+        try:
+            image.apply(record, 0)
+        except (AssertionError, LookupError) as error:
+            raise ValueError(f"{path}: no state to begin with: {type(record).__name__}: {error}") from error
     if METADATA_VERSION not in image.features:
         raise ValueError(f"{path}: no state to begin with: it has no metadata.version")
     # Broker epochs are offsets: the log goes on above them.

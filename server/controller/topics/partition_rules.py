@@ -40,7 +40,7 @@ def partition_rules(
         min_isr=min_isr(controller, topic),
         is_acceptable_leader=is_acceptable_leader,
         default_dir=partial(default_dir, controller) if rules else controller.image.cluster.default_dir,
-        writes_all_directories=bool(rules) and Rule.CHANGES_CONTAIN_ALL_DIRECTORIES in rules,
+        writes_all_directories=Rule.CHANGES_CONTAIN_ALL_DIRECTORIES in rules,
         election=election or topic_election(controller, topic),
     )
 

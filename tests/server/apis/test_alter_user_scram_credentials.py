@@ -135,3 +135,11 @@ def test_request_for_all_users_is_never_answered_nor_are_later_ones(rig: Any) ->
 def test_others_are_answered_meanwhile(rig: Any) -> None:
     rig.send(rig.connect(), rig.frame(DescribeUserScramCredentialsRequest(users=None), 0))
     assert rig.ask(rig.connect(), SaslHandshakeRequest(), 1).error_code == error_codes.ILLEGAL_SASL_STATE
+
+
+def test_a_user_that_is_changed_twice_is_refused_and_others_are_not(cluster: Cluster, alter: Alter) -> None:
+    alter(upsertion("alice"))
+    twice = error_codes.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
+    changes = ("alice", SHA_256), upsertion("alice"), upsertion("bob"), upsertion("bob", SHA_512), upsertion("carol")
+    assert alter(*changes) == {"alice": twice, "bob": twice, "carol": (0, None)}
+    assert {at.record.name for at in cluster.written()} == {"carol"}

@@ -140,3 +140,21 @@ def test_an_id_that_is_taken_is_not_drawn_again(three: Cluster) -> None:
 def test_returns_an_error_for_each_topic() -> None:
     response = create_topics.API.error(request(topic("a"), topic("b")), error_codes.NOT_CONTROLLER, "elsewhere")
     assert said(response) == [("a", 41, "elsewhere"), ("b", 41, "elsewhere")]
+
+
+def test_names_that_differ_in_dots_and_underscores_collide(three: Cluster) -> None:
+    (made,) = three.ask(request(topic("a.b_c", 1, 1))).topics
+    assert made.error_code == 0
+    text = "Topic 'a_b.c' collides with existing topic: a.b_c"
+    assert said(three.ask(request(topic("a_b.c", 1, 1), topic("plain", 1, 1)))) == [
+        ("a_b.c", error_codes.INVALID_TOPIC_EXCEPTION, text),
+        ("plain", 0, None),
+    ]
+
+
+def test_no_replica_is_placed_on_a_broker_that_left(three: Cluster) -> None:
+    three.ask(request(topic("before", 3, 3)))
+    three.unregister(3)
+    three.ask(request(topic("after", 6, 2)))
+    placed = three.controller.image.topics.by_name["after"].partitions.values()
+    assert {replica for partition in placed for replica in partition.replicas} == {1, 2}

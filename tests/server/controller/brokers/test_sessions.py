@@ -3,8 +3,12 @@
 from typing import Any
 
 import pytest
+from mockraft.server.controller.brokers.broker_state import BrokerState
 from mockraft.server.controller.brokers.heartbeat_states import HeartbeatStates
 from mockraft.server.controller.brokers.sessions import Session, Sessions
+from mockraft.wire.metadata_log_frame import RecordAt
+from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
+from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
 
 from ....conftest import Cluster
 
@@ -161,3 +165,24 @@ def test_a_broker_in_controlled_shutdown_is_not_elected(cluster: Cluster) -> Non
     cluster.heartbeat(2, want_shut_down=True)
     cluster.fence(1)
     assert cluster.partition(topic_id).leader == 3
+
+
+def test_an_expired_session_is_the_first_to_be_removed_and_no_timeout() -> None:
+    sessions = Sessions(9000)
+    sessions.touch(1, 5, 100)
+    sessions.touch(2, 6, 200)
+    sessions.expire(2, 6)
+    assert not sessions.is_valid(2, 6, 200)
+    assert sessions.pop_expired(300) == Session(2, 6)
+    assert (sessions.last_contact_ms(2, 6), sessions.last_contact_ms(1, 5), sessions.timed_out) == (None, 100, 0)
+    assert sessions.pop_expired(300) is None
+
+
+def test_old_fence_records_move_the_heartbeats_of_their_broker(cluster: Cluster) -> None:
+    cluster.start(1)
+    epoch = cluster.broker(1).broker_epoch
+    found = []
+    for record in (FenceBrokerRecord(id=1, epoch=epoch), UnfenceBrokerRecord(id=1, epoch=epoch)):
+        cluster.write(RecordAt(record, 0))
+        found.append(cluster.controller.heartbeats.brokers[1].current)
+    assert found == [BrokerState.FENCED, BrokerState.UNFENCED]

@@ -269,3 +269,9 @@ def test_a_topics_partitions_come_in_their_order_from_the_index() -> None:
             2,
         )
     assert [place.partition_id for place in image.topics.index.in_isr(1)] == [0, 3, 4, 5]
+
+
+def test_directories_that_a_change_leaves_out_are_offline_and_an_empty_list_changes_none() -> None:
+    assert changed(log_dirs=[B]).offline_log_dirs == (A,)
+    assert changed(log_dirs=[A, B]).offline_log_dirs == ()
+    assert changed(log_dirs=[]).offline_log_dirs == ()

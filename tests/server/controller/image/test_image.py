@@ -210,3 +210,9 @@ def test_an_aborted_transaction_never_was() -> None:
 def test_a_record_read_from_bytes_is_applied_like_one_made_here() -> None:
     made = RecordAt(record("TopicRecord", name="t", topic_id=uuid(1)), 0)
     assert image_of(decode(encode(*made)).record) == image_of(made.record)
+
+
+def test_a_snapshot_names_no_broker_for_the_next_block_of_producer_ids() -> None:
+    image = image_of(record("ProducerIdsRecord", broker_id=1, broker_epoch=5, next_producer_id=1000))
+    (at,) = image.settings.producer_ids_to_records()
+    assert at == RecordAt(record("ProducerIdsRecord", broker_id=-1, broker_epoch=-1, next_producer_id=1000), 0)

@@ -1,4 +1,5 @@
 import pytest
+from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.quorum.election_state import NO_DIRECTORY_ID, ReplicaKey
 from mockraft.server.controller.quorum.voter_set import (
     BEFORE_THE_LOG,
@@ -6,6 +7,7 @@ from mockraft.server.controller.quorum.voter_set import (
     VoterHistory,
     VoterNode,
     VoterSet,
+    configured_history,
     control_records,
     read_addresses,
     read_voters,
@@ -127,3 +129,17 @@ def test_addresses_are_read() -> None:
     for text in ("a", "a:0", ":1", "a:1:b"):
         with pytest.raises(ValueError, match="is not an address"):
             read_addresses(text)
+
+
+def test_the_address_of_a_voter_is_found_by_id_and_listener() -> None:
+    assert TWO.endpoint(2, "CONTROLLER") == Endpoint("CONTROLLER", "127.0.0.1", 19093)
+    assert (TWO.endpoint(9, "CONTROLLER"), TWO.endpoint(2, "OTHER")) == (None, None)
+
+
+def test_a_lone_controller_without_kraft_version_has_no_directory_and_supports_no_level() -> None:
+    history = configured_history(ControllerConfig(kraft_version=0), node(3000))
+    ((found,), version) = history.voters.nodes.values(), history.kraft_version
+    assert (found.key, version) == (ReplicaKey(3000, NO_DIRECTORY_ID), 0)
+    assert (found.kraft_version_min, found.kraft_version_max) == (0, 0)
+    alone = configured_history(ControllerConfig(kraft_version=1), node(3000))
+    assert (alone.kraft_version, alone.voters) == (1, VoterSet([node(3000)]))

@@ -3,7 +3,8 @@ from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TO
 from mockraft.kafka_configs.config_values import ConfigSource, Operation
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings import configs
-from mockraft.server.controller.settings.configs import Change
+from mockraft.server.controller.settings.config_rules import validate_broker_name
+from mockraft.server.controller.settings.configs import Change, clear_elr_records
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
@@ -206,3 +207,23 @@ def test_groups_stay_within_the_brokers_bounds(topic: Cluster, key: str, value: 
 @pytest.mark.parametrize("kind", [CLIENT_METRICS, GROUP, TOPIC])
 def test_only_brokers_have_a_default_resource(topic: Cluster, kind: int) -> None:
     assert refusal(topic, kind, "", x=(Operation.SET, "1"))[0] == error_codes.INVALID_REQUEST
+
+
+def test_names_of_brokers_are_ids_from_zero_on() -> None:
+    for name in ("", "0"):
+        validate_broker_name(name)
+    for name in ("-1", "x"):
+        with pytest.raises(ApiError) as refused:
+            validate_broker_name(name)
+        assert refused.value.error_code == error_codes.INVALID_REQUEST
+
+
+def test_the_clusters_min_insync_replicas_clears_the_elr_of_all_topics(new_cluster: type[Cluster]) -> None:
+    cluster = new_cluster()
+    cluster.start(1)
+    record = ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="2")
+    (at,) = clear_elr_records(cluster.controller, [RecordAt(record, 0)])
+    assert at.record.topic_name == ""
+    record.resource_type, record.resource_name = 2, "t"
+    (at,) = clear_elr_records(cluster.controller, [RecordAt(record, 0)])
+    assert at.record.topic_name == "t"

@@ -69,3 +69,30 @@ def test_deficit_of_a_bucket_survives_a_change_of_its_rate(quotas: MutationQuota
     changed = quota_of(quotas, 5.0)
     assert code(changed, 1) == error_codes.THROTTLING_QUOTA_EXCEEDED
     assert changed.throttle_time_ms == 2000
+
+
+@pytest.mark.parametrize(
+    ("entity", "shared_by"),
+    [
+        ((("client-id", "tool"),), {"alice", "bob"}),
+        ((("client-id", None),), {"alice", "bob"}),
+        ((("user", None),), {"alice"}),
+        ((("client-id", "tool"), ("user", "alice")), {"alice"}),
+        ((("client-id", None), ("user", "alice")), {"alice"}),
+        ((("client-id", "tool"), ("user", None)), {"alice"}),
+        ((("client-id", None), ("user", None)), {"alice"}),
+        ((("client-id", "other"),), set()),
+        ((("client-id", "other"), ("user", "alice")), set()),
+    ],
+)
+def test_a_quota_of_a_client_is_shared_by_users_and_that_of_a_user_is_not(
+    quotas: MutationQuotas, entity: Any, shared_by: set[str]
+) -> None:
+    limits = {entity: {KEY: 1.0}}
+    quotas.quota_for(limits, "User:alice", "tool", NOW_MS, is_strict=True).draw(100)
+    refused = {
+        user
+        for user in ("alice", "bob")
+        if code(quotas.quota_for(limits, f"User:{user}", "tool", NOW_MS, is_strict=True), 1)
+    }
+    assert refused == shared_by
