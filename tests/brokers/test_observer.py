@@ -258,6 +258,24 @@ def test_snapshot_is_fetched_in_chunks_and_fetching_resumes_after_it(fetching: O
     assert fetching.applied_offset == 39
 
 
+@pytest.mark.parametrize(("last_epoch", "is_fatal"), [(0, False), (1, True)])
+def test_a_snapshot_replaces_a_longer_log_of_an_earlier_epoch_only(
+    led: Observer, last_epoch: int, is_fatal: bool
+) -> None:
+    """The end of such a log is uncommitted (KafkaRaftLog.truncateToLatestSnapshot)."""
+    records = b"".join(batch(offset, epoch=last_epoch) for offset in range(50))
+    led.receive(fetched(records, high_watermark=0))
+    assert led.end_offset == 50
+    led.receive(fetched(snapshot_id=SnapshotId(end_offset=40, epoch=1)))
+    whole = piece(snapshot_bytes(), 0, len(snapshot_bytes()))
+    if is_fatal:
+        with pytest.raises(FatalError, match="Full log truncation expected"):
+            led.receive(whole)
+    else:
+        led.receive(whole)
+        assert (led.end_offset, led.last_fetched_epoch, led.applied_offset) == (40, 1, 39)
+
+
 def test_starts_over_when_the_leader_has_dropped_the_snapshot(fetching: Observer) -> None:
     assert not fetching.receive(piece(b"", 0, 10, error_code=error_codes.SNAPSHOT_NOT_FOUND)).useful
     assert type(fetching.request()).__name__ == "FetchRequest"
