@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 import pyarrow as pa
+from mockraft.spark_replay.regression.captured import Captured
 from mockraft.spark_replay.regression.diff import ABSENT, MISSING, Difference
 from mockraft.spark_replay.regression.replay import LEFT_OUT, OK, Outcome
 from mockraft.spark_replay.schemas import DIFFS, REPLAY_RESULTS
+from mockraft.wire.redaction.messages import masked_response
 
 NO_ANSWER = "(no answer)"
 VALUE_CHARS_MAX = 4096
@@ -43,14 +45,21 @@ def row_of(outcome: Outcome, run_id: str, session: str, mode: str) -> dict[str, 
         "detail": outcome.failure,
         "raw_equal": outcome.response == captured.response if outcome.status == OK else None,
         "equal": outcome.is_same if outcome.status != LEFT_OUT else None,
-        "captured_response": captured.response,
-        "live_response": outcome.response,
+        "captured_response": _shown(captured.response, captured),
+        "live_response": _shown(outcome.response, captured),
         "differences": [_difference(each) for each in found],
     }
     if outcome.status not in (OK, LEFT_OUT):
         lost = {"path": NO_ANSWER, "kind": MISSING, "expected": "an answer", "actual": outcome.failure}
         row["differences"] = [{**lost, "rule": NO_ANSWER}]
     return row
+
+
+def _shown(response: bytes | None, captured: Captured) -> bytes | None:
+    """Return a response with asterisks in place of secrets."""
+    if response is None:
+        return None
+    return masked_response(response, captured.api_key, captured.api_version, request_frame=captured.request)
 
 
 def batch_of(rows: list[dict[str, object]]) -> pa.RecordBatch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
 from mockraft.spark_replay.schemas import CONN_EVENTS, EXCHANGES, FILE_EVENTS, FRAMES, MESSAGES
 from mockraft.spark_replay.spark import tables
 from mockraft.spark_replay.spark.data_source import to_spark_schema
@@ -30,6 +31,7 @@ def write_tables(
     only: Sequence[str] = TABLES,
     file_format: str = "parquet",
     with_bodies: bool = True,
+    show_secrets: bool = False,
     partitions: int | None = None,
     options: Mapping[str, object] | None = None,
     on_table: Callable[[str], None] = lambda name: None,
@@ -37,13 +39,15 @@ def write_tables(
     """Write each table of `only` into a folder of `out` by its name, replacing it; return the numbers of rows.
 
     Captures are read once for frames (messages and exchanges are made from the written frames) and once more for each
-    table of events. Raises what the source raises, from Spark's job.
+    table of events. Secrets are hidden, in the bytes too, unless `show_secrets`. Raises what the source raises, from
+    Spark's job.
     """
     given = dict(options or {})
     written = out / "frames"
 
     def reassembled() -> WorkerTable:
-        return tables.frames_table(spark, captures, partitions=partitions, **given)
+        found = tables.frames_table(spark, captures, partitions=partitions, **given)
+        return found if show_secrets else found.then(hide_secrets, FRAMES)
 
     def frames() -> WorkerTable | DataFrame:
         if "frames" not in only:
@@ -53,7 +57,7 @@ def write_tables(
 
     makers: dict[str, Callable[[], WorkerTable | DataFrame]] = {
         "frames": reassembled,
-        "messages": lambda: tables.messages_table(frames(), with_bodies=with_bodies),
+        "messages": lambda: tables.messages_table(frames(), with_bodies=with_bodies, show_secrets=show_secrets),
         "exchanges": lambda: tables.exchanges(
             read_table(spark, written, file_format) if "frames" in only else reassembled().dataframe()
         ),

@@ -4,16 +4,21 @@ import asyncio
 import logging
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from mockraft import Controller
-from mockraft.commands.serve.security import plain_users, scram_users
+from mockraft.commands.serve.options import OPTIONS, SECRETS, defaults
+from mockraft.commands.serve.security import plain_users, scram_users, secrets_of
 from mockraft.double.process import MockraftController
 from mockraft.kafka.certificates import CertificateAuthority
 from mockraft.kafka.child_process import ChildProcess
 from mockraft.kafka.security import ListenerSecurity
+from mockraft.server.config import ControllerConfig
 from mockraft.wire import api_keys, client
+from mockraft.wire.client_security import ClientSecurity
+from mockraft.wire.sasl import SaslLogin
 from mockraft.wire.scram import ScramUser
 from typer.testing import CliRunner
 
@@ -62,6 +67,38 @@ def test_credential_refused_by_kafka_storage_is_reported(tmp_path: Path, line: s
     path = tmp_path / "users"
     path.write_text(line)
     assert f"{path}, line 1: it must be SCRAM-SHA-256=[name=…,password=…]" in refused("--scram-users-file", str(path))
+
+
+def test_a_secret_comes_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("s3cret\n")
+    options = {**defaults(), "delegation_token_secret_key_file": path}
+    assert secrets_of(options) == {"delegation_token_secret_key": "s3cret"}
+    assert secrets_of(defaults()) == {}
+    flag = ("--delegation-token-secret-key-file", str(path))
+    assert "--delegation-token-secret-key is given, too" in refused(*flag, "--delegation-token-secret-key", "other")
+    path.write_text("s3cret\nsecond")
+    said = refused(*flag)
+    assert f"{path}: it must have one line, the value of --delegation-token-secret-key" in said
+    assert "s3cret" not in said
+    assert "No such file" in refused("--delegation-token-secret-key-file", str(tmp_path / "nothing"))
+
+
+def test_every_secret_option_may_be_in_a_file_and_is_in_no_text() -> None:
+    assert [(row.name, row.in_a_file.name in OPTIONS, row.in_a_file.variable) for row in SECRETS] == [
+        ("delegation_token_secret_key", True, "MOCKRAFT_DELEGATION_TOKEN_SECRET_KEY_FILE")
+    ]
+    user = ScramUser("alice", "s3cret")
+    login = ClientSecurity("SASL_PLAINTEXT", login=SaslLogin("PLAIN", "alice", "s3cret"))
+    config = ControllerConfig(
+        delegation_token_secret_key="s3cret",
+        plain_users={"alice": "s3cret"},
+        scram_users=(user,),
+        client_security=login,
+    )
+    assert "s3cret" not in repr(config)
+    secret = [each.name for each in fields(ControllerConfig) if "secret" in each.name or "password" in each.name]
+    assert secret == ["delegation_token_secret_key", "show_secrets"]
 
 
 @pytest.mark.parametrize(

@@ -99,10 +99,10 @@ def masked_response(
 
     The response inside an EnvelopeResponse is decoded if `request_frame` has the Envelope, else masked as a whole.
     """
-    cls = lookup.response(api_key)
-    if not may_hold_secrets(cls):
-        return frame
     try:
+        cls = lookup.response(api_key)
+        if not may_hold_secrets(cls):
+            return frame
         _, offset = ResponseHeader.read_from(frame, lookup.response_header_version(api_key, api_version), 0)
     except WireError:
         return asterisks(frame)

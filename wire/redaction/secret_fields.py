@@ -1,8 +1,8 @@
 """The table of secrets: passwords, keys, tokens and the values of sensitive configs.
 
-Source: RecordRedactor, KafkaConfigSchema.isSensitive, KafkaConfig.loggableValue, and the `toString` methods of
-AlterUserScramCredentialsRequest and SaslAuthenticateRequest. Kafka's request log prints the HMACs of delegation tokens,
-and its own tools the whole of a log; both are hidden here.
+Source: RecordRedactor, KafkaConfigSchema.isSensitive, KafkaConfig.loggableValue, and the `toString` methods of the
+requests and responses below. Kafka's request log (RequestConvertToJson) has salts, salted passwords and HMACs all the
+same, and kafka-dump-log shows everything; here they are hidden.
 """
 
 from __future__ import annotations

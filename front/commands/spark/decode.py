@@ -74,6 +74,7 @@ class DecodeOptions(FrameOptions):
     tables: str | None = option(None, metavar="TABLE[,TABLE]", help="Only these tables. Default: all five.")
     body: str = option("json", metavar="json|none", help="Message bodies as JSON text, or without bodies (faster).")
     overwrite: bool = option(False, "--overwrite", help="Replace existing tables.")
+    show_secrets: bool = option(False, "--show-secrets", help="Keep passwords, keys, tokens and sensitive configs.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,7 @@ def decode(options: DecodeOptions) -> None:
             only=only,
             file_format=file_format,
             with_bodies=options.body == "json",
+            show_secrets=options.show_secrets,
             partitions=options.partitions,
             options=source,
             on_table=lambda name: progress.step(f"writing {name} ({only.index(name) + 1} of {len(only)})"),

@@ -18,9 +18,9 @@ from mockraft.wire.records.user_scram_credential_record import UserScramCredenti
 class ScramCredential:
     """A SCRAM credential as stored by the server (RFC 5802)."""
 
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
     iterations: int
 
 

@@ -20,6 +20,26 @@ FAILING = """
         assert mockraft.bootstrap
     """
 
+SECRET = """
+    import pytest
+    from mockraft.server.stubs.match import Match
+    from mockraft.wire.messages.incremental_alter_configs_request import *
+
+    VALUE = "hun" + "ter2"
+    CONFIG = AlterableConfig(name="ssl.key.password", value=VALUE)
+    RESOURCE = AlterConfigsResource(resource_type=4, resource_name="", configs=[CONFIG])
+
+    @pytest.mark.parametrize("compares", [False, True])
+    def test_broken(mockraft, compares):
+        mockraft.ask(IncrementalAlterConfigsRequest(resources=[RESOURCE]))
+        match = Match("IncrementalAlterConfigs", where={"resources[].configs[].value": VALUE})
+        (exchange,) = mockraft.requests(match)
+        assert exchange.request.resources[0].configs[0].value == VALUE
+        if compares:
+            assert exchange.request is mockraft.state.configs()
+        mockraft.verify(2, match)
+    """
+
 
 def test_a_failing_test_reports_its_requests(run_pytest: Run) -> None:
     result = run_pytest(FAILING)
@@ -109,3 +129,14 @@ def test_traceback_points_at_the_test_line_without_frames_of_mockraft(run_pytest
     text = result.stdout.str()
     assert sum(line.startswith(">") and line.endswith("# here") for line in text.splitlines()) == 5
     assert "front/" not in text
+
+
+@pytest.mark.parametrize("marker", ["", "@pytest.mark.mockraft(show_secrets=True)"])
+def test_reports_show_secrets_only_on_request(run_pytest: Run, pytester: pytest.Pytester, marker: str) -> None:
+    result = run_pytest(SECRET.replace("def test", f"{marker}\n    def test"), "--mockraft-journal-dir=journals")
+    result.assert_outcomes(failed=2)
+    assert ("hunter2" in result.stdout.str()) is bool(marker)
+    files = list((pytester.path / "journals").iterdir())
+    assert len(files) == 4
+    assert [b"hunter2" in path.read_bytes() for path in files] == [bool(marker)] * 4
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}

@@ -1,0 +1,42 @@
+"""Frames with asterisks in place of secrets, so that tables of captures hold none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from mockraft.spark_replay.decoding.frame_columns import FrameColumns
+from mockraft.wire.overlay import in_use
+from mockraft.wire.redaction.messages import masked_request, masked_response, may_hold_secrets
+
+
+def hide_secrets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches of `schemas.FRAMES` with asterisks in place of secrets; sizes stay, and frames can be decoded.
+
+    A frame that cannot be decoded, although it may have a secret, has a body of asterisks. So has the response to an
+    Envelope, because its request is in another row.
+    """
+    for batch in batches:
+        yield _hidden(batch)
+
+
+def _hidden(frames: pa.RecordBatch) -> pa.RecordBatch:
+    columns, lookup = FrameColumns(frames), in_use()
+    asked = [key for key, name in lookup.requests.items() if may_hold_secrets(lookup.by_name(name))]
+    answered = [key for key, name in lookup.responses.items() if may_hold_secrets(lookup.by_name(name))]
+    may_hold = np.where(columns.is_response, np.isin(columns.api_key, answered), np.isin(columns.api_key, asked))
+    rows = np.flatnonzero(may_hold & columns.has_api & (columns.starts < columns.ends))
+    if not len(rows):
+        return frames
+    shown = []
+    for data, api_key, api_version, is_response in map(columns.frame, rows.tolist()):
+        shown.append(
+            masked_response(data, api_key, api_version, lookup) if is_response else masked_request(data, lookup)
+        )
+    is_changed = np.zeros(frames.num_rows, np.bool_)
+    is_changed[rows] = True
+    column = frames.column("frame")
+    changed = pc.replace_with_mask(column, pa.array(is_changed), pa.array(shown, column.type))
+    return frames.set_column(frames.schema.get_field_index("frame"), frames.schema.field("frame"), changed)

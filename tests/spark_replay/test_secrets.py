@@ -1,0 +1,130 @@
+"""Captures' tables, differences, recordings and stubs hide secrets, and show them on request."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from mockraft.spark_replay.decoding import decode_frames
+from mockraft.spark_replay.decoding.hidden_frames import hide_secrets
+from mockraft.spark_replay.endpoints import Endpoint
+from mockraft.spark_replay.recorded_exchanges import RecordedExchanges
+from mockraft.spark_replay.recorded_stubs import stubs_of
+from mockraft.spark_replay.recording import Recording, TrafficRecorder
+from mockraft.spark_replay.regression.diff import CHANGED, MISSING, Difference
+from mockraft.spark_replay.report.examples import decode_command, request_text, response_text
+from mockraft.wire import api_keys, messages
+from mockraft.wire.connection import parse_request, write_request, write_response
+from mockraft.wire.messages import incremental_alter_configs_request as alter
+
+from .decoding.conftest import frame_table, request_frame, response_frame
+
+SECRET = "hunter2"
+TOKEN = messages.CreateDelegationTokenResponse(hmac=SECRET.encode(), token_id="shown")
+ALTERATION = alter.IncrementalAlterConfigsRequest(
+    resources=[
+        alter.AlterConfigsResource(
+            resource_type=4,
+            resource_name="1",
+            configs=[alter.AlterableConfig(name="ssl.key.password", value=SECRET)],
+        )
+    ]
+)
+HEARTBEAT = messages.BrokerHeartbeatRequest(broker_id=7)
+
+
+@pytest.mark.parametrize("copies", [1, 20])
+def test_tables_hide_secrets(copies: int) -> None:
+    rows = [request_frame(ALTERATION, 1), response_frame(TOKEN, 3), request_frame(HEARTBEAT, 1)] * copies
+    frames = frame_table(rows)
+    bodies = "".join(decode_frames(frames)["body"].to_pylist())
+    assert SECRET not in bodies
+    assert bodies.count('"[hidden]"') == 2 * copies
+    assert bodies.count('"brokerId":7') == copies
+    assert decode_frames(frames, show_secrets=True).equals(decode_frames(frames, show_secrets=True, by_shape=False))
+    assert SECRET in "".join(decode_frames(frames, show_secrets=True)["body"].to_pylist())
+    (hidden,) = hide_secrets([frames])
+    found = b"".join(hidden["frame"].to_pylist())
+    assert SECRET.encode() not in found
+    assert len(found) == len(b"".join(frames["frame"].to_pylist()))
+    assert decode_frames(hidden).equals(decode_frames(frames))
+    heartbeats = frame_table([request_frame(HEARTBEAT, 1)])
+    assert next(hide_secrets([heartbeats])) is heartbeats
+    assert isinstance(hidden, pa.RecordBatch)
+
+
+def test_differences_of_secrets_are_found_and_not_shown() -> None:
+    config = {"name": "ssl.key.password", "value": SECRET}
+    found = [
+        Difference("resources[1].configs[ssl.key.password].value", CHANGED, SECRET, "other"),
+        Difference("hmac", CHANGED, SECRET, "other"),
+        Difference("topics[a]", MISSING, {"configs": [config, {"name": "retention.ms", "value": "1"}]}, None),
+        Difference("errorCode", CHANGED, 1, 2),
+    ]
+    shown = [each.without_secrets() for each in found]
+    assert SECRET not in repr(shown)
+    assert "other" not in repr(shown)
+    assert [each.kind for each in shown] == [each.kind for each in found]
+    assert shown[3] == found[3]
+    assert '{"name": "retention.ms", "value": "1"}' in json.dumps(shown[2].captured)
+
+
+def test_examples_of_a_report_hide_secrets() -> None:
+    request, response = write_request(ALTERATION, 1, 1, "c")[4:], write_response(TOKEN.write(3), 1, 1)[4:]
+    key = api_keys.CREATE_DELEGATION_TOKEN
+    texts = (
+        request_text(request),
+        response_text(response, key, 3),
+        decode_command(request, api_keys.INCREMENTAL_ALTER_CONFIGS, 1, is_response=False),
+        decode_command(response, key, 3, is_response=True),
+    )
+    for text in texts:
+        assert SECRET not in text
+        assert SECRET.encode().hex() not in text
+    assert "[hidden]" in texts[0]
+    assert "2a2a2a" in texts[3]
+
+
+def record(recorder: TrafficRecorder) -> None:
+    """Record an exchange for a token, and the change of a config inside an Envelope."""
+    connection = recorder.connection(Endpoint("127.0.0.1", 1), Endpoint("127.0.0.1", 2), 0)
+    asked = write_request(messages.CreateDelegationTokenRequest(), 3, 1, "c")[4:]
+    connection.request(parse_request(asked), 0)
+    connection.response(api_keys.CREATE_DELEGATION_TOKEN, write_response(TOKEN.write(3), 1, 1)[4:], 1)
+    connection.request(parse_request(write_request(ALTERATION, 1, 2, "c")[4:]), 2)
+    answer = messages.IncrementalAlterConfigsResponse().write(1)
+    connection.response(api_keys.INCREMENTAL_ALTER_CONFIGS, write_response(answer, 2, 1)[4:], 3)
+    envelope = messages.EnvelopeRequest(request_data=asked, client_host_address=b"\x7f\0\0\1")
+    connection.request(parse_request(write_request(envelope, 0, 3, "1")[4:]), 4)
+    inner = messages.EnvelopeResponse(response_data=write_response(TOKEN.write(3), 1, 1)[4:])
+    connection.response(api_keys.ENVELOPE, write_response(inner.write(0), 3, 1)[4:], 5)
+    connection.closed(6)
+    recorder.close()
+
+
+def test_recorded_files_hide_secrets_and_are_private(tmp_path: Path) -> None:
+    sizes = []
+    for show_secrets in (False, True):
+        path = tmp_path / f"{show_secrets}.pcapng"
+        record(Recording(path, show_secrets=show_secrets))
+        data = path.read_bytes()
+        assert data.count(SECRET.encode()) == 3 * show_secrets
+        assert data.count(b"shown") == 2
+        assert path.stat().st_mode & 0o777 == 0o600
+        sizes.append(len(data))
+    assert sizes[0] == sizes[1]
+
+
+def test_stubs_of_recorded_exchanges_hide_secrets() -> None:
+    exchanges = RecordedExchanges()
+    record(exchanges)
+    hidden = json.dumps(stubs_of(exchanges.exchanges).stubs)
+    shown = json.dumps(stubs_of(exchanges.exchanges, show_secrets=True).stubs)
+    assert SECRET in shown
+    assert "aHVudGVyMg==" in shown
+    assert SECRET not in hidden
+    assert "aHVudGVyMg==" not in hidden
+    assert "KioqKioqKg==" in hidden
+    assert "[hidden]" not in hidden
