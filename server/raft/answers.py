@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("mockraft.raft")
 
+_SNAPSHOT_BYTES_MAX = 2**31 - 1
+
 T = TypeVar("T")
 
 
@@ -152,6 +154,9 @@ def fetch_snapshot(quorum: Quorum, target: Target, response: FetchSnapshotRespon
     if partition.error_code != error_codes.NONE:
         return _unexpected(target, partition.error_code)
     if snapshot_id != following.snapshot_id or partition.position != len(following.snapshot):
+        return False
+    if partition.size > _SNAPSHOT_BYTES_MAX:
+        _LOGGER.error("the leader's snapshot of %d bytes is left out: it is held in memory", partition.size)
         return False
     following.snapshot += partition.unaligned_records or b""
     if len(following.snapshot) >= partition.size:

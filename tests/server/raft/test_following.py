@@ -132,6 +132,36 @@ def test_a_damaged_snapshot_leaves_the_log_as_it_was(node: Any, leaders_log: Any
     assert (node.log.end_offset, node.listener.calls) == (0, [])
 
 
+@pytest.mark.parametrize(
+    "snapshot_id",
+    [(2**63 - 1, 1), (10, 2**31 - 1), (10, -1), (-1, 1)],
+    ids=["offset", "epoch", "no epoch", "no offset"],
+)
+def test_a_snapshot_after_which_nothing_could_follow_is_not_fetched(node: Any, snapshot_id: tuple[int, int]) -> None:
+    named = fetch_response.SnapshotId(end_offset=snapshot_id[0], epoch=snapshot_id[1])
+    assert node.fetched(node.sent[0], leader_id=2, snapshot_id=named) is not None
+    assert node.raft.following.snapshot_id is None
+
+
+def test_a_snapshot_that_is_too_large_for_memory_is_left_out(node: Any, leaders_log: Any) -> None:
+    snapshot_id, data, asked = sent_to_a_snapshot(node, leaders_log)
+    leader = fetch_snapshot_response.LeaderIdAndEpoch(leader_id=2, leader_epoch=1)
+    result = fetch_snapshot_response.SnapshotId(end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch)
+    partition = fetch_snapshot_response.PartitionSnapshot(
+        index=0, current_leader=leader, snapshot_id=result, size=2**63 - 1, position=0, unaligned_records=data
+    )
+    topics = [fetch_snapshot_response.TopicSnapshot(name=TOPIC, partitions=[partition])]
+    node.answer(asked, fetch_snapshot_response.FetchSnapshotResponse(topics=topics))
+    assert (len(node.raft.following.snapshot), node.log.end_offset) == (0, 0)
+
+
+@pytest.mark.parametrize("epoch", [2**31 - 1, 2**31 - 2])
+@pytest.mark.parametrize("error_code", [error_codes.NONE, error_codes.FENCED_LEADER_EPOCH])
+def test_an_answer_of_an_epoch_without_a_successor_is_ignored(node: Any, epoch: int, error_code: int) -> None:
+    node.fetched(node.sent[0], leader_id=3, epoch=epoch, error_code=error_code)
+    assert (node.raft.role, node.raft.leader_id, node.raft.epoch) == (Role.FOLLOWER, 2, 1)
+
+
 def test_unresponsive_leader_is_looked_up_elsewhere(node: Any) -> None:
     (elsewhere,) = node.answer(node.sent[0], None)
     assert elsewhere.node_id == 3

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from mockraft import Controller, Quorum
 from mockraft.server.clock import VirtualClock
+from mockraft.server.controller.log.state_file import read_state
 from mockraft.wire import uuids
 from mockraft.wire.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from mockraft.wire.records.config_record import ConfigRecord
@@ -166,6 +167,16 @@ async def test_existing_data_directory_takes_precedence(saved: Callable[[], Path
         port = first.port
     async with Controller(state=saved(), data_dir=tmp_path / "data", port=port) as again:
         assert [broker.broker_id for broker in again.double.state.brokers()] == [2, 3]
+
+
+@pytest.mark.parametrize("name", [f"{2**63 - 1:020d}-0000000001", f"{10**20 - 1:020d}-0000000001"])
+def test_a_state_after_which_no_record_could_follow_is_refused(tmp_path: Path, name: str) -> None:
+    with Controller.sync(data_dir=tmp_path / "data") as controller:
+        taken = controller.state.snapshot()
+    (checkpoint,) = (tmp_path / "data").rglob(taken.file_name)
+    path = checkpoint.rename(tmp_path / f"{name}.checkpoint")
+    with pytest.raises(ValueError, match=rf"{name}\.checkpoint: offset 9\d+ is not"):
+        read_state(path)
 
 
 def test_a_file_that_is_no_state_is_refused_by_name(tmp_path: Path) -> None:

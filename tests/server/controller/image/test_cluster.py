@@ -191,6 +191,11 @@ def test_the_leader_epoch_grows_whenever_a_leader_is_named_even_the_same(leader:
     assert change(image_with_partition(), leader=leader).leader_epoch == leader_epoch
 
 
+def test_partition_epochs_overflow_as_in_kafka() -> None:
+    partition = change(image_with_partition(leader_epoch=2**31 - 1, partition_epoch=2**31 - 1), leader=2)
+    assert (partition.leader_epoch, partition.partition_epoch) == (-(2**31), -(2**31))
+
+
 def test_directories_are_padded_with_migrating() -> None:
     image = image_with_partition(directories=[])
     assert image.topics.by_name["t"].partitions[0].directories == (directory_ids.MIGRATING,) * 2
