@@ -21,9 +21,9 @@ from mockraft.server.raft.raft import Raft
 from mockraft.wire import error_codes
 from mockraft.wire.messages.describe_cluster_request import DescribeClusterRequest
 
+from ..commands.cli import DEADLINE_S, completed, invoke, started
 from ..configs import BROKER, SET, change_configs
 from ..topics import ask
-from .cli import DEADLINE_S, completed, invoke, started
 
 READY = r"mockraft ready bootstrap=(\S+) cluster_id=\S+ node_id=3000 admin=(\S+)\n"
 FIRST_SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
