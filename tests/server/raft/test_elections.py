@@ -317,3 +317,28 @@ def test_election_is_lost_without_a_possible_majority() -> None:
     assert not votes.is_rejected
     votes.record(4, False)
     assert votes.is_rejected
+
+
+def test_an_up_to_date_log_is_compared_by_epoch_first(new_node: Any) -> None:
+    node = new_node()
+    node.follow(epoch=5)
+    assert (node.log.last_epoch, node.log.end_offset) == (0, 0)
+    assert node.raft.vote(THREE, 0, 0, pre_vote=True, now_ms=node.now_ms) is True
+    assert node.raft.vote(THREE, -1, 99, pre_vote=True, now_ms=node.now_ms) is False
+
+
+def test_a_leader_names_its_topic_and_epoch(new_node: Any) -> None:
+    node = new_node()
+    begin, *_ = node.lead()
+    (topic,) = begin.message.topics
+    (partition,) = topic.partitions
+    assert (topic.topic_name, partition.partition_index) == (TOPIC, 0)
+    assert (partition.leader_id, partition.leader_epoch) == (1, node.raft.epoch)
+    node.raft.received(begin.id, None, node.now_ms)
+    node.raft.resign(node.now_ms)
+    end = next(each for each in node.poll(1000) if isinstance(each.message, EndQuorumEpochRequest))
+    (topic,) = end.message.topics
+    (partition,) = topic.partitions
+    assert (topic.topic_name, partition.partition_index) == (TOPIC, 0)
+    assert (partition.leader_id, partition.leader_epoch) == (1, node.raft.epoch)
+    assert [each.candidate_id for each in partition.preferred_candidates] == [2, 3]
