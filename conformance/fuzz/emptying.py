@@ -66,8 +66,8 @@ def _restore_features(side: Side, features: dict[str, int]) -> None:
 def _restore_configs(side: Side, settings: Configs) -> None:
     side.new_records()
     resources: list[Tree] = []
-    for (kind, name), values in side.model.configs.items():
-        wanted = settings.get((kind, name), {})
+    for kind, name in {**settings, **side.model.configs}:
+        values, wanted = (configs.get((kind, name), {}) for configs in (side.model.configs, settings))
         changes = [{"name": key, "configOperation": DELETE, "value": None} for key in values if key not in wanted]
         changes += [
             {"name": key, "configOperation": SET, "value": value}

@@ -23,7 +23,6 @@ class BrokerState:
 class Model:
     """Brokers and controllers by id, partitions by topic and number, and the names of everything else."""
 
-    record_count: int = 0
     brokers: dict[int, BrokerState] = field(default_factory=dict)
     topics: dict[str, dict[int, PartitionState]] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
@@ -33,6 +32,7 @@ class Model:
     acls: set[str] = field(default_factory=set)
     tokens: set[str] = field(default_factory=set)
     controllers: dict[int, Tree] = field(default_factory=dict)
+    record_count: int = 0
     _names: dict[str, str] = field(default_factory=dict)
 
     def record_index(self, kind: str, broker_id: int) -> int | None:
@@ -124,11 +124,13 @@ class Model:
                     partition.partition_epoch += 1
 
     def _set_config(self, record: Tree) -> None:
-        resource = self.configs.setdefault((record["resourceType"], record["resourceName"]), {})
-        if record["value"] is None:
-            resource.pop(record["name"], None)
-        else:
+        key = record["resourceType"], record["resourceName"]
+        resource = self.configs.pop(key, {})
+        resource.pop(record["name"], None)
+        if record["value"] is not None:
             resource[record["name"]] = record["value"]
+        if resource:
+            self.configs[key] = resource
 
     def _set_quota(self, record: Tree) -> None:
         _, keys = self.quotas.setdefault(repr(record["entity"]), (record["entity"], set()))

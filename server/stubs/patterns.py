@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from mockraft.server.stubs.errors import StubError
 
 PATTERN_LENGTH_MAX: Final = 1_000
-NODES_MAX: Final = 2_000
+NODES_MAX: Final = 1_000
 """A counted repeat has its part once for each count: `(.{1,100}){1,100}` would have 10,000 nodes."""
 _CACHED_MAX: Final = 4_096
 

@@ -4,21 +4,26 @@ import asyncio
 import json
 import random
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
 from mockraft import BrokerState, Controller, SimulatedBroker
-from mockraft.conformance.fuzz import differential
+from mockraft.conformance.fuzz import differential, run
+from mockraft.conformance.fuzz.comparison import Difference
 from mockraft.conformance.fuzz.generator import DRAWS, Generator
 from mockraft.conformance.fuzz.known import KNOWN
 from mockraft.conformance.fuzz.model import Model
 from mockraft.conformance.fuzz.mutations import mutated
+from mockraft.conformance.fuzz.names import NamedRecord, Names
+from mockraft.conformance.fuzz.publication import wait_until_published
+from mockraft.conformance.fuzz.side import Side
 from mockraft.conformance.fuzz.steps import Step, request_class
 from mockraft.conformance.known_differences import known_differences
 from mockraft.conformance.requests import complete, request
 from mockraft.wire.errors import WireError
 from mockraft.wire.json_form import from_json
+from mockraft.wire.records.config_record import ConfigRecord
 
 SESSION_TIMEOUT_MS = 3_600_000
 
@@ -143,3 +148,53 @@ def test_omitted_requests_are_known_differences() -> None:
     entries = {each.id for each in known_differences()}
     assert {each.entry for each in KNOWN} - {""} <= entries
     assert {api for each in KNOWN for api in each.apis} <= {api for _, api, _ in DRAWS}
+
+
+LATE = ConfigRecord(resource_type=16, resource_name="m", name="interval.ms", value="100")
+SETTING = Step("IncrementalAlterConfigs", 1, {"resources": [], "validateOnly": False})
+
+
+def test_a_record_that_comes_after_its_step_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "SETTLE_S", 0.1)
+    with Controller.sync() as one, Controller.sync() as other, ExitStack() as stack:
+        sides = [stack.enter_context(closing(Side(c.bootstrap, c.bootstrap, c.cluster_id))) for c in (one, other)]
+
+        class Late(run.Pair):
+            def take(self, step: Step) -> Difference | None:
+                found = super().take(step)
+                other.state.append([LATE])
+                return found
+
+        assert run.replay(run.Pair(*sides), 1, [SETTING]) is None
+        found = run.replay(Late(*sides), 1, [SETTING])
+        assert found is not None
+        assert (found[1].api, found[1].path) == ("image", "configs.(16, 'm')")
+
+
+def test_another_registration_of_the_controller_itself_is_no_difference(start: Callable[..., str]) -> None:
+    listener = {"name": "CONTROLLER", "host": "elsewhere", "port": 9093, "securityProtocol": 0}
+    body = {"controllerId": 3000, "incarnationId": "A" * 21 + "g", "listeners": [listener], "zkMigrationReady": False}
+    step = Step("ControllerRegistration", 0, complete("ControllerRegistration", body, 0, drop=True))
+    report = differential.run_again(start(), start(), [step, SETTING])
+    assert report.finding is None, differential.text_of(report.finding)
+
+
+@pytest.mark.parametrize("kind", ["DelegationTokenRecord", "RemoveAccessControlEntryRecord"])
+def test_waits_until_tokens_and_acls_are_published(kind: str) -> None:
+    class Lagging(Names):
+        """A side that finds its token, and no longer finds its ACL, when it is asked for the third time."""
+
+        asked = 0
+
+        def answer(self, step: Step) -> dict[str, Any]:
+            self.asked += 1
+            is_published = self.asked > 2
+            return {"errorCode": 65 if is_published else 62, "resources": [] if is_published else [{"acls": [1]}]}
+
+    side: Any = Lagging("cluster")
+    side.hmacs.append("hmac")
+    side.model.tokens.add("token")
+    wait_until_published(side, [NamedRecord(kind, 0, {})])
+    assert side.asked == 3
+    wait_until_published(side, [NamedRecord("ConfigRecord", 0, {})])
+    assert side.asked == 3

@@ -132,7 +132,11 @@ def test_log_dirs_are_cordoned_from_level_30_on(new_cluster: type[Cluster]) -> N
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [("one", 42), ("-1", 42), ("2147483648", 42), ("77", 102), ("1", None), ("3000", None), ("", None)],
+    [
+        *((name, 42) for name in ("one", "-1", "2147483648", " 1", "9" * 5_000)),
+        *((name, 102) for name in ("77", "-0")),
+        *((name, None) for name in ("1", "3000", "", "+1", "\N{ARABIC-INDIC DIGIT ONE}", "0" * 5_000 + "1")),
+    ],
 )
 def test_a_broker_is_named_by_the_id_of_a_registered_node(topic: Cluster, name: str, code: int | None) -> None:
     change = {"x": (Operation.SET, "y")}
@@ -172,6 +176,7 @@ def test_values_that_were_there_before_are_checked_too(topic: Cluster) -> None:
         ("match", "client_id=a.*,client_source_port=[0-9]+", None),
         ("match", "client=a", 40),
         ("match", "client_id=(", 40),
+        ("match", "client_id=" + "(" * 9_000 + ")" * 9_000, 40),
         ("match", "client_id", 40),
         ("no.such", "1", 42),
     ],
