@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from mockraft import Controller
 from mockraft.brokers.image import ClusterImage, Partition
+from mockraft.brokers.image.brokers import Endpoint
 from mockraft.brokers.image.cluster_image import APPLIED, NOT_MODELLED
 from mockraft.wire import records
 from mockraft.wire.metadata_log_frame import RecordAt
@@ -20,6 +21,7 @@ from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
 from mockraft.wire.records.partition_change_record import PartitionChangeRecord
 from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+from mockraft.wire.records.register_controller_record import ControllerEndpoint, RegisterControllerRecord
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
 from mockraft.wire.records.unfence_broker_record import UnfenceBrokerRecord
@@ -172,3 +174,17 @@ async def test_image_equals_the_controllers_and_exists_only_with_a_client_listen
         assert broker.image.brokers[1].endpoints["PLAINTEXT"].port == broker.config.listeners[0].port != 0
         assert broker.image.features == theirs.features
         assert set(broker.image.controllers) == set(theirs.cluster.controllers)
+
+
+def test_a_controller_is_known_by_the_endpoints_that_it_registered() -> None:
+    endpoint = ControllerEndpoint(name="CONTROLLER", host="c", port=9093, security_protocol=1)
+    image = image_of(RegisterControllerRecord(controller_id=3000, end_points=[endpoint]))
+    (found,) = image.controllers.values()
+    assert (found.controller_id, found.endpoints) == (3000, {"CONTROLLER": Endpoint("c", 9093, 1)})
+
+
+def test_a_name_is_free_once_its_topic_is_removed() -> None:
+    image = image_of(*created("a"), RemoveTopicRecord(topic_id=TOPIC))
+    assert (image.topics, image.topics_by_name) == ({}, {})
+    tell(image, RemoveTopicRecord(topic_id=TOPIC), *created("a", b"u" * 16))
+    assert image.topics_by_name["a"].topic_id == b"u" * 16

@@ -328,3 +328,20 @@ def test_logs_missing_from_the_metadata_are_renamed_to_stray(logs: Logs, disks: 
 
     assert [held.key for held in logs.held()] == [(TOPIC, 1)]
     assert sorted(name.rpartition("-")[2] for name in disks[0].names()) == ["1", "stray"]
+
+
+def test_a_move_of_a_lost_log_ends_its_loss(logs: Logs) -> None:
+    key = (TOPIC, 0)
+    logs.create(key, "t", D0)
+    future = logs.create(key, "t", D1, future=True)
+    logs.forget(key)
+    assert logs.is_lost(key)
+    assert logs.promote(key) is future
+    assert not logs.is_lost(key)
+
+
+def test_an_offline_directory_names_itself(logs: Logs) -> None:
+    logs.take_offline(D0, "gone")
+    with pytest.raises(StorageError, match="/simulated/d0 is offline: gone") as raised:
+        logs.create((TOPIC, 1), "t", D0)
+    assert raised.value.directory_id == D0

@@ -251,3 +251,10 @@ def test_an_id_that_cannot_be_written_stops_the_start_and_leaves_no_half_file(di
 def test_no_directory_at_all_is_refused() -> None:
     with pytest.raises(LogDirsError, match="at least one log directory"):
         opened()
+
+
+@pytest.mark.parametrize("between", [dir_at("/b", None), failed("/b")])
+def test_a_directory_without_properties_hides_no_wrong_one_after_it(between: DirFound) -> None:
+    wrong = dir_at("/c", MetaProperties(1, CLUSTER, 9))
+    with pytest.raises(LogDirsError, match=r"Stored node id 9 doesn't match previous node id 8 in /c/meta\.properties"):
+        start(A, between, wrong)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import struct
 
+import pytest
 from crc32c import crc32c
 from mockraft.brokers.disks.memory_disk import MemoryDisk
+from mockraft.brokers.log_dirs.batch_headers import read_headers
+from mockraft.brokers.log_dirs.errors import LogError
 from mockraft.brokers.log_dirs.replica_log import LogConfig, ReplicaLog
-from mockraft.brokers.partitions.hosted import HostedPartition
-from mockraft.brokers.partitions.partition import Assignment, Partition
+from mockraft.brokers.partitions.fetcher import _truncate as truncate
+from mockraft.brokers.partitions.hosted import FollowerFetch, HostedPartition
+from mockraft.brokers.partitions.partition import Assignment, Partition, Registered
 from mockraft.brokers.partitions.settings import TopicSettings
-from mockraft.wire import record_batch
+from mockraft.wire import error_codes, record_batch
 
 
 def batch(producer_id: int, base_offset: int = 0) -> bytes:
@@ -21,20 +25,91 @@ def batch(producer_id: int, base_offset: int = 0) -> bytes:
     return bytes(data)
 
 
-def test_leader_has_the_producer_state_of_earlier_epochs() -> None:
-    log = ReplicaLog(MemoryDisk("/d0"), "orders-0")
-    log.append_as_leader(batch(7), 0, 1_000)
+def hosted_over(log: ReplicaLog, isr: tuple[int, ...] = (1,)) -> HostedPartition:
+    """Led by broker 1 over this log; brokers 2 and 3 are alive."""
     hosted = HostedPartition(
         (bytes(16), 0),
         "orders",
-        Partition(1, lambda _broker_id: None),
+        Partition(1, lambda broker_id: Registered(10 * broker_id)),
         lambda: TopicSettings(1, LogConfig()),
         lambda _key: log,
         lambda _hosted, _change: None,
         lambda: None,
     )
-    hosted.append_fetched(batch(8, base_offset=1))
-    hosted.lead(Assignment(leader=1, leader_epoch=1, isr=(1,), replicas=(1,), partition_epoch=1), 0)
-    again = [hosted.append(batch(producer_id), 1, 1_000).base_offset for producer_id in (7, 8)]
-    assert again == [0, 1]
+    assignment = Assignment(leader=1, leader_epoch=1, isr=isr, replicas=(1, 2, 3), partition_epoch=1)
+    hosted.lead(assignment, 0)
+    return hosted
+
+
+@pytest.fixture
+def log() -> ReplicaLog:
+    return ReplicaLog(MemoryDisk("/d0"), "orders-0")
+
+
+def test_leader_has_the_producer_state_of_earlier_epochs(log: ReplicaLog) -> None:
+    log.append_as_leader(batch(7), 0, 1_000)
+    log.append_as_follower(batch(8, base_offset=1))
+    hosted = hosted_over(log)
+    again = [hosted.append(batch(producer_id), 1, 1_000) for producer_id in (7, 8)]
+    assert [each.base_offset for each in again] == [0, 1]
+    assert [each.end_offset for each in again] == [1, 2]
+    assert [each.log_append_time_ms for each in again] == [1_000, 1_000]
     assert log.end_offset == 2
+
+
+def test_a_follower_reads_everything_and_a_consumer_up_to_the_high_watermark(log: ReplicaLog) -> None:
+    hosted = hosted_over(log, isr=(1, 2))
+    for producer_id in range(3):
+        hosted.append(batch(producer_id), 1, 1_000)
+    consumer = hosted.read(0, 1 << 20)
+    assert (consumer.records, consumer.high_watermark) == (b"", 0)
+    follower = FollowerFetch(2, 20, 0)
+    assert len(read_headers(hosted.read(0, 1 << 20, follower=follower).records)) == 3
+    hosted.fetched(2, follower, 0)
+    consumer = hosted.read(0, 1 << 20)
+    assert [header.base_offset for header in read_headers(consumer.records)] == [0, 1]
+    assert consumer.high_watermark == 2
+
+
+def test_records_up_to_the_high_watermark_can_be_deleted_and_no_further(log: ReplicaLog) -> None:
+    hosted = hosted_over(log, isr=(1, 2))
+    for producer_id in range(3):
+        hosted.append(batch(producer_id), 1, 1_000)
+    hosted.fetched(2, FollowerFetch(2, 20, 0), 0)
+    for offset in (-1, 3):
+        with pytest.raises(LogError) as refused:
+            hosted.delete_before(offset)
+        assert refused.value.error_code == error_codes.OFFSET_OUT_OF_RANGE
+    for offset in (0, 2):
+        hosted.delete_before(offset)
+        assert log.start_offset == offset
+
+
+def test_the_epoch_of_an_offset_is_that_of_the_leader_that_wrote_it(log: ReplicaLog) -> None:
+    log.append_as_leader(batch(7), 4, 1_000)
+    log.append_as_leader(batch(8), 6, 1_000)
+    hosted = HostedPartition(
+        (bytes(16), 0),
+        "orders",
+        Partition(1, lambda _: None),
+        lambda: TopicSettings(1, LogConfig()),
+        lambda _: log,
+        lambda *_: None,
+        lambda: None,
+    )
+    assert [hosted.epoch_at(offset) for offset in (-1, 0, 1, 5)] == [-1, 4, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "end_offset", "expected"),
+    [(5, -1, 1), (4, 1, 1), (4, 9, 2), (6, 9, 4), (5, 3, 2), (-1, 3, 3), (2, 1, 0), (6, 3, 3)],
+)
+def test_a_follower_truncates_where_its_log_leaves_the_leaders(
+    log: ReplicaLog, epoch: int, end_offset: int, expected: int
+) -> None:
+    for leader_epoch in (4, 4, 6, 6):
+        log.append_as_leader(batch(-1), leader_epoch, 1_000)
+    log.high_watermark = 1
+    hosted = hosted_over(log, isr=(1, 2))
+    truncate(hosted, epoch, end_offset)
+    assert log.end_offset == expected
