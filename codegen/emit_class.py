@@ -109,14 +109,21 @@ def literal(field: FieldSpec) -> str:
 
 def _methods(lines: Lines, spec: MessageSpec) -> None:
     name = spec.name
-    for signature, offset, comparison, result in (
-        (f"read(data: bytes, version: int) -> {name}", "0", "!=", "message"),
-        (f"read_from(data: bytes, version: int, offset: int) -> tuple[{name}, int]", "offset", ">", "message, end"),
+    source = "data: bytes, version: int"
+    spend = "spend: Callable[[int], None] | None = None"
+    for signature, arguments, comparison, result in (
+        (f"read({source}) -> {name}", "data, 0", "!=", "message"),
+        (
+            f"read_from({source}, offset: int, {spend}) -> tuple[{name}, int]",
+            "data, offset, spend",
+            ">",
+            "message, end",
+        ),
     ):
         lines.add("", "@staticmethod")
         with lines.block(f"def {signature}:"):
             with lines.block("try:"):
-                lines.add(f"message, end = _READ[version](data, {offset})")
+                lines.add(f"message, end = _READ[version]({arguments})")
             with lines.block("except READ_FAULTS as error:"):
                 lines.add(f"raise unreadable({name}, version, error) from error")
             with lines.block(f"if end {comparison} len(data):"):

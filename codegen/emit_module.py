@@ -18,10 +18,10 @@ def emit_module(spec: MessageSpec) -> str:
     for struct in _in_order(spec):
         emit_struct(classes, spec, struct)
         classes.add("", "")
-    readers = _functions(spec, "_read", "(d, o)", ReaderEmitter, code, needs)
+    readers = _functions(spec, "_read", "(d, o, s=None)", ReaderEmitter, code, needs)
     writers = _functions(spec, "_write", "(m)", WriterEmitter, code, needs)
     needs.add_tables(code)
-    code.add(f"_READ: dict[int, Callable[[bytes, int], tuple[{spec.name}, int]]] = {{{readers}}}")
+    code.add(f"_READ: dict[int, Callable[..., tuple[{spec.name}, int]]] = {{{readers}}}")
     code.add(f"_WRITE: dict[int, Callable[[{spec.name}], bytes]] = {{{writers}}}")
     text = classes.text() + code.text()
     more = {name for name in ("UNSET", "ZERO_UUID", "READ_FAULTS", "WRITE_FAULTS") if name in text}

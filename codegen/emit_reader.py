@@ -10,7 +10,8 @@ from mockraft.codegen.spec import FIXED, SIZES, FieldSpec, StructSpec
 class ReaderEmitter(FunctionEmitter):
     """Emits the reader of one version.
 
-    In the emitted code `d` is the data, `o` the offset, `n` a length as read and `t` the number of tagged fields.
+    In the emitted code `d` is the data, `o` the offset, `n` a length as read, `t` the number of tagged fields, and `s`
+    the function that is called with the length of every array before its elements are made, or None.
     """
 
     def body(self) -> str:
@@ -157,6 +158,7 @@ class ReaderEmitter(FunctionEmitter):
         letter = FIXED[field.element]
         unpack = self._needs.packing("unpack_all", letter)
         with self._lines.block("if 1 < n < 128:"):
+            self._lines.add("if s: s(n - 1)")
             self._lines.add(f"{target} = [*{unpack}[n - 1](d, o)]", f"o += {SIZES[letter]} * n - {SIZES[letter]}")
         with self._lines.block("elif n == 1:"):
             self._lines.add(f"{target} = []")
@@ -172,6 +174,7 @@ class ReaderEmitter(FunctionEmitter):
 
     def _values(self, target: str, letter: str) -> None:
         unpack = self._needs.packing("unpack_all", letter)
+        self._lines.add("if s: s(n)")
         self._lines.add(f"{target} = [*{unpack}[n](d, o)]", f"o += {SIZES[letter]} * n")
 
     def _elements(self, target: str, field: FieldSpec, compact: bool) -> None:
@@ -180,7 +183,7 @@ class ReaderEmitter(FunctionEmitter):
             self._values(target, FIXED[element])
         elif field.struct is None:
             values, value = self._name("l"), self._name("v")
-            self._lines.add(f"{target} = {values} = []")
+            self._lines.add(f"{target} = {values} = []", "if s: s(n)")
             with self._lines.block("for _ in range(n):"):
                 self._block(value, element, field.name, False, compact)
                 self._lines.add(f"{values}.append({value})")
@@ -191,6 +194,7 @@ class ReaderEmitter(FunctionEmitter):
         values = self._name("l")
         self._lines.add(f"{target} = {values} = []")
         with self._lines.block("if n:"):  # an iterator over nothing has its price too
+            self._lines.add("if s: s(n)")
             if self._spec.fixed_at(struct, self._version):
                 self._fixed_structs(values, struct)
             elif self._spec.shaped_at(struct, self._version):
@@ -247,7 +251,8 @@ class ReaderEmitter(FunctionEmitter):
             var = self._loop_body(values, struct)
             lengths = [f"len({var}.{field.snake})" for field in struct.plain_at(self._version) if field.is_array]
             key = f"{', '.join(lengths)}{',' if len(lengths) == 1 else ''}"
-            self._lines.add(f"o = {self._shapes(struct)}[{key}](d, o, {count} - len({values}), {values})")
+            with self._lines.block("if s is None:"):
+                self._lines.add(f"o = {self._shapes(struct)}[{key}](d, o, {count} - len({values}), {values})")
 
     def _shapes(self, struct: StructSpec) -> str:
         """Return the name of the table of a struct's readers by shape, and add its definition to the module."""
@@ -267,7 +272,7 @@ class ReaderEmitter(FunctionEmitter):
         misplaced = [f for f in struct.fields if f.tag >= 0 and f.tag not in {k.tag for k in known}]
         if not known and not misplaced:
             with self._lines.block("if t:"):
-                self._lines.add(f"{var}.unknown_tagged_fields, o = {self._needs.use('read_tags')}(d, o, t)")
+                self._lines.add(f"{var}.unknown_tagged_fields, o = {self._needs.use('read_tags')}(d, o, t, s)")
             with self._lines.block("else:"):
                 self._lines.add(f"{var}.unknown_tagged_fields = ()")
             return
@@ -280,6 +285,7 @@ class ReaderEmitter(FunctionEmitter):
         self._lines.add(f"{unknown} = None")
         with self._lines.block("if t > 127:"):
             self._lines.add(f"t, o = {self._needs.use('tag_count')}(d, o, t)")
+        self._lines.add("if s: s(t)")
         with self._lines.block("for _ in range(t):"):
             self._lines.add(f"{tag} = d[o]", "n = d[o + 1]", "o += 2")
             with self._lines.block(f"if {tag} > 127 or n > 127:"):

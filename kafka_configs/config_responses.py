@@ -1,6 +1,8 @@
 """DescribeConfigs responses from described configs, the same on controllers and brokers."""
 
 from collections.abc import Iterable
+from copy import copy
+from typing import Final
 
 from mockraft.kafka_configs.described_configs import DescribedConfig
 from mockraft.wire import error_codes
@@ -11,20 +13,60 @@ from mockraft.wire.messages.describe_configs_response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from mockraft.wire.primitives import write_uvarint
+
+SHARED_MIN: Final = 100
+"""Number of results above which equal lists of configs are encoded once."""
 
 
-def result(
-    resource: DescribeConfigsResource, found: Iterable[DescribedConfig], *, include_synonyms: bool
-) -> DescribeConfigsResult:
+class _SharedConfigs(DescribeConfigsResponse):
+    """A response in which many results have the same list of configs, which is encoded once.
+
+    Ten thousand topics have the same defaults, and a client may name one resource as often as a request has room.
+    """
+
+    __slots__ = ()
+
+    def write(self, version: int) -> bytes:
+        """Encode in a version: throttle time, results, each with its configs last, and tagged fields."""
+        is_flexible = version >= self.flexible_from
+        tags = b"\0" if is_flexible else b""
+        no_configs = b"\1" if is_flexible else bytes(4)
+        count = write_uvarint(len(self.results) + 1) if is_flexible else len(self.results).to_bytes(4, "big")
+        encoded: dict[int, bytes] = {}
+        parts = [self.throttle_time_ms.to_bytes(4, "big", signed=True), count]
+        for each in self.results:
+            alone = copy(each)
+            alone.configs = []
+            one = DescribeConfigsResponse(results=[alone]).write(version)
+            head = one[4 + len(no_configs) : len(one) - len(no_configs) - 2 * len(tags)]
+            configs = encoded.get(id(each.configs)) if each.configs else no_configs
+            if configs is None:
+                whole = DescribeConfigsResponse(results=[each]).write(version)
+                start = len(one) - len(no_configs) - 2 * len(tags)
+                configs = encoded[id(each.configs)] = whole[start : len(whole) - 2 * len(tags)]
+            parts += (head, configs, tags)
+        return b"".join((*parts, tags))
+
+
+def response(results: list[DescribeConfigsResult]) -> DescribeConfigsResponse:
+    """Return the response with these results, of which many may have the same list of configs."""
+    kind = _SharedConfigs if len(results) > SHARED_MIN else DescribeConfigsResponse
+    return kind(results=results)
+
+
+def entries(found: Iterable[DescribedConfig], *, include_synonyms: bool) -> list[DescribeConfigsResourceResult]:
+    """Return configs as they are in a result."""
+    return [_entry(config, include_synonyms=include_synonyms) for config in found]
+
+
+def result(resource: DescribeConfigsResource, described: list[DescribeConfigsResourceResult]) -> DescribeConfigsResult:
     """Return the result for one resource, with the requested configs only."""
+    if resource.configuration_keys:
+        wanted = frozenset(resource.configuration_keys)
+        described = [config for config in described if config.name in wanted]
     return DescribeConfigsResult(
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=[
-            _entry(config, include_synonyms=include_synonyms)
-            for config in found
-            if not resource.configuration_keys or config.name in resource.configuration_keys
-        ],
+        resource_type=resource.resource_type, resource_name=resource.resource_name, configs=described
     )
 
 

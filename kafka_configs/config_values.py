@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable, Mapping
 from enum import IntEnum
+from functools import cache
 from typing import Any, Final
 
-from mockraft.kafka_configs.config_keys import ConfigKey, Validator
+from mockraft.kafka_configs.config_keys import ConfigKey, Validator, keys
 from mockraft.wire import error_codes
 from mockraft.wire.errors import ApiError
 from mockraft.wire.java_values import double_text, parse_integer, split_trimmed, trim
@@ -60,12 +61,23 @@ def shown(value: object) -> str:
     return str(value)
 
 
-def parse_all(keys: Mapping[str, ConfigKey], values: Mapping[str, str]) -> dict[str, Any]:
+def parse_all(resource_type: int, values: Mapping[str, str]) -> dict[str, Any]:
     """Parse and check every key's value, given or default, in the order of the keys. Raises ApiError at once.
 
     BOOLEAN gives bool, the integers int, DOUBLE float, LIST a list of str, all else str; no default gives None.
     """
-    return {name: parse(key, values.get(name, key.default)) for name, key in keys.items()}
+    defaults = _defaults(resource_type)
+    if not values:
+        return {**defaults}
+    return {
+        **defaults,
+        **{name: parse(key, values[name]) for name, key in keys(resource_type).items() if name in values},
+    }
+
+
+@cache
+def _defaults(resource_type: int) -> Mapping[str, Any]:
+    return {name: parse(key, key.default) for name, key in keys(resource_type).items()}
 
 
 def parse(key: ConfigKey, text: str | None) -> Any:

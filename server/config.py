@@ -231,6 +231,12 @@ class ControllerConfig:
         lowest=64,
         highest=INT_MAX,
     )
+    request_elements_max: int = option(
+        65_536,
+        "Limits",
+        "Close the connection of a request with more elements: of arrays, at any depth, and unknown tagged fields. "
+        "AlterPartition and AssignReplicasToDirs may have eight times as many.",
+    )
     received_bytes_max: int = option(536_870_912)
     write_bytes_max: int = option(
         67_108_864, "Limits", "Close a connection with more bytes that its peer has not read."

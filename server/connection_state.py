@@ -46,7 +46,7 @@ class Connection:
     """State of one connection; `authentication` is its SASL exchange, None once no login is expected.
 
     `client_id` is the last client id in a request header, None before the first; `broker_id` comes from a request or
-    from the client id, else -1.
+    from the client id, else -1. `held_bytes` are those of the waiting requests and of the unfinished one.
     """
 
     connection_id: int
@@ -60,6 +60,7 @@ class Connection:
     token_authenticated: bool = False
     authentication: SaslExchange | None = None
     waiting: deque[bytes] = field(default_factory=deque)
+    held_bytes: int = 0
     parked: ParkedRequest | None = None
     paused: bool = False
     awaits_sent: bool = False

@@ -4,12 +4,16 @@ Requests of a connection are answered in order, as Kafka mutes a channel while o
 parked request (a Fetch that waits for records) delays later requests of its connection only. The same inputs give the
 same effects.
 
+A short request is answered in the step that completes it. Longer ones, and all beyond a burst, wait for `sent` (the
+effect AwaitSent), which the asyncio server calls for one connection in each iteration of its event loop.
+
 There are three kinds of errors: undecodable bytes close the connection, a refusal is sent in the API's error form, and
 a handler that raises is answered with UNKNOWN_SERVER_ERROR. Each is recorded in the journal.
 """
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import Callable
 from functools import cached_property
@@ -28,7 +32,7 @@ from mockraft.server.responses import Responses
 from mockraft.server.stubs.script import Script
 from mockraft.serving.parked import Parked
 from mockraft.wire import api_keys, messages
-from mockraft.wire.connection import Request, parse_request
+from mockraft.wire.connection import Request, parse_request, read_request_body
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 
@@ -38,12 +42,11 @@ if TYPE_CHECKING:
     from mockraft.server.scripted import ScriptedRequest, ScriptedRequests
     from mockraft.wire.message import MessageLookup
 
-BURST_REQUESTS_MAX = 128
-BURST_BYTES_MAX = 1 << 20
-"""Bytes that one connection may be sent in one step; further requests wait until they are written."""
+BURST_REQUESTS_MAX = 16
+BURST_BYTES_MAX = 4_096
+"""Maximum requests, and bytes with their responses, in one step; a larger request is answered alone, in its turn."""
 
 REFUSED_FRAME_BYTES_KEPT = 1024
-
 BROKEN_TICK_PAUSE_MS = 100
 
 
@@ -134,31 +137,27 @@ class Node:
         if connection is None:
             return []
         effects: list[Effect] = []
-        reader = connection.reader
-        held_before = reader.partial_bytes
-        try:
-            frames = reader.receive_data(data)
-        except WireError:
-            frames = []
-        connection.waiting += frames
-        grown = reader.partial_bytes - held_before
-        self.received_bytes += grown
-        if grown > 0 and self.received_bytes > self._unauthenticated.received_bytes_max(connection_id):
-            reason = f"unfinished frames of all connections hold {self.received_bytes} bytes"
-            self._close(connection, "received_bytes_max", reason, now_ms, effects)
-            return effects
+        held_before = connection.held_bytes
+        connection.held_bytes += len(data)
+        self.received_bytes += len(data)
+        with contextlib.suppress(WireError):
+            connection.waiting += connection.reader.receive_data(data)
         self._proceed(connection, now_ms, effects)
+        limit = self._unauthenticated.received_bytes_max(connection_id)
+        if self.received_bytes > limit and connection.held_bytes > held_before and connection_id in self._connections:
+            reason = f"unanswered requests of all connections hold {self.received_bytes} bytes"
+            self._close(connection, "received_bytes_max", reason, now_ms, effects)
         self._after(now_ms, effects)
         return effects
 
     def sent(self, connection_id: int, now_ms: int) -> list[Effect]:
-        """Process the connection's next requests after the bytes that an AwaitSent waited for were written."""
+        """Process the connection's next requests: its bytes so far are written, and it is its turn."""
         connection = self._connections.get(connection_id)
         if connection is None or not connection.awaits_sent:
             return []
         connection.awaits_sent = False
         effects: list[Effect] = []
-        self._proceed(connection, now_ms, effects)
+        self._proceed(connection, now_ms, effects, is_turn=True)
         self._after(now_ms, effects)
         return effects
 
@@ -227,19 +226,25 @@ class Node:
             return f"{type(error).__name__}: {error}"
         return None
 
-    def _proceed(self, connection: Connection, now_ms: int, effects: list[Effect]) -> None:
-        """Answer a connection's requests in order until one parks or the step's byte limit is reached."""
+    def _proceed(self, connection: Connection, now_ms: int, effects: list[Effect], is_turn: bool = False) -> None:
+        """Answer a connection's requests in order until one parks or the burst ends; in its turn, at least one."""
         waiting = connection.waiting
-        requests = sent_bytes = 0
+        requests = used_bytes = taken_bytes = 0
         while waiting and connection.parked is None and not connection.awaits_sent:
-            if requests >= BURST_REQUESTS_MAX or sent_bytes >= BURST_BYTES_MAX:
+            frame = waiting[0]
+            used_bytes += len(frame)
+            is_over = used_bytes > BURST_BYTES_MAX or requests >= BURST_REQUESTS_MAX
+            if is_over and (requests or not is_turn):
                 connection.awaits_sent = True
                 effects.append(AwaitSent(connection.connection_id))
                 break
             requests += 1
-            sent_bytes += self._receive(connection, waiting.popleft(), now_ms, effects)
+            taken_bytes += 4 + len(frame)
+            used_bytes += self._receive(connection, waiting.popleft(), now_ms, effects)
         if connection.connection_id not in self._connections:
             return
+        self.received_bytes -= taken_bytes
+        connection.held_bytes -= taken_bytes
         failure = connection.reader.failure
         if failure is not None and not waiting and connection.parked is None:
             self._close(connection, "frame", f"refused: {failure}", now_ms, effects)
@@ -247,8 +252,7 @@ class Node:
         held_back = bool(waiting)
         if held_back != connection.paused:
             connection.paused = held_back
-            pause = PauseReading if held_back else ResumeReading
-            effects.append(pause(connection.connection_id))
+            effects.append((PauseReading if held_back else ResumeReading)(connection.connection_id))
 
     def _receive(self, connection: Connection, frame: bytes, now_ms: int, effects: list[Effect]) -> int:
         """Answer or park one request; return the number of bytes sent."""
@@ -262,11 +266,11 @@ class Node:
                 body = self._body_without_api(request)
                 api = self.apis[api_keys.API_VERSIONS]
             else:
-                body, _ = api.request.read_from(frame, version, request.body_offset)
+                body = read_request_body(request, api.request, api.elements_max(self.config))
                 if api.validate is not None:
                     api.validate(body)
         except WireError as wrong:
-            self._close(connection, "request", f"refused: {wrong}", now_ms, effects, frame)
+            self._close(connection, wrong.kind, f"refused: {wrong}", now_ms, effects, frame)
             return 0
         ctx = connection.context(request, self.config.controller_listener_name, self.apis, now_ms)
         if connection.broker_id < 0:
@@ -329,7 +333,10 @@ class Node:
         if isinstance(response, Parked):
             if scripted is not None:
                 self._scripts.wait(connection, request, scripted, now_ms)
-            return self._park(connection, ParkedRequest(api, request, body, ctx, response, scripted))
+            connection.parked = parked = ParkedRequest(api, request, body, ctx, response, scripted)
+            self._parked[connection.connection_id] = connection
+            self._deadlines.add(parked)
+            return 0
         if scripted is None:
             return self._responses.send(connection, api, request, body, ctx, response, now_ms, effects)
         sent_bytes, end = self._scripts.finish(connection, request, scripted, response, now_ms, effects)
@@ -337,12 +344,6 @@ class Node:
             self._forget(connection, end.reason, "stub", now_ms, refused=True)
             effects.append(end)
         return sent_bytes
-
-    def _park(self, connection: Connection, parked: ParkedRequest) -> int:
-        connection.parked = parked
-        self._parked[connection.connection_id] = connection
-        self._deadlines.add(parked)
-        return 0
 
     def _after(self, now_ms: int, effects: list[Effect]) -> None:
         """Retry parked requests after the log moved; answering them may append again."""
@@ -391,10 +392,9 @@ class Node:
         del self._connections[connection.connection_id]
         self._unauthenticated.forget(connection.connection_id)
         self._parked.pop(connection.connection_id, None)
-        self.received_bytes -= connection.reader.partial_bytes
+        self.received_bytes -= connection.held_bytes
         if self._stubs.is_armed or (connection.parked is not None and connection.parked.scripted is not None):
             self._scripts.ended(connection, now_ms)
         connection.parked = None
         connection.waiting.clear()
-        closed = connection.closed(now_ms, reason, refused, frame[:REFUSED_FRAME_BYTES_KEPT])
-        self.journal.add_closed(closed, kind)
+        self.journal.add_closed(connection.closed(now_ms, reason, refused, frame[:REFUSED_FRAME_BYTES_KEPT]), kind)

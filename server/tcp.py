@@ -46,6 +46,7 @@ class TcpListener:
         self._quorum_connections: QuorumConnections | None = None
         self._is_shut = False
         self._is_performing = False
+        self._turns: deque[TcpConnection] = deque()
         self._deferred_effects: deque[Iterable[Effect]] = deque()
         self._faults = node.script.faults
         self._links = ToxicLinks(self, self._faults)
@@ -197,6 +198,19 @@ class TcpListener:
         """Remove a closed connection."""
         self._connections.pop(connection_id, None)
         self.node.disconnected(connection_id, reason, self.clock.now_ms())
+
+    def queue_turn(self, connection: TcpConnection) -> None:
+        """Let a connection go on after those that wait already, one in each iteration of the event loop."""
+        self._turns.append(connection)
+        if len(self._turns) == 1:
+            # A timer runs after the sockets that are ready in the same iteration; `call_soon` would run before them.
+            self.loop.call_later(0, self._take_turn)
+
+    def _take_turn(self) -> None:
+        connection = self._turns.popleft()
+        if self._turns:
+            self.loop.call_later(0, self._take_turn)
+        connection.take_turn()
 
     def close_connection(self, connection_id: int, kind: str, reason: str) -> None:
         """Close a connection for a reason of its socket; `kind` is the journal's category."""

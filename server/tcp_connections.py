@@ -114,10 +114,10 @@ class TcpConnection(asyncio.Protocol):
         self._read_or_not()
 
     def await_sent(self) -> None:
-        """Notify the node when all bytes so far are written."""
+        """Notify the node in this connection's turn, when all bytes so far are written."""
         self._awaits_sent = True
         if not self.writing_paused:
-            self._listener.loop.call_soon(self._notify_sent)
+            self._listener.queue_turn(self)
 
     def pause_writing(self) -> None:
         """Pause: the socket's buffer is full."""
@@ -132,10 +132,12 @@ class TcpConnection(asyncio.Protocol):
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
-        self._notify_sent()
+        if self._awaits_sent:
+            self._listener.queue_turn(self)
         self._read_or_not()
 
-    def _notify_sent(self) -> None:
+    def take_turn(self) -> None:
+        """Notify the node, unless the socket's buffer is full again."""
         if self._awaits_sent and not self.writing_paused:
             self._awaits_sent = False
             listener = self._listener

@@ -11,7 +11,7 @@ them.
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mockraft.wire import api_keys, messages
 from mockraft.wire.errors import UnsupportedVersionError, WireError
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from mockraft.wire.message import Message, MessageLookup
 
+M = TypeVar("M", bound="Message")
+
 FRAME_BYTES_MAX = 104_857_600
 """Kafka's default of `socket.request.max.bytes`."""
 
@@ -30,6 +32,9 @@ SOFTWARE_VERSION = "4.3.1"
 """Version of the client software that our connections name in ApiVersions."""
 API_VERSIONS_MAX = 4
 """Version of the first ApiVersions request of a connection, as in Kafka 4.3.1's clients."""
+
+HEADER_TAGS_MAX = 1_000
+"""Maximum number of tagged fields in a request header; Kafka 4.3.1 defines none."""
 
 _LENGTH = Struct(">i")
 _ROUTE = Struct(">hh")
@@ -112,6 +117,37 @@ class FrameReader:
         return length
 
 
+class TooManyElementsError(WireError):
+    """A request has more elements than the server allows."""
+
+    kind = "request_elements_max"
+
+
+class ElementBudget:
+    """The number of elements that the reader of one message may still make, counted before they are made.
+
+    Elements are those of arrays at any depth and unknown tagged fields. The smallest take one byte and become objects
+    of a hundred, so that without a limit a request of 8 MiB would take a second and a gigabyte to read.
+    """
+
+    __slots__ = ("_elements_max", "_left")
+
+    def __init__(self, elements_max: int) -> None:
+        self._elements_max = elements_max
+        self._left = elements_max
+
+    def spend(self, count: int) -> None:
+        """Take `count` elements. Raises WireError if fewer are left; then `is_exceeded` is True."""
+        self._left -= count
+        if self._left < 0:
+            raise WireError(f"more than {self._elements_max} elements")
+
+    @property
+    def is_exceeded(self) -> bool:
+        """True if more elements were needed than allowed."""
+        return self._left < 0
+
+
 class Request(NamedTuple):
     """The header of a received request and the offset of its body in the frame."""
 
@@ -143,8 +179,26 @@ def parse_request(frame: bytes, messages: MessageLookup = messages) -> Request:
                 return Request(api_key, api_version, correlation_id, client_id, frame, end + 1)
     api_key, api_version = _ROUTE.unpack_from(frame)
     header_version = messages.request_header_version(api_key, api_version)
-    header, body_offset = RequestHeader.read_from(frame, header_version, 0)
+    header, body_offset = RequestHeader.read_from(frame, header_version, 0, ElementBudget(HEADER_TAGS_MAX).spend)
     return Request(api_key, api_version, header.correlation_id, header.client_id, frame, body_offset)
+
+
+def read_request_body(request: Request, request_class: type[M], elements_max: int) -> M:
+    """Read the body of a request that has at most so many elements.
+
+    Raises TooManyElementsError for more, before they are made, and WireError for malformed bytes.
+    """
+    frame, version, offset = request.frame, request.api_version, request.body_offset
+    if len(frame) <= elements_max:  # an element takes at least one byte
+        return request_class.read_from(frame, version, offset)[0]
+    budget = ElementBudget(elements_max)
+    try:
+        return request_class.read_from(frame, version, offset, budget.spend)[0]
+    except WireError as wrong:
+        if not budget.is_exceeded:
+            raise
+        about = f"{request_class.__name__} of client {request.client_id!r} has more than {elements_max} elements"
+        raise TooManyElementsError(f"{about}, request_elements_max={elements_max}") from wrong
 
 
 def version_for(request: type[Message] | Message, offered: Mapping[int, tuple[int, int]]) -> int:

@@ -6,8 +6,11 @@ from __future__ import annotations
 class WireError(ValueError):
     """Malformed bytes, or a value that cannot be encoded in a version of a message.
 
-    `field` is the schema's name of the field and `offset` the position in the bytes, each None if unknown.
+    `field` is the schema's name of the field and `offset` the position in the bytes, each None if unknown. `kind` is
+    the reason by which a server's journal counts the connections that it closes for such an error.
     """
+
+    kind = "request"
 
     def __init__(self, what: str, *, field: str | None = None, offset: int | None = None) -> None:
         super().__init__(what)
@@ -34,6 +37,13 @@ class ApiError(Exception):
         super().__init__(error_code, message)
         self.error_code = error_code
         self.message = message
+
+    def kept(self) -> ApiError:
+        """Return it without its traceback, which holds the variables of every function that it passed.
+
+        For a result with thousands of refusals, of which the variables would take most of the memory.
+        """
+        return self.with_traceback(None)
 
 
 class DisconnectedError(ConnectionError):

@@ -1,8 +1,12 @@
 """Java's behaviour for strings, numbers and maps, as far as it is visible in responses and records."""
 
 import re
+import sys
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import cache
+from itertools import accumulate, repeat
+from operator import mul
 from typing import Final, TypeVar
 
 K = TypeVar("K", int, str)
@@ -11,6 +15,7 @@ T = TypeVar("T")
 _BLANKS: Final = "".join(map(chr, range(ord(" ") + 1)))
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _COMMA_WITH_WHITESPACE: Final = re.compile(r"\s*,\s*", re.ASCII)
+_UTF16: Final = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 
 
 def trim(text: str) -> str:
@@ -50,7 +55,7 @@ def split_trimmed(text: str) -> list[str]:
 
 def utf16_length(text: str) -> int:
     """Java's String.length: the number of UTF-16 units."""
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text) if text.isascii() else len(text.encode(_UTF16, "surrogatepass")) // 2
 
 
 def double_text(number: float) -> str:
@@ -75,6 +80,8 @@ def in_hash_map_order(entries: Mapping[str, T], capacity: int = 16) -> list[tupl
     Ordered by bucket, and by insertion within a bucket; the table doubles when it is more than three quarters full.
     `capacity` is the initial capacity: `new HashMap<>(capacity)`.
     """
+    if len(entries) < 2:
+        return [*entries.items()]
     buckets = 1 << max(capacity - 1, 0).bit_length()
     while len(entries) > buckets * 3 // 4:
         buckets *= 2
@@ -104,10 +111,16 @@ def in_timeline_map_order(entries: Mapping[K, T], size_max: int = 0) -> list[tup
 
 def _hash(text: str) -> int:
     """Java's String.hashCode as an unsigned 32-bit number."""
-    code = 0
-    for unit in _utf16_units(text):
-        code = (31 * code + unit) & 0xFFFFFFFF
-    return code
+    # A request may have megabytes of names: the sum s[0]·31ⁿ⁻¹ + … + s[n-1] is computed without a loop in Python.
+    units = memoryview(text.encode(_UTF16, "surrogatepass")).cast("H")
+    total: int = sum(map(mul, reversed(units), _powers_of_31(len(units).bit_length())))
+    return total & 0xFFFFFFFF
+
+
+@cache
+def _powers_of_31(bits: int) -> list[int]:
+    """Return the first 2 ** bits powers, modulo 2 ** 32."""
+    return [*accumulate(repeat(31, (1 << bits) - 1), lambda power, by: power * by & 0xFFFFFFFF, initial=1)]
 
 
 def _spread_hash(text: str) -> int:
@@ -117,8 +130,3 @@ def _spread_hash(text: str) -> int:
 
 def _signed(code: int) -> int:
     return code - (1 << 32) if code >> 31 else code
-
-
-def _utf16_units(text: str) -> Iterable[int]:
-    data = text.encode("utf-16-be", "surrogatepass")
-    return (data[at] << 8 | data[at + 1] for at in range(0, len(data), 2))

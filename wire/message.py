@@ -6,7 +6,7 @@ from mockraft.wire.errors import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, ClassVar, Protocol, Self, TypeVar
 
     S = TypeVar("S", bound="Struct")
@@ -104,8 +104,14 @@ class Message(Struct):
             """Read a message that fills `data`. Raises WireError for malformed bytes."""
 
         @classmethod
-        def read_from(cls, data: bytes, version: int, offset: int) -> tuple[Self, int]:
-            """Read the message that starts at `offset`; return it and the offset after it. Raises WireError."""
+        def read_from(
+            cls, data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None
+        ) -> tuple[Self, int]:
+            """Read the message that starts at `offset`; return it and the offset after it. Raises WireError.
+
+            `spend`, if given, is called with the length of every array and tag section before its elements are made,
+            and may raise a WireError: see `ElementBudget`.
+            """
 
         def write(self, version: int) -> bytes:
             """Encode in a version. Raises WireError if a value does not fit or a non-ignorable field would be lost."""

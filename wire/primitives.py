@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Unpack = Callable[[bytes, int], tuple[Any, ...]]
     Pack = Callable[..., bytes]
+    Spend = Callable[[int], None]
 
 UNSET: Any = ()
 """The default of constructor parameters whose field starts as a fresh list or struct."""
@@ -192,10 +193,12 @@ def check_count(d: bytes, o: int, n: int, size: int, field: str) -> None:
         raise WireError(f"an array of {n} elements where {max(most, 0)} fit", field=field, offset=o)
 
 
-def read_tags(d: bytes, o: int, t: int) -> tuple[list[tuple[int, bytes]], int]:
+def read_tags(d: bytes, o: int, t: int, s: Spend | None = None) -> tuple[list[tuple[int, bytes]], int]:
     """Read a tag section without known tags, whose count starts with the byte `t`."""
     if t > 127:
         t, o = tag_count(d, o, t)
+    if s:
+        s(t)
     found: list[tuple[int, bytes]] = []
     for _ in range(t):
         tag, size, o = tag_header(d, o)

@@ -44,7 +44,8 @@ def _result(
         found = _described(resource.resource_type, resource.resource_name, layers, ctx)
     except ApiError as refusal:
         return config_responses.refused(resource, refusal.error_code, refusal.message)
-    return config_responses.result(resource, found, include_synonyms=request.include_synonyms)
+    described = config_responses.entries(found, include_synonyms=request.include_synonyms)
+    return config_responses.result(resource, described)
 
 
 def _described(resource_type: int, name: str, layers: Layers, ctx: RequestContext) -> list[DescribedConfig]:

@@ -95,6 +95,7 @@ class ConfigOptions(TypedDict, total=False):
     authentication_timeout_ms: int
     unauthenticated_connections_max: int
     frame_bytes_max: int
+    request_elements_max: int
     received_bytes_max: int
     write_bytes_max: int
     write_stuck_ms: int

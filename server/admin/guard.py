@@ -90,10 +90,10 @@ class Guard:
         if int(said) > limit:
             raise _too_long(limit)
         try:
-            async with asyncio.timeout(self.settings.body_timeout_s):
+            async with asyncio.timeout(self.settings.request_timeout_s):
                 body = await _read(receive, limit)
         except TimeoutError:
-            about = f"the body did not arrive within {self.settings.body_timeout_s:g} s"
+            about = f"the body did not arrive within {self.settings.request_timeout_s:g} s"
             raise ProblemError(408, about, headers={"connection": "close"}) from None
         if body:
             _check_type(scope["path"], headers.get("content-type", ""))

@@ -7,6 +7,7 @@ import socket
 
 import uvicorn
 from mockraft.server.admin.app import create_app
+from mockraft.server.admin.connections import protocol_of
 from mockraft.server.admin.recorder import Recorder
 from mockraft.server.admin.settings import AdminSettings
 from mockraft.server.double import Double
@@ -47,7 +48,7 @@ class AdminServer:
         try:
             config = uvicorn.Config(
                 create_app(double, settings, stopping, recorder),
-                http="h11",
+                http=protocol_of(settings),
                 ws="none",
                 lifespan="off",
                 log_config=None,

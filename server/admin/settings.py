@@ -10,6 +10,7 @@ from dataclasses import dataclass
 class AdminSettings:
     """Address, token and limits of the admin API; sizes in bytes.
 
+    A request's headers must be complete within `request_timeout_s`, and then its body within the same time.
     `token` is the bearer token that every request must have, except health, the page and the OpenAPI document. Raises
     ValueError if other machines could reach it without a token, unless `insecure`.
     """
@@ -20,7 +21,7 @@ class AdminSettings:
     insecure: bool = False
     body_bytes_max: int = 1_048_576
     state_bytes_max: int = 268_435_456
-    body_timeout_s: float = 10.0
+    request_timeout_s: float = 10.0
     connections_max: int = 512
 
     def __post_init__(self) -> None:

@@ -59,7 +59,7 @@ def changed(
         except configs.BrokenOperationError:
             raise
         except ApiError as refusal:
-            outcomes.append((resource, refusal))
+            outcomes.append((resource, refusal.kept()))
     records += configs.clear_elr_records(controller, records)
     check_fits_one_batch(records)
     if not validate_only:

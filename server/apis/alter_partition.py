@@ -13,4 +13,4 @@ def handle(request: AlterPartitionRequest, ctx: RequestContext, controller: Cont
     return controller.commit(alter_partition(controller, request, ctx.api_version), ctx.now_ms)
 
 
-API = Api(AlterPartitionRequest, AlterPartitionResponse, handle, operation=AclOperation.CLUSTER_ACTION)
+API = Api(AlterPartitionRequest, AlterPartitionResponse, handle, operation=AclOperation.CLUSTER_ACTION, is_bulk=True)

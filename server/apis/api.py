@@ -16,7 +16,11 @@ from mockraft.wire import error_codes
 from mockraft.wire.message import Message
 
 if TYPE_CHECKING:
+    from mockraft.server.config import ControllerConfig
     from mockraft.server.controller.controller import Controller
+
+BULK_FACTOR = 8
+"""With the default of `request_elements_max`: 100,000 partitions with three replicas each in one AlterPartition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,8 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     `reads_committed`: it is answered only once everything that it read is committed, as `active_only` ones are.
     `served_by` is the server's name in the journal. `operation` is required on the
     cluster; None if the check depends on the request. `validate` raises WireError for a decodable body that Kafka's
-    request class rejects.
+    request class rejects. `is_bulk`: brokers send it for all of their partitions at once, so it may have `BULK_FACTOR`
+    times as many elements as others.
     """
 
     handle: Callable[[RequestT, RequestContext, Controller], ResponseT | Parked[ResponseT]]
@@ -38,6 +43,11 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     served_by: str = "controller"
     operation: AclOperation | None = None
     validate: Callable[[RequestT], None] | None = None
+    is_bulk: bool = False
+
+    def elements_max(self, config: ControllerConfig) -> int:
+        """Return the maximum number of elements in a request."""
+        return config.request_elements_max * (BULK_FACTOR if self.is_bulk else 1)
 
 
 AnyApi: TypeAlias = Api[Any, Any]

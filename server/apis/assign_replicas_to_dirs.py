@@ -15,4 +15,10 @@ def handle(
     return controller.commit(assign_replicas_to_dirs(controller, request), ctx.now_ms)
 
 
-API = Api(AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, handle, operation=AclOperation.CLUSTER_ACTION)
+API = Api(
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    handle,
+    operation=AclOperation.CLUSTER_ACTION,
+    is_bulk=True,
+)

@@ -20,7 +20,7 @@ from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.security.acl_types import AclOperation
 from mockraft.serving.parked import Parked
 from mockraft.wire import api_keys, error_codes, messages
-from mockraft.wire.connection import Request, parse_request
+from mockraft.wire.connection import Request, parse_request, read_request_body
 from mockraft.wire.errors import WireError
 from mockraft.wire.message import Message
 from mockraft.wire.messages.default_principal_data import DefaultPrincipalData
@@ -47,7 +47,7 @@ def handle(
     if api is None or not api.forwardable:
         name = api_keys.name(carried.api_key)
         raise ApiError(error_codes.INVALID_REQUEST, f"API {name} is not enabled or is not eligible for forwarding")
-    body = _carried_body(api, carried)
+    body = _carried_body(api, carried, api.elements_max(controller.config))
     inner = RequestContext(
         api_key=carried.api_key,
         api_version=carried.api_version,
@@ -114,11 +114,11 @@ def _carried_header(data: bytes, speaks: MessageLookup) -> Request:
         ) from wrong
 
 
-def _carried_body(api: AnyApi, carried: Request) -> Message:
+def _carried_body(api: AnyApi, carried: Request, elements_max: int) -> Message:
     try:
         if not api.min_version <= carried.api_version <= api.max_version:
             raise WireError(f"{api_keys.name(carried.api_key)} version {carried.api_version} is not supported")
-        body: Message = api.request.read_from(carried.frame, carried.api_version, carried.body_offset)[0]
+        body: Message = read_request_body(carried, api.request, elements_max)
         if api.validate is not None:
             api.validate(body)
         return body

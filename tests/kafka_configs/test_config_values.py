@@ -139,7 +139,7 @@ def test_share_groups_do_not_start_anywhere_else(text: str | None) -> None:
 
 def test_reports_the_first_bad_key_in_the_order_of_definition() -> None:
     with pytest.raises(ApiError, match=r"segment\.bytes"):
-        config_values.parse_all(config_keys.keys(TOPIC), {"retention.ms": "x", "segment.bytes": "x"})
+        config_values.parse_all(TOPIC, {"retention.ms": "x", "segment.bytes": "x"})
 
 
 def test_keys_have_defaults_and_only_passwords_are_sensitive() -> None:

@@ -72,9 +72,9 @@ class AddOffsetsToTxnRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AddOffsetsToTxnRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddOffsetsToTxnRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AddOffsetsToTxnRequest, version, error) from error
         if end > len(data):
@@ -91,7 +91,7 @@ class AddOffsetsToTxnRequest(Message):
 _AddOffsetsToTxnRequest = decoded(AddOffsetsToTxnRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AddOffsetsToTxnRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -109,7 +109,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _AddOffsetsToTxnRequest()
     n = d[o]
     if 0 < n < 128:
@@ -125,7 +125,7 @@ def _read_v3(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -169,5 +169,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AddOffsetsToTxnRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3}
+_READ: dict[int, Callable[..., tuple[AddOffsetsToTxnRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3}
 _WRITE: dict[int, Callable[[AddOffsetsToTxnRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3}

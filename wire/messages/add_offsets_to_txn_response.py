@@ -58,9 +58,9 @@ class AddOffsetsToTxnResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AddOffsetsToTxnResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddOffsetsToTxnResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AddOffsetsToTxnResponse, version, error) from error
         if end > len(data):
@@ -77,7 +77,7 @@ class AddOffsetsToTxnResponse(Message):
 _AddOffsetsToTxnResponse = decoded(AddOffsetsToTxnResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AddOffsetsToTxnResponse()
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, m.error_code = unpack_ih(d, o)
@@ -85,12 +85,12 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _AddOffsetsToTxnResponse()
     m.throttle_time_ms, m.error_code, t = unpack_ihB(d, o)
     o += 7
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -110,5 +110,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AddOffsetsToTxnResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3}
+_READ: dict[int, Callable[..., tuple[AddOffsetsToTxnResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3}
 _WRITE: dict[int, Callable[[AddOffsetsToTxnResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3}

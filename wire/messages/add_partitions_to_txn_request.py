@@ -134,9 +134,9 @@ class AddPartitionsToTxnRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AddPartitionsToTxnRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddPartitionsToTxnRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AddPartitionsToTxnRequest, version, error) from error
         if end > len(data):
@@ -153,7 +153,7 @@ class AddPartitionsToTxnRequest(Message):
 _AddPartitionsToTxnRequest = decoded(AddPartitionsToTxnRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AddPartitionsToTxnRequest()
     m.transactions = []
     n, = unpack_h(d, o)
@@ -171,6 +171,7 @@ def _read_v0(d, o):
     else:
         m.v3_and_below_topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _AddPartitionsToTxnTopic()
                 n, = unpack_h(d, o)
@@ -186,6 +187,7 @@ def _read_v0(d, o):
                 if n < 0:
                     raise null_field("Partitions")
                 else:
+                    if s: s(n)
                     e2.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 e2.unknown_tagged_fields = ()
@@ -194,7 +196,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _AddPartitionsToTxnRequest()
     m.transactions = []
     n = d[o]
@@ -210,6 +212,7 @@ def _read_v3(d, o):
         n, o = compact_count(d, o, n, 3, "V3AndBelowTopics")
     m.v3_and_below_topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AddPartitionsToTxnTopic()
             n = d[o]
@@ -220,31 +223,33 @@ def _read_v3(d, o):
             n = d[o]
             o += 1
             if 1 < n < 128:
+                if s: s(n - 1)
                 e2.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e2.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
+                if s: s(n)
                 e2.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _AddPartitionsToTxnRequest()
     m.v3_and_below_transactional_id = ""
     m.v3_and_below_producer_id = 0
@@ -258,6 +263,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 14, "Transactions")
     m.transactions = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AddPartitionsToTxnTransaction()
             n = d[o]
@@ -273,6 +279,7 @@ def _read_v4(d, o):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _AddPartitionsToTxnTopic()
                     n = d[o]
@@ -283,32 +290,34 @@ def _read_v4(d, o):
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e4.partitions = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.partitions = []
                     else:
                         n, o = compact_count(d, o, n, 4, "Partitions")
+                        if s: s(n)
                         e4.partitions = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -447,5 +456,5 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AddPartitionsToTxnRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v4}
+_READ: dict[int, Callable[..., tuple[AddPartitionsToTxnRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v4}
 _WRITE: dict[int, Callable[[AddPartitionsToTxnRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v4}

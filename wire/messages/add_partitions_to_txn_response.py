@@ -141,9 +141,9 @@ class AddPartitionsToTxnResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AddPartitionsToTxnResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddPartitionsToTxnResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AddPartitionsToTxnResponse, version, error) from error
         if end > len(data):
@@ -160,7 +160,7 @@ class AddPartitionsToTxnResponse(Message):
 _AddPartitionsToTxnResponse = decoded(AddPartitionsToTxnResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AddPartitionsToTxnResponse()
     m.error_code = 0
     m.results_by_transaction = []
@@ -173,6 +173,7 @@ def _read_v0(d, o):
     else:
         m.results_by_topic_v3_and_below = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _AddPartitionsToTxnTopicResult()
                 n, = unpack_h(d, o)
@@ -190,6 +191,7 @@ def _read_v0(d, o):
                 else:
                     e2.results_by_partition = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 6 * n
                         for v6, v7 in iterate_ih(d[o:p4]):
                             e5 = _AddPartitionsToTxnPartitionResult()
@@ -205,7 +207,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _AddPartitionsToTxnResponse()
     m.error_code = 0
     m.results_by_transaction = []
@@ -217,6 +219,7 @@ def _read_v3(d, o):
         n, o = compact_count(d, o, n, 3, "ResultsByTopicV3AndBelow")
     m.results_by_topic_v3_and_below = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AddPartitionsToTxnTopicResult()
             n = d[o]
@@ -232,6 +235,7 @@ def _read_v3(d, o):
                 n, o = compact_count(d, o, n, 7, "ResultsByPartition")
             e2.results_by_partition = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 7 * n
                 for v6, v7, t in iterate_ihB(d[o:p4]):
                     if t:
@@ -241,7 +245,7 @@ def _read_v3(d, o):
                             e8.partition_index, e8.partition_error_code, t = unpack_ihB(d, o)
                             o += 7
                             if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e8.unknown_tagged_fields = ()
                             l3.append(e8)
@@ -256,20 +260,20 @@ def _read_v3(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _AddPartitionsToTxnResponse()
     m.results_by_topic_v3_and_below = []
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -280,6 +284,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 3, "ResultsByTransaction")
     m.results_by_transaction = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AddPartitionsToTxnResult()
             n = d[o]
@@ -295,6 +300,7 @@ def _read_v4(d, o):
                 n, o = compact_count(d, o, n, 3, "TopicResults")
             e2.topic_results = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _AddPartitionsToTxnTopicResult()
                     n = d[o]
@@ -310,6 +316,7 @@ def _read_v4(d, o):
                         n, o = compact_count(d, o, n, 7, "ResultsByPartition")
                     e4.results_by_partition = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 7 * n
                         for v8, v9, t in iterate_ihB(d[o:p6]):
                             if t:
@@ -319,7 +326,7 @@ def _read_v4(d, o):
                                     e10.partition_index, e10.partition_error_code, t = unpack_ihB(d, o)
                                     o += 7
                                     if t:
-                                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e10.unknown_tagged_fields = ()
                                     l5.append(e10)
@@ -334,21 +341,21 @@ def _read_v4(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -478,5 +485,5 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AddPartitionsToTxnResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v4}
+_READ: dict[int, Callable[..., tuple[AddPartitionsToTxnResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v4}
 _WRITE: dict[int, Callable[[AddPartitionsToTxnResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v4}

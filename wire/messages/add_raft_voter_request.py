@@ -105,9 +105,9 @@ class AddRaftVoterRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AddRaftVoterRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AddRaftVoterRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AddRaftVoterRequest, version, error) from error
         if end > len(data):
@@ -124,7 +124,7 @@ class AddRaftVoterRequest(Message):
 _AddRaftVoterRequest = decoded(AddRaftVoterRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AddRaftVoterRequest()
     m.ack_when_committed = True
     n = d[o]
@@ -143,6 +143,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 5, "Listeners")
     m.listeners = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _Listener()
             n = d[o]
@@ -158,20 +159,20 @@ def _read_v0(d, o):
             e2.port, t = unpack_HB(d, o)
             o += 3
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _AddRaftVoterRequest()
     n = d[o]
     if 0 < n < 128:
@@ -189,6 +190,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 5, "Listeners")
     m.listeners = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _Listener()
             n = d[o]
@@ -204,14 +206,14 @@ def _read_v1(d, o):
             e2.port, t = unpack_HB(d, o)
             o += 3
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.ack_when_committed, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -315,5 +317,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AddRaftVoterRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[AddRaftVoterRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[AddRaftVoterRequest], bytes]] = {0: _write_v0, 1: _write_v1}

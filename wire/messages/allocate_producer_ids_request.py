@@ -59,9 +59,9 @@ class AllocateProducerIdsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AllocateProducerIdsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AllocateProducerIdsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AllocateProducerIdsRequest, version, error) from error
         if end > len(data):
@@ -78,12 +78,12 @@ class AllocateProducerIdsRequest(Message):
 _AllocateProducerIdsRequest = decoded(AllocateProducerIdsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AllocateProducerIdsRequest()
     m.broker_id, m.broker_epoch, t = unpack_iqB(d, o)
     o += 13
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -97,5 +97,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AllocateProducerIdsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[AllocateProducerIdsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AllocateProducerIdsRequest], bytes]] = {0: _write_v0}

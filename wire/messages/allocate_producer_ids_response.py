@@ -60,9 +60,9 @@ class AllocateProducerIdsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AllocateProducerIdsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AllocateProducerIdsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AllocateProducerIdsResponse, version, error) from error
         if end > len(data):
@@ -79,12 +79,12 @@ class AllocateProducerIdsResponse(Message):
 _AllocateProducerIdsResponse = decoded(AllocateProducerIdsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AllocateProducerIdsResponse()
     m.throttle_time_ms, m.error_code, m.producer_id_start, m.producer_id_len, t = unpack_ihqiB(d, o)
     o += 19
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -98,5 +98,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AllocateProducerIdsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[AllocateProducerIdsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AllocateProducerIdsResponse], bytes]] = {0: _write_v0}

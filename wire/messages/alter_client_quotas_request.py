@@ -140,9 +140,9 @@ class AlterClientQuotasRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AlterClientQuotasRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterClientQuotasRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AlterClientQuotasRequest, version, error) from error
         if end > len(data):
@@ -159,7 +159,7 @@ class AlterClientQuotasRequest(Message):
 _AlterClientQuotasRequest = decoded(AlterClientQuotasRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AlterClientQuotasRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -170,6 +170,7 @@ def _read_v0(d, o):
     else:
         m.entries = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _EntryData()
                 n, = unpack_i(d, o)
@@ -181,6 +182,7 @@ def _read_v0(d, o):
                 else:
                     e2.entity = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _EntityData()
                             n, = unpack_h(d, o)
@@ -206,6 +208,7 @@ def _read_v0(d, o):
                 else:
                     e2.ops = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _OpData()
                             n, = unpack_h(d, o)
@@ -226,7 +229,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _AlterClientQuotasRequest()
     n = d[o]
     o += 1
@@ -236,6 +239,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 3, "Entries")
     m.entries = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _EntryData()
             n = d[o]
@@ -246,6 +250,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 3, "Entity")
             e2.entity = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _EntityData()
                     n = d[o]
@@ -264,7 +269,7 @@ def _read_v1(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
@@ -276,6 +281,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 11, "Ops")
             e2.ops = l5 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e6 = _OpData()
                     n = d[o]
@@ -286,21 +292,21 @@ def _read_v1(d, o):
                     e6.value, e6.remove, t = unpack_doB(d, o)
                     o += 10
                     if t:
-                        e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e6.unknown_tagged_fields = ()
                     l5.append(e6)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.validate_only, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -418,5 +424,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AlterClientQuotasRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[AlterClientQuotasRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[AlterClientQuotasRequest], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -117,9 +117,9 @@ class AlterClientQuotasResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AlterClientQuotasResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterClientQuotasResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AlterClientQuotasResponse, version, error) from error
         if end > len(data):
@@ -136,7 +136,7 @@ class AlterClientQuotasResponse(Message):
 _AlterClientQuotasResponse = decoded(AlterClientQuotasResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AlterClientQuotasResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -147,6 +147,7 @@ def _read_v0(d, o):
     else:
         m.entries = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _EntryData()
                 e2.error_code, n = unpack_hh(d, o)
@@ -164,6 +165,7 @@ def _read_v0(d, o):
                 else:
                     e2.entity = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _EntityData()
                             n, = unpack_h(d, o)
@@ -186,7 +188,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _AlterClientQuotasResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -196,6 +198,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 5, "Entries")
     m.entries = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _EntryData()
             e2.error_code, n = unpack_hB(d, o)
@@ -215,6 +218,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 3, "Entity")
             e2.entity = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _EntityData()
                     n = d[o]
@@ -233,21 +237,21 @@ def _read_v1(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -356,5 +360,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AlterClientQuotasResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[AlterClientQuotasResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[AlterClientQuotasResponse], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -121,9 +121,9 @@ class AlterConfigsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AlterConfigsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterConfigsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AlterConfigsRequest, version, error) from error
         if end > len(data):
@@ -140,7 +140,7 @@ class AlterConfigsRequest(Message):
 _AlterConfigsRequest = decoded(AlterConfigsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AlterConfigsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -151,6 +151,7 @@ def _read_v0(d, o):
     else:
         m.resources = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _AlterConfigsResource()
                 e2.resource_type, n = unpack_bh(d, o)
@@ -168,6 +169,7 @@ def _read_v0(d, o):
                 else:
                     e2.configs = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _AlterableConfig()
                             n, = unpack_h(d, o)
@@ -192,7 +194,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _AlterConfigsRequest()
     n = d[o]
     o += 1
@@ -202,6 +204,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 4, "Resources")
     m.resources = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AlterConfigsResource()
             e2.resource_type, n = unpack_bB(d, o)
@@ -218,6 +221,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 3, "Configs")
             e2.configs = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _AlterableConfig()
                     n = d[o]
@@ -236,21 +240,21 @@ def _read_v2(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.validate_only, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -350,5 +354,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AlterConfigsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[AlterConfigsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[AlterConfigsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}

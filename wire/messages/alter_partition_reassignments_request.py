@@ -116,9 +116,9 @@ class AlterPartitionReassignmentsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AlterPartitionReassignmentsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterPartitionReassignmentsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionReassignmentsRequest, version, error) from error
         if end > len(data):
@@ -135,7 +135,7 @@ class AlterPartitionReassignmentsRequest(Message):
 _AlterPartitionReassignmentsRequest = decoded(AlterPartitionReassignmentsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AlterPartitionReassignmentsRequest()
     m.allow_replication_factor_change = True
     m.timeout_ms, n = unpack_iB(d, o)
@@ -146,6 +146,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ReassignableTopic()
             n = d[o]
@@ -161,11 +162,13 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 6, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _ReassignablePartition()
                     e4.partition_index, n = unpack_iB(d, o)
                     o += 5
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e4.replicas = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
@@ -175,32 +178,33 @@ def _read_v0(d, o):
                         if n < 0:
                             e4.replicas = None
                         else:
+                            if s: s(n)
                             e4.replicas = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _AlterPartitionReassignmentsRequest()
     m.timeout_ms, m.allow_replication_factor_change, n = unpack_ioB(d, o)
     o += 6
@@ -210,6 +214,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ReassignableTopic()
             n = d[o]
@@ -225,11 +230,13 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 6, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _ReassignablePartition()
                     e4.partition_index, n = unpack_iB(d, o)
                     o += 5
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e4.replicas = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
@@ -239,26 +246,27 @@ def _read_v1(d, o):
                         if n < 0:
                             e4.replicas = None
                         else:
+                            if s: s(n)
                             e4.replicas = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -366,5 +374,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AlterPartitionReassignmentsRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[AlterPartitionReassignmentsRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[AlterPartitionReassignmentsRequest], bytes]] = {0: _write_v0, 1: _write_v1}

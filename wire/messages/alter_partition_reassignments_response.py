@@ -114,9 +114,9 @@ class AlterPartitionReassignmentsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AlterPartitionReassignmentsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterPartitionReassignmentsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionReassignmentsResponse, version, error) from error
         if end > len(data):
@@ -133,7 +133,7 @@ class AlterPartitionReassignmentsResponse(Message):
 _AlterPartitionReassignmentsResponse = decoded(AlterPartitionReassignmentsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AlterPartitionReassignmentsResponse()
     m.allow_replication_factor_change = True
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -153,6 +153,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ReassignableTopicResponse()
             n = d[o]
@@ -168,6 +169,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 8, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _ReassignablePartitionResponse()
                     e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
@@ -182,27 +184,27 @@ def _read_v0(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _AlterPartitionReassignmentsResponse()
     m.throttle_time_ms, m.allow_replication_factor_change, m.error_code, n = unpack_iohB(d, o)
     o += 7
@@ -221,6 +223,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ReassignableTopicResponse()
             n = d[o]
@@ -236,6 +239,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 8, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _ReassignablePartitionResponse()
                     e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
@@ -250,21 +254,21 @@ def _read_v1(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -394,5 +398,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AlterPartitionReassignmentsResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[AlterPartitionReassignmentsResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[AlterPartitionReassignmentsResponse], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -150,9 +150,9 @@ class AlterPartitionRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AlterPartitionRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterPartitionRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionRequest, version, error) from error
         if end > len(data):
@@ -169,7 +169,7 @@ class AlterPartitionRequest(Message):
 _AlterPartitionRequest = decoded(AlterPartitionRequest)
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _AlterPartitionRequest()
     m.broker_id, m.broker_epoch, n = unpack_iqB(d, o)
     o += 13
@@ -179,6 +179,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             e2.topic_id, n = unpack_UB(d, o)
@@ -189,44 +190,47 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 15, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.new_isr_with_epochs = []
                     e4.partition_index, e4.leader_epoch, n = unpack_iiB(d, o)
                     o += 9
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e4.new_isr = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.new_isr = []
                     else:
                         n, o = compact_count(d, o, n, 4, "NewIsr")
+                        if s: s(n)
                         e4.new_isr = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     e4.leader_recovery_state, e4.partition_epoch, t = unpack_biB(d, o)
                     o += 6
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _AlterPartitionRequest()
     m.broker_id, m.broker_epoch, n = unpack_iqB(d, o)
     o += 13
@@ -236,6 +240,7 @@ def _read_v3(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             e2.topic_id, n = unpack_UB(d, o)
@@ -246,6 +251,7 @@ def _read_v3(d, o):
                 n, o = compact_count(d, o, n, 15, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.new_isr = []
@@ -257,6 +263,7 @@ def _read_v3(d, o):
                         n, o = compact_count(d, o, n, 13, "NewIsrWithEpochs")
                     e4.new_isr_with_epochs = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 13 * n
                         for v8, v9, t in iterate_iqB(d[o:p6]):
                             if t:
@@ -266,7 +273,7 @@ def _read_v3(d, o):
                                     e10.broker_id, e10.broker_epoch, t = unpack_iqB(d, o)
                                     o += 13
                                     if t:
-                                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e10.unknown_tagged_fields = ()
                                     l5.append(e10)
@@ -281,21 +288,21 @@ def _read_v3(d, o):
                     e4.leader_recovery_state, e4.partition_epoch, t = unpack_biB(d, o)
                     o += 6
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -390,5 +397,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AlterPartitionRequest, int]]] = {2: _read_v2, 3: _read_v3}
+_READ: dict[int, Callable[..., tuple[AlterPartitionRequest, int]]] = {2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[AlterPartitionRequest], bytes]] = {2: _write_v2, 3: _write_v3}

@@ -127,9 +127,9 @@ class AlterPartitionResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AlterPartitionResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterPartitionResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AlterPartitionResponse, version, error) from error
         if end > len(data):
@@ -146,7 +146,7 @@ class AlterPartitionResponse(Message):
 _AlterPartitionResponse = decoded(AlterPartitionResponse)
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _AlterPartitionResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -156,6 +156,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             e2.topic_id, n = unpack_UB(d, o)
@@ -166,39 +167,43 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 21, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 c4 = n
                 while len(l3) < c4:
                     e5 = _PartitionData()
                     e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, n = unpack_ihiiB(d, o)
                     o += 15
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e5.isr = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e5.isr = []
                     else:
                         n, o = compact_count(d, o, n, 4, "Isr")
+                        if s: s(n)
                         e5.isr = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     e5.leader_recovery_state, e5.partition_epoch, t = unpack_biB(d, o)
                     o += 6
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e5.unknown_tagged_fields = ()
                     l3.append(e5)
-                    o = _shapes_0[len(e5.isr),](d, o, c4 - len(l3), l3)
+                    if s is None:
+                        o = _shapes_0[len(e5.isr),](d, o, c4 - len(l3), l3)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -246,5 +251,5 @@ def _write_v2(m):
 
 
 _shapes_0 = Shapes(_PartitionData, (("partition_index", "i"), ("error_code", "h"), ("leader_id", "i"), ("leader_epoch", "i"), ("isr", "[]i"), ("leader_recovery_state", "b"), ("partition_epoch", "i"),), ())
-_READ: dict[int, Callable[[bytes, int], tuple[AlterPartitionResponse, int]]] = {2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., tuple[AlterPartitionResponse, int]]] = {2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[AlterPartitionResponse], bytes]] = {2: _write_v2, 3: _write_v2}

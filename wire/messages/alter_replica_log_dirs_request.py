@@ -111,9 +111,9 @@ class AlterReplicaLogDirsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AlterReplicaLogDirsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterReplicaLogDirsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AlterReplicaLogDirsRequest, version, error) from error
         if end > len(data):
@@ -130,7 +130,7 @@ class AlterReplicaLogDirsRequest(Message):
 _AlterReplicaLogDirsRequest = decoded(AlterReplicaLogDirsRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _AlterReplicaLogDirsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -141,6 +141,7 @@ def _read_v1(d, o):
     else:
         m.dirs = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _AlterReplicaLogDir()
                 n, = unpack_h(d, o)
@@ -158,6 +159,7 @@ def _read_v1(d, o):
                 else:
                     e2.topics = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _AlterReplicaLogDirTopic()
                             n, = unpack_h(d, o)
@@ -173,6 +175,7 @@ def _read_v1(d, o):
                             if n < 0:
                                 raise null_field("Partitions")
                             else:
+                                if s: s(n)
                                 e4.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             e4.unknown_tagged_fields = ()
@@ -183,7 +186,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _AlterReplicaLogDirsRequest()
     n = d[o]
     o += 1
@@ -193,6 +196,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 3, "Dirs")
     m.dirs = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AlterReplicaLogDir()
             n = d[o]
@@ -208,6 +212,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _AlterReplicaLogDirTopic()
                     n = d[o]
@@ -218,32 +223,34 @@ def _read_v2(d, o):
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e4.partitions = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.partitions = []
                     else:
                         n, o = compact_count(d, o, n, 4, "Partitions")
+                        if s: s(n)
                         e4.partitions = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -334,5 +341,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AlterReplicaLogDirsRequest, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[AlterReplicaLogDirsRequest, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[AlterReplicaLogDirsRequest], bytes]] = {1: _write_v1, 2: _write_v2}

@@ -115,9 +115,9 @@ class AlterReplicaLogDirsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AlterReplicaLogDirsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterReplicaLogDirsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AlterReplicaLogDirsResponse, version, error) from error
         if end > len(data):
@@ -134,7 +134,7 @@ class AlterReplicaLogDirsResponse(Message):
 _AlterReplicaLogDirsResponse = decoded(AlterReplicaLogDirsResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _AlterReplicaLogDirsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -145,6 +145,7 @@ def _read_v1(d, o):
     else:
         m.results = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _AlterReplicaLogDirTopicResult()
                 n, = unpack_h(d, o)
@@ -162,6 +163,7 @@ def _read_v1(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 6 * n
                         for v6, v7 in iterate_ih(d[o:p4]):
                             e5 = _AlterReplicaLogDirPartitionResult()
@@ -177,7 +179,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _AlterReplicaLogDirsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -187,6 +189,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 3, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AlterReplicaLogDirTopicResult()
             n = d[o]
@@ -202,6 +205,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 7, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 7 * n
                 for v6, v7, t in iterate_ihB(d[o:p4]):
                     if t:
@@ -211,7 +215,7 @@ def _read_v2(d, o):
                             e8.partition_index, e8.error_code, t = unpack_ihB(d, o)
                             o += 7
                             if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e8.unknown_tagged_fields = ()
                             l3.append(e8)
@@ -226,14 +230,14 @@ def _read_v2(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -301,5 +305,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AlterReplicaLogDirsResponse, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[AlterReplicaLogDirsResponse, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[AlterReplicaLogDirsResponse], bytes]] = {1: _write_v1, 2: _write_v2}

@@ -106,9 +106,9 @@ class AlterShareGroupOffsetsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AlterShareGroupOffsetsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterShareGroupOffsetsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AlterShareGroupOffsetsRequest, version, error) from error
         if end > len(data):
@@ -125,7 +125,7 @@ class AlterShareGroupOffsetsRequest(Message):
 _AlterShareGroupOffsetsRequest = decoded(AlterShareGroupOffsetsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AlterShareGroupOffsetsRequest()
     n = d[o]
     if 0 < n < 128:
@@ -140,6 +140,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AlterShareGroupOffsetsRequestTopic()
             n = d[o]
@@ -155,6 +156,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 13, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 13 * n
                 for v6, v7, t in iterate_iqB(d[o:p4]):
                     if t:
@@ -164,7 +166,7 @@ def _read_v0(d, o):
                             e8.partition_index, e8.start_offset, t = unpack_iqB(d, o)
                             o += 13
                             if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e8.unknown_tagged_fields = ()
                             l3.append(e8)
@@ -179,14 +181,14 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -237,5 +239,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AlterShareGroupOffsetsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[AlterShareGroupOffsetsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AlterShareGroupOffsetsRequest], bytes]] = {0: _write_v0}

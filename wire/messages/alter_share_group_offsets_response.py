@@ -116,9 +116,9 @@ class AlterShareGroupOffsetsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AlterShareGroupOffsetsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterShareGroupOffsetsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AlterShareGroupOffsetsResponse, version, error) from error
         if end > len(data):
@@ -135,7 +135,7 @@ class AlterShareGroupOffsetsResponse(Message):
 _AlterShareGroupOffsetsResponse = decoded(AlterShareGroupOffsetsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AlterShareGroupOffsetsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -154,6 +154,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 19, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AlterShareGroupOffsetsResponseTopic()
             n = d[o]
@@ -169,6 +170,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 8, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _AlterShareGroupOffsetsResponsePartition()
                     e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
@@ -183,21 +185,21 @@ def _read_v0(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -267,5 +269,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AlterShareGroupOffsetsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[AlterShareGroupOffsetsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AlterShareGroupOffsetsResponse], bytes]] = {0: _write_v0}

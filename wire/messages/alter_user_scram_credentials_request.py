@@ -115,9 +115,9 @@ class AlterUserScramCredentialsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AlterUserScramCredentialsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterUserScramCredentialsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AlterUserScramCredentialsRequest, version, error) from error
         if end > len(data):
@@ -134,7 +134,7 @@ class AlterUserScramCredentialsRequest(Message):
 _AlterUserScramCredentialsRequest = decoded(AlterUserScramCredentialsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AlterUserScramCredentialsRequest()
     n = d[o]
     o += 1
@@ -144,6 +144,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Deletions")
     m.deletions = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ScramCredentialDeletion()
             n = d[o]
@@ -154,7 +155,7 @@ def _read_v0(d, o):
             e2.mechanism, t = unpack_bB(d, o)
             o += 2
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -166,6 +167,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 9, "Upsertions")
     m.upsertions = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _ScramCredentialUpsertion()
             n = d[o]
@@ -187,14 +189,14 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -259,5 +261,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AlterUserScramCredentialsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[AlterUserScramCredentialsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AlterUserScramCredentialsRequest], bytes]] = {0: _write_v0}

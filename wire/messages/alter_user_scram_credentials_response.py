@@ -88,9 +88,9 @@ class AlterUserScramCredentialsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AlterUserScramCredentialsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AlterUserScramCredentialsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AlterUserScramCredentialsResponse, version, error) from error
         if end > len(data):
@@ -107,7 +107,7 @@ class AlterUserScramCredentialsResponse(Message):
 _AlterUserScramCredentialsResponse = decoded(AlterUserScramCredentialsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AlterUserScramCredentialsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -117,6 +117,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 5, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AlterUserScramCredentialsResult()
             n = d[o]
@@ -136,14 +137,14 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -188,5 +189,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AlterUserScramCredentialsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[AlterUserScramCredentialsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AlterUserScramCredentialsResponse], bytes]] = {0: _write_v0}

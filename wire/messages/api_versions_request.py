@@ -59,9 +59,9 @@ class ApiVersionsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ApiVersionsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ApiVersionsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ApiVersionsRequest, version, error) from error
         if end > len(data):
@@ -78,7 +78,7 @@ class ApiVersionsRequest(Message):
 _ApiVersionsRequest = decoded(ApiVersionsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ApiVersionsRequest()
     m.client_software_name = ""
     m.client_software_version = ""
@@ -86,7 +86,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _ApiVersionsRequest()
     n = d[o]
     if 0 < n < 128:
@@ -101,7 +101,7 @@ def _read_v3(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -136,5 +136,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ApiVersionsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3}
+_READ: dict[int, Callable[..., tuple[ApiVersionsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3}
 _WRITE: dict[int, Callable[[ApiVersionsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3}

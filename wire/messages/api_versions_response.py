@@ -164,9 +164,9 @@ class ApiVersionsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ApiVersionsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ApiVersionsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ApiVersionsResponse, version, error) from error
         if end > len(data):
@@ -183,7 +183,7 @@ class ApiVersionsResponse(Message):
 _ApiVersionsResponse = decoded(ApiVersionsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ApiVersionsResponse()
     m.throttle_time_ms = 0
     m.supported_features = []
@@ -199,6 +199,7 @@ def _read_v0(d, o):
     else:
         m.api_keys = l1 = []
         if n:
+            if s: s(n)
             p2 = o + 6 * n
             for v4, v5, v6 in iterate_hhh(d[o:p2]):
                 e3 = _ApiVersion()
@@ -213,7 +214,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ApiVersionsResponse()
     m.supported_features = []
     m.finalized_features_epoch = -1
@@ -228,6 +229,7 @@ def _read_v1(d, o):
     else:
         m.api_keys = l1 = []
         if n:
+            if s: s(n)
             p2 = o + 6 * n
             for v4, v5, v6 in iterate_hhh(d[o:p2]):
                 e3 = _ApiVersion()
@@ -244,7 +246,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _ApiVersionsResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -254,6 +256,7 @@ def _read_v3(d, o):
         n, o = compact_count(d, o, n, 7, "ApiKeys")
     m.api_keys = l1 = []
     if n:
+        if s: s(n)
         p2 = o + 7 * n
         for v4, v5, v6, t in iterate_hhhB(d[o:p2]):
             if t:
@@ -263,7 +266,7 @@ def _read_v3(d, o):
                     e7.api_key, e7.min_version, e7.max_version, t = unpack_hhhB(d, o)
                     o += 7
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e7.unknown_tagged_fields = ()
                     l1.append(e7)
@@ -287,6 +290,7 @@ def _read_v3(d, o):
         u8 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t9 = d[o]
             n = d[o + 1]
@@ -303,6 +307,7 @@ def _read_v3(d, o):
                     n, o = compact_count(d, o, n, 6, "SupportedFeatures")
                 m.supported_features = l11 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e12 = _SupportedFeatureKey()
                         n = d[o]
@@ -313,7 +318,7 @@ def _read_v3(d, o):
                         e12.min_version, e12.max_version, t = unpack_hhB(d, o)
                         o += 5
                         if t:
-                            e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e12.unknown_tagged_fields = ()
                         l11.append(e12)
@@ -333,6 +338,7 @@ def _read_v3(d, o):
                     n, o = compact_count(d, o, n, 6, "FinalizedFeatures")
                 m.finalized_features = l13 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e14 = _FinalizedFeatureKey()
                         n = d[o]
@@ -343,7 +349,7 @@ def _read_v3(d, o):
                         e14.max_version_level, e14.min_version_level, t = unpack_hhB(d, o)
                         o += 5
                         if t:
-                            e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e14.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e14.unknown_tagged_fields = ()
                         l13.append(e14)
@@ -463,5 +469,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ApiVersionsResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v3}
+_READ: dict[int, Callable[..., tuple[ApiVersionsResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v3}
 _WRITE: dict[int, Callable[[ApiVersionsResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v3}

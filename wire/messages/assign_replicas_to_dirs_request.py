@@ -133,9 +133,9 @@ class AssignReplicasToDirsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AssignReplicasToDirsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AssignReplicasToDirsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AssignReplicasToDirsRequest, version, error) from error
         if end > len(data):
@@ -152,7 +152,7 @@ class AssignReplicasToDirsRequest(Message):
 _AssignReplicasToDirsRequest = decoded(AssignReplicasToDirsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AssignReplicasToDirsRequest()
     m.broker_id, m.broker_epoch, n = unpack_iqB(d, o)
     o += 13
@@ -162,6 +162,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 18, "Directories")
     m.directories = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DirectoryData()
             e2.id, n = unpack_UB(d, o)
@@ -172,6 +173,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 18, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _TopicData()
                     e4.topic_id, n = unpack_UB(d, o)
@@ -182,6 +184,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 5, "Partitions")
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 5 * n
                         for v8, t in iterate_iB(d[o:p6]):
                             if t:
@@ -191,7 +194,7 @@ def _read_v0(d, o):
                                     e9.partition_index, t = unpack_iB(d, o)
                                     o += 5
                                     if t:
-                                        e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e9.unknown_tagged_fields = ()
                                     l5.append(e9)
@@ -205,21 +208,21 @@ def _read_v0(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -275,5 +278,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AssignReplicasToDirsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[AssignReplicasToDirsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AssignReplicasToDirsRequest], bytes]] = {0: _write_v0}

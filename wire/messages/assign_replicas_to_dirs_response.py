@@ -128,9 +128,9 @@ class AssignReplicasToDirsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AssignReplicasToDirsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AssignReplicasToDirsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AssignReplicasToDirsResponse, version, error) from error
         if end > len(data):
@@ -147,7 +147,7 @@ class AssignReplicasToDirsResponse(Message):
 _AssignReplicasToDirsResponse = decoded(AssignReplicasToDirsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AssignReplicasToDirsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -157,6 +157,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 18, "Directories")
     m.directories = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DirectoryData()
             e2.id, n = unpack_UB(d, o)
@@ -167,6 +168,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 18, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _TopicData()
                     e4.topic_id, n = unpack_UB(d, o)
@@ -177,6 +179,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 7, "Partitions")
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 7 * n
                         for v8, v9, t in iterate_ihB(d[o:p6]):
                             if t:
@@ -186,7 +189,7 @@ def _read_v0(d, o):
                                     e10.partition_index, e10.error_code, t = unpack_ihB(d, o)
                                     o += 7
                                     if t:
-                                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e10.unknown_tagged_fields = ()
                                     l5.append(e10)
@@ -201,21 +204,21 @@ def _read_v0(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -267,5 +270,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AssignReplicasToDirsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[AssignReplicasToDirsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AssignReplicasToDirsResponse], bytes]] = {0: _write_v0}

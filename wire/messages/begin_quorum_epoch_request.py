@@ -153,9 +153,9 @@ class BeginQuorumEpochRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[BeginQuorumEpochRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BeginQuorumEpochRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(BeginQuorumEpochRequest, version, error) from error
         if end > len(data):
@@ -172,7 +172,7 @@ class BeginQuorumEpochRequest(Message):
 _BeginQuorumEpochRequest = decoded(BeginQuorumEpochRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _BeginQuorumEpochRequest()
     m.voter_id = -1
     m.leader_endpoints = []
@@ -191,6 +191,7 @@ def _read_v0(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TopicData()
                 n, = unpack_h(d, o)
@@ -208,6 +209,7 @@ def _read_v0(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 12 * n
                         for v6, v7, v8 in iterate_iii(d[o:p4]):
                             e5 = _PartitionData()
@@ -225,7 +227,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _BeginQuorumEpochRequest()
     n = d[o]
     if 0 < n < 128:
@@ -243,6 +245,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             n = d[o]
@@ -258,6 +261,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 29, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 29 * n
                 for v6, v7, v8, v9, t in iterate_iUiiB(d[o:p4]):
                     if t:
@@ -267,7 +271,7 @@ def _read_v1(d, o):
                             e10.partition_index, e10.voter_directory_id, e10.leader_id, e10.leader_epoch, t = unpack_iUiiB(d, o)
                             o += 29
                             if t:
-                                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e10.unknown_tagged_fields = ()
                             l3.append(e10)
@@ -284,7 +288,7 @@ def _read_v1(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -296,6 +300,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 5, "LeaderEndpoints")
     m.leader_endpoints = l11 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e12 = _LeaderEndpoint()
             n = d[o]
@@ -311,14 +316,14 @@ def _read_v1(d, o):
             e12.port, t = unpack_HB(d, o)
             o += 3
             if t:
-                e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e12.unknown_tagged_fields = ()
             l11.append(e12)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -434,5 +439,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[BeginQuorumEpochRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[BeginQuorumEpochRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[BeginQuorumEpochRequest], bytes]] = {0: _write_v0, 1: _write_v1}

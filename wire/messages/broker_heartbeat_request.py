@@ -83,9 +83,9 @@ class BrokerHeartbeatRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[BrokerHeartbeatRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerHeartbeatRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(BrokerHeartbeatRequest, version, error) from error
         if end > len(data):
@@ -102,7 +102,7 @@ class BrokerHeartbeatRequest(Message):
 _BrokerHeartbeatRequest = decoded(BrokerHeartbeatRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _BrokerHeartbeatRequest()
     m.offline_log_dirs = []
     m.cordoned_log_dirs = None
@@ -113,6 +113,7 @@ def _read_v0(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -132,7 +133,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _BrokerHeartbeatRequest()
     m.cordoned_log_dirs = None
     m.offline_log_dirs = []
@@ -143,6 +144,7 @@ def _read_v1(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -154,12 +156,14 @@ def _read_v1(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.offline_log_dirs = [*unpack_all_U[n - 1](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.offline_log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "OfflineLogDirs")
+                    if s: s(n)
                     m.offline_log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
                 if o != p3:
@@ -174,7 +178,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _BrokerHeartbeatRequest()
     m.offline_log_dirs = []
     m.cordoned_log_dirs = None
@@ -185,6 +189,7 @@ def _read_v2(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -196,12 +201,14 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.offline_log_dirs = [*unpack_all_U[n - 1](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.offline_log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "OfflineLogDirs")
+                    if s: s(n)
                     m.offline_log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
                 if o != p3:
@@ -210,6 +217,7 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.cordoned_log_dirs = [*unpack_all_U[n - 1](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
@@ -219,6 +227,7 @@ def _read_v2(d, o):
                     if n < 0:
                         m.cordoned_log_dirs = None
                     else:
+                        if s: s(n)
                         m.cordoned_log_dirs = [*unpack_all_U[n](d, o)]
                         o += 16 * n
                 if o != p3:
@@ -307,5 +316,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[BrokerHeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[BrokerHeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[BrokerHeartbeatRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}

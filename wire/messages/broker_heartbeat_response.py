@@ -62,9 +62,9 @@ class BrokerHeartbeatResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[BrokerHeartbeatResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerHeartbeatResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(BrokerHeartbeatResponse, version, error) from error
         if end > len(data):
@@ -81,12 +81,12 @@ class BrokerHeartbeatResponse(Message):
 _BrokerHeartbeatResponse = decoded(BrokerHeartbeatResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _BrokerHeartbeatResponse()
     m.throttle_time_ms, m.error_code, m.is_caught_up, m.is_fenced, m.should_shut_down, t = unpack_ihoooB(d, o)
     o += 10
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -100,5 +100,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[BrokerHeartbeatResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}
+_READ: dict[int, Callable[..., tuple[BrokerHeartbeatResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}
 _WRITE: dict[int, Callable[[BrokerHeartbeatResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0}

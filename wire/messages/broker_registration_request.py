@@ -148,9 +148,9 @@ class BrokerRegistrationRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[BrokerRegistrationRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerRegistrationRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(BrokerRegistrationRequest, version, error) from error
         if end > len(data):
@@ -167,7 +167,7 @@ class BrokerRegistrationRequest(Message):
 _BrokerRegistrationRequest = decoded(BrokerRegistrationRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _BrokerRegistrationRequest()
     m.is_migrating_zk_broker = False
     m.log_dirs = []
@@ -186,6 +186,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 7, "Listeners")
     m.listeners = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _Listener()
             n = d[o]
@@ -201,7 +202,7 @@ def _read_v0(d, o):
             e2.port, e2.security_protocol, t = unpack_HhB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -213,6 +214,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _Feature()
             n = d[o]
@@ -223,7 +225,7 @@ def _read_v0(d, o):
             e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
@@ -238,13 +240,13 @@ def _read_v0(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _BrokerRegistrationRequest()
     m.log_dirs = []
     m.previous_broker_epoch = -1
@@ -262,6 +264,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 7, "Listeners")
     m.listeners = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _Listener()
             n = d[o]
@@ -277,7 +280,7 @@ def _read_v1(d, o):
             e2.port, e2.security_protocol, t = unpack_HhB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -289,6 +292,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _Feature()
             n = d[o]
@@ -299,7 +303,7 @@ def _read_v1(d, o):
             e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
@@ -314,13 +318,13 @@ def _read_v1(d, o):
     m.is_migrating_zk_broker, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _BrokerRegistrationRequest()
     m.previous_broker_epoch = -1
     m.broker_id, n = unpack_iB(d, o)
@@ -337,6 +341,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 7, "Listeners")
     m.listeners = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _Listener()
             n = d[o]
@@ -352,7 +357,7 @@ def _read_v2(d, o):
             e2.port, e2.security_protocol, t = unpack_HhB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -364,6 +369,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _Feature()
             n = d[o]
@@ -374,7 +380,7 @@ def _read_v2(d, o):
             e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
@@ -389,24 +395,26 @@ def _read_v2(d, o):
     m.is_migrating_zk_broker, n = unpack_oB(d, o)
     o += 2
     if 1 < n < 128:
+        if s: s(n - 1)
         m.log_dirs = [*unpack_all_U[n - 1](d, o)]
         o += 16 * n - 16
     elif n == 1:
         m.log_dirs = []
     else:
         n, o = compact_count(d, o, n, 16, "LogDirs")
+        if s: s(n)
         m.log_dirs = [*unpack_all_U[n](d, o)]
         o += 16 * n
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _BrokerRegistrationRequest()
     m.broker_id, n = unpack_iB(d, o)
     o += 4
@@ -422,6 +430,7 @@ def _read_v3(d, o):
         n, o = compact_count(d, o, n, 7, "Listeners")
     m.listeners = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _Listener()
             n = d[o]
@@ -437,7 +446,7 @@ def _read_v3(d, o):
             e2.port, e2.security_protocol, t = unpack_HhB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -449,6 +458,7 @@ def _read_v3(d, o):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _Feature()
             n = d[o]
@@ -459,7 +469,7 @@ def _read_v3(d, o):
             e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
@@ -474,18 +484,20 @@ def _read_v3(d, o):
     m.is_migrating_zk_broker, n = unpack_oB(d, o)
     o += 2
     if 1 < n < 128:
+        if s: s(n - 1)
         m.log_dirs = [*unpack_all_U[n - 1](d, o)]
         o += 16 * n - 16
     elif n == 1:
         m.log_dirs = []
     else:
         n, o = compact_count(d, o, n, 16, "LogDirs")
+        if s: s(n)
         m.log_dirs = [*unpack_all_U[n](d, o)]
         o += 16 * n
     m.previous_broker_epoch, t = unpack_qB(d, o)
     o += 9
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -799,5 +811,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[BrokerRegistrationRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3}
+_READ: dict[int, Callable[..., tuple[BrokerRegistrationRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3}
 _WRITE: dict[int, Callable[[BrokerRegistrationRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v3}

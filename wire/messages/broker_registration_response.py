@@ -58,9 +58,9 @@ class BrokerRegistrationResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[BrokerRegistrationResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerRegistrationResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(BrokerRegistrationResponse, version, error) from error
         if end > len(data):
@@ -77,12 +77,12 @@ class BrokerRegistrationResponse(Message):
 _BrokerRegistrationResponse = decoded(BrokerRegistrationResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _BrokerRegistrationResponse()
     m.throttle_time_ms, m.error_code, m.broker_epoch, t = unpack_ihqB(d, o)
     o += 15
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -96,5 +96,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[BrokerRegistrationResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v0, 4: _read_v0}
+_READ: dict[int, Callable[..., tuple[BrokerRegistrationResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v0, 4: _read_v0}
 _WRITE: dict[int, Callable[[BrokerRegistrationResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v0, 4: _write_v0}

@@ -65,9 +65,9 @@ class ConsumerGroupDescribeRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ConsumerGroupDescribeRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerGroupDescribeRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ConsumerGroupDescribeRequest, version, error) from error
         if end > len(data):
@@ -84,7 +84,7 @@ class ConsumerGroupDescribeRequest(Message):
 _ConsumerGroupDescribeRequest = decoded(ConsumerGroupDescribeRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ConsumerGroupDescribeRequest()
     n = d[o]
     o += 1
@@ -93,6 +93,7 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "GroupIds")
     m.group_ids = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -103,7 +104,7 @@ def _read_v0(d, o):
     m.include_authorized_operations, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -132,5 +133,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ConsumerGroupDescribeRequest, int]]] = {0: _read_v0, 1: _read_v0}
+_READ: dict[int, Callable[..., tuple[ConsumerGroupDescribeRequest, int]]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[ConsumerGroupDescribeRequest], bytes]] = {0: _write_v0, 1: _write_v0}

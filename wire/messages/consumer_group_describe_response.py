@@ -194,9 +194,9 @@ class ConsumerGroupDescribeResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ConsumerGroupDescribeResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerGroupDescribeResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ConsumerGroupDescribeResponse, version, error) from error
         if end > len(data):
@@ -213,7 +213,7 @@ class ConsumerGroupDescribeResponse(Message):
 _ConsumerGroupDescribeResponse = decoded(ConsumerGroupDescribeResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ConsumerGroupDescribeResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -223,6 +223,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 20, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.error_code, n = unpack_hB(d, o)
@@ -258,6 +259,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 16, "Members")
             e2.members = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _Member()
                     e4.member_type = -1
@@ -300,6 +302,7 @@ def _read_v0(d, o):
                     else:
                         n, o = compact_count(d, o, n, 1, "SubscribedTopicNames")
                     e4.subscribed_topic_names = l5 = []
+                    if s: s(n)
                     for _ in range(n):
                         n = d[o]
                         if 0 < n < 128:
@@ -324,6 +327,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 19, "TopicPartitions")
                     e7.topic_partitions = l8 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e9 = _TopicPartitions()
                             e9.topic_id, n = unpack_UB(d, o)
@@ -335,25 +339,27 @@ def _read_v0(d, o):
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e9.partitions = [*unpack_all_i[n - 1](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
                                 e9.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
                                 e9.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e9.unknown_tagged_fields = ()
                             l8.append(e9)
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e7.unknown_tagged_fields = ()
                     e4.target_assignment = e10 = _Assignment()
@@ -365,6 +371,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 19, "TopicPartitions")
                     e10.topic_partitions = l11 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e12 = _TopicPartitions()
                             e12.topic_id, n = unpack_UB(d, o)
@@ -376,51 +383,53 @@ def _read_v0(d, o):
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e12.partitions = [*unpack_all_i[n - 1](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
                                 e12.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
                                 e12.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e12.unknown_tagged_fields = ()
                             l11.append(e12)
                     t = d[o]
                     o += 1
                     if t:
-                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e10.unknown_tagged_fields = ()
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             e2.authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ConsumerGroupDescribeResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -430,6 +439,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 20, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.error_code, n = unpack_hB(d, o)
@@ -465,6 +475,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 17, "Members")
             e2.members = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _Member()
                     n = d[o]
@@ -506,6 +517,7 @@ def _read_v1(d, o):
                     else:
                         n, o = compact_count(d, o, n, 1, "SubscribedTopicNames")
                     e4.subscribed_topic_names = l5 = []
+                    if s: s(n)
                     for _ in range(n):
                         n = d[o]
                         if 0 < n < 128:
@@ -530,6 +542,7 @@ def _read_v1(d, o):
                         n, o = compact_count(d, o, n, 19, "TopicPartitions")
                     e7.topic_partitions = l8 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e9 = _TopicPartitions()
                             e9.topic_id, n = unpack_UB(d, o)
@@ -541,25 +554,27 @@ def _read_v1(d, o):
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e9.partitions = [*unpack_all_i[n - 1](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
                                 e9.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
                                 e9.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e9.unknown_tagged_fields = ()
                             l8.append(e9)
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e7.unknown_tagged_fields = ()
                     e4.target_assignment = e10 = _Assignment()
@@ -571,6 +586,7 @@ def _read_v1(d, o):
                         n, o = compact_count(d, o, n, 19, "TopicPartitions")
                     e10.topic_partitions = l11 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e12 = _TopicPartitions()
                             e12.topic_id, n = unpack_UB(d, o)
@@ -582,45 +598,47 @@ def _read_v1(d, o):
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e12.partitions = [*unpack_all_i[n - 1](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
                                 e12.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
                                 e12.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e12.unknown_tagged_fields = ()
                             l11.append(e12)
                     t = d[o]
                     o += 1
                     if t:
-                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e10.unknown_tagged_fields = ()
                     e4.member_type, t = unpack_bB(d, o)
                     o += 2
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             e2.authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -1028,5 +1046,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ConsumerGroupDescribeResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[ConsumerGroupDescribeResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ConsumerGroupDescribeResponse], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -114,9 +114,9 @@ class ConsumerGroupHeartbeatRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ConsumerGroupHeartbeatRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerGroupHeartbeatRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ConsumerGroupHeartbeatRequest, version, error) from error
         if end > len(data):
@@ -133,7 +133,7 @@ class ConsumerGroupHeartbeatRequest(Message):
 _ConsumerGroupHeartbeatRequest = decoded(ConsumerGroupHeartbeatRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ConsumerGroupHeartbeatRequest()
     m.subscribed_topic_regex = None
     n = d[o]
@@ -173,6 +173,7 @@ def _read_v0(d, o):
         m.subscribed_topic_names = None
     else:
         m.subscribed_topic_names = l1 = []
+        if s: s(n)
         for _ in range(n):
             n = d[o]
             if 0 < n < 128:
@@ -199,38 +200,42 @@ def _read_v0(d, o):
     else:
         m.topic_partitions = l3 = []
         if n:
+            if s: s(n)
             c4 = n
             while len(l3) < c4:
                 e5 = _TopicPartitions()
                 e5.topic_id, n = unpack_UB(d, o)
                 o += 17
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e5.partitions = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e5.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
+                    if s: s(n)
                     e5.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e5.unknown_tagged_fields = ()
                 l3.append(e5)
-                o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
+                if s is None:
+                    o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ConsumerGroupHeartbeatRequest()
     n = d[o]
     if 0 < n < 128:
@@ -269,6 +274,7 @@ def _read_v1(d, o):
         m.subscribed_topic_names = None
     else:
         m.subscribed_topic_names = l1 = []
+        if s: s(n)
         for _ in range(n):
             n = d[o]
             if 0 < n < 128:
@@ -303,32 +309,36 @@ def _read_v1(d, o):
     else:
         m.topic_partitions = l3 = []
         if n:
+            if s: s(n)
             c4 = n
             while len(l3) < c4:
                 e5 = _TopicPartitions()
                 e5.topic_id, n = unpack_UB(d, o)
                 o += 17
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e5.partitions = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e5.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
+                    if s: s(n)
                     e5.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e5.unknown_tagged_fields = ()
                 l3.append(e5)
-                o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
+                if s is None:
+                    o = _shapes_0[len(e5.partitions),](d, o, c4 - len(l3), l3)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -553,5 +563,5 @@ def _write_v1(m):
 
 
 _shapes_0 = Shapes(_TopicPartitions, (("topic_id", "U"), ("partitions", "[]i"),), ())
-_READ: dict[int, Callable[[bytes, int], tuple[ConsumerGroupHeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[ConsumerGroupHeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ConsumerGroupHeartbeatRequest], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -123,9 +123,9 @@ class ConsumerGroupHeartbeatResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ConsumerGroupHeartbeatResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerGroupHeartbeatResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ConsumerGroupHeartbeatResponse, version, error) from error
         if end > len(data):
@@ -142,7 +142,7 @@ class ConsumerGroupHeartbeatResponse(Message):
 _ConsumerGroupHeartbeatResponse = decoded(ConsumerGroupHeartbeatResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ConsumerGroupHeartbeatResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -175,38 +175,42 @@ def _read_v0(d, o):
             n, o = compact_count(d, o, n, 18, "TopicPartitions")
         e1.topic_partitions = l2 = []
         if n:
+            if s: s(n)
             c3 = n
             while len(l2) < c3:
                 e4 = _TopicPartitions()
                 e4.topic_id, n = unpack_UB(d, o)
                 o += 17
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e4.partitions = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e4.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
+                    if s: s(n)
                     e4.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e4.unknown_tagged_fields = ()
                 l2.append(e4)
-                o = _shapes_0[len(e4.partitions),](d, o, c3 - len(l2), l2)
+                if s is None:
+                    o = _shapes_0[len(e4.partitions),](d, o, c3 - len(l2), l2)
         t = d[o]
         o += 1
         if t:
-            e1.unknown_tagged_fields, o = read_tags(d, o, t)
+            e1.unknown_tagged_fields, o = read_tags(d, o, t, s)
         else:
             e1.unknown_tagged_fields = ()
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -275,5 +279,5 @@ def _write_v0(m):
 
 
 _shapes_0 = Shapes(_TopicPartitions, (("topic_id", "U"), ("partitions", "[]i"),), ())
-_READ: dict[int, Callable[[bytes, int], tuple[ConsumerGroupHeartbeatResponse, int]]] = {0: _read_v0, 1: _read_v0}
+_READ: dict[int, Callable[..., tuple[ConsumerGroupHeartbeatResponse, int]]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[ConsumerGroupHeartbeatResponse], bytes]] = {0: _write_v0, 1: _write_v0}

@@ -83,9 +83,9 @@ class ConsumerProtocolAssignment(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ConsumerProtocolAssignment, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerProtocolAssignment, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ConsumerProtocolAssignment, version, error) from error
         if end > len(data):
@@ -102,7 +102,7 @@ class ConsumerProtocolAssignment(Message):
 _ConsumerProtocolAssignment = decoded(ConsumerProtocolAssignment)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ConsumerProtocolAssignment()
     n, = unpack_i(d, o)
     o += 4
@@ -113,6 +113,7 @@ def _read_v0(d, o):
     else:
         m.assigned_partitions = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TopicPartition()
                 n, = unpack_h(d, o)
@@ -128,6 +129,7 @@ def _read_v0(d, o):
                 if n < 0:
                     raise null_field("Partitions")
                 else:
+                    if s: s(n)
                     e2.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 e2.unknown_tagged_fields = ()
@@ -172,5 +174,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ConsumerProtocolAssignment, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v0}
+_READ: dict[int, Callable[..., tuple[ConsumerProtocolAssignment, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v0}
 _WRITE: dict[int, Callable[[ConsumerProtocolAssignment], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v0}

@@ -91,9 +91,9 @@ class ConsumerProtocolSubscription(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ConsumerProtocolSubscription, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConsumerProtocolSubscription, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ConsumerProtocolSubscription, version, error) from error
         if end > len(data):
@@ -110,7 +110,7 @@ class ConsumerProtocolSubscription(Message):
 _ConsumerProtocolSubscription = decoded(ConsumerProtocolSubscription)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ConsumerProtocolSubscription()
     m.owned_partitions = []
     m.generation_id = -1
@@ -123,6 +123,7 @@ def _read_v0(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
+        if s: s(n)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -141,7 +142,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ConsumerProtocolSubscription()
     m.generation_id = -1
     m.rack_id = None
@@ -153,6 +154,7 @@ def _read_v1(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
+        if s: s(n)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -176,6 +178,7 @@ def _read_v1(d, o):
     else:
         m.owned_partitions = l3 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e4 = _TopicPartition()
                 n, = unpack_h(d, o)
@@ -191,6 +194,7 @@ def _read_v1(d, o):
                 if n < 0:
                     raise null_field("Partitions")
                 else:
+                    if s: s(n)
                     e4.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 e4.unknown_tagged_fields = ()
@@ -199,7 +203,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _ConsumerProtocolSubscription()
     m.rack_id = None
     n, = unpack_i(d, o)
@@ -210,6 +214,7 @@ def _read_v2(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
+        if s: s(n)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -233,6 +238,7 @@ def _read_v2(d, o):
     else:
         m.owned_partitions = l3 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e4 = _TopicPartition()
                 n, = unpack_h(d, o)
@@ -248,6 +254,7 @@ def _read_v2(d, o):
                 if n < 0:
                     raise null_field("Partitions")
                 else:
+                    if s: s(n)
                     e4.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 e4.unknown_tagged_fields = ()
@@ -258,7 +265,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _ConsumerProtocolSubscription()
     n, = unpack_i(d, o)
     o += 4
@@ -268,6 +275,7 @@ def _read_v3(d, o):
         raise null_field("Topics")
     else:
         m.topics = l1 = []
+        if s: s(n)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -291,6 +299,7 @@ def _read_v3(d, o):
     else:
         m.owned_partitions = l3 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e4 = _TopicPartition()
                 n, = unpack_h(d, o)
@@ -306,6 +315,7 @@ def _read_v3(d, o):
                 if n < 0:
                     raise null_field("Partitions")
                 else:
+                    if s: s(n)
                     e4.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 e4.unknown_tagged_fields = ()
@@ -467,5 +477,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ConsumerProtocolSubscription, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3}
+_READ: dict[int, Callable[..., tuple[ConsumerProtocolSubscription, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[ConsumerProtocolSubscription], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3}

@@ -52,9 +52,9 @@ class ControlRecordTypeSchema(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ControlRecordTypeSchema, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ControlRecordTypeSchema, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ControlRecordTypeSchema, version, error) from error
         if end > len(data):
@@ -71,7 +71,7 @@ class ControlRecordTypeSchema(Message):
 _ControlRecordTypeSchema = decoded(ControlRecordTypeSchema)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ControlRecordTypeSchema()
     m.unknown_tagged_fields = ()
     m.type, = unpack_h(d, o)
@@ -85,5 +85,5 @@ def _write_v0(m):
     return pack_h(m.type)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ControlRecordTypeSchema, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[ControlRecordTypeSchema, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ControlRecordTypeSchema], bytes]] = {0: _write_v0}

@@ -125,9 +125,9 @@ class ControllerRegistrationRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ControllerRegistrationRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ControllerRegistrationRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ControllerRegistrationRequest, version, error) from error
         if end > len(data):
@@ -144,7 +144,7 @@ class ControllerRegistrationRequest(Message):
 _ControllerRegistrationRequest = decoded(ControllerRegistrationRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ControllerRegistrationRequest()
     m.controller_id, m.incarnation_id, m.zk_migration_ready, n = unpack_iUoB(d, o)
     o += 22
@@ -154,6 +154,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 7, "Listeners")
     m.listeners = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _Listener()
             n = d[o]
@@ -169,7 +170,7 @@ def _read_v0(d, o):
             e2.port, e2.security_protocol, t = unpack_HhB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -181,6 +182,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _Feature()
             n = d[o]
@@ -191,14 +193,14 @@ def _read_v0(d, o):
             e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -258,5 +260,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ControllerRegistrationRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[ControllerRegistrationRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ControllerRegistrationRequest], bytes]] = {0: _write_v0}

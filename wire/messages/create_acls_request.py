@@ -106,9 +106,9 @@ class CreateAclsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[CreateAclsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateAclsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(CreateAclsRequest, version, error) from error
         if end > len(data):
@@ -125,7 +125,7 @@ class CreateAclsRequest(Message):
 _CreateAclsRequest = decoded(CreateAclsRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _CreateAclsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -136,6 +136,7 @@ def _read_v1(d, o):
     else:
         m.creations = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _AclCreation()
                 e2.resource_type, n = unpack_bh(d, o)
@@ -164,7 +165,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _CreateAclsRequest()
     n = d[o]
     o += 1
@@ -174,6 +175,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 8, "Creations")
     m.creations = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AclCreation()
             e2.resource_type, n = unpack_bB(d, o)
@@ -196,14 +198,14 @@ def _read_v2(d, o):
             e2.operation, e2.permission_type, t = unpack_bbB(d, o)
             o += 3
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -276,5 +278,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[CreateAclsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., tuple[CreateAclsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[CreateAclsRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}

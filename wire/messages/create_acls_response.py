@@ -91,9 +91,9 @@ class CreateAclsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[CreateAclsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateAclsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(CreateAclsResponse, version, error) from error
         if end > len(data):
@@ -110,7 +110,7 @@ class CreateAclsResponse(Message):
 _CreateAclsResponse = decoded(CreateAclsResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _CreateAclsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -121,6 +121,7 @@ def _read_v1(d, o):
     else:
         m.results = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _AclCreationResult()
                 e2.error_code, n = unpack_hh(d, o)
@@ -135,7 +136,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _CreateAclsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -145,6 +146,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 4, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AclCreationResult()
             e2.error_code, n = unpack_hB(d, o)
@@ -159,14 +161,14 @@ def _read_v2(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -226,5 +228,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[CreateAclsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., tuple[CreateAclsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[CreateAclsResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}

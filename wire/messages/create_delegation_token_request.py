@@ -99,9 +99,9 @@ class CreateDelegationTokenRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[CreateDelegationTokenRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateDelegationTokenRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(CreateDelegationTokenRequest, version, error) from error
         if end > len(data):
@@ -118,7 +118,7 @@ class CreateDelegationTokenRequest(Message):
 _CreateDelegationTokenRequest = decoded(CreateDelegationTokenRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _CreateDelegationTokenRequest()
     m.owner_principal_type = ""
     m.owner_principal_name = ""
@@ -131,6 +131,7 @@ def _read_v1(d, o):
     else:
         m.renewers = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _CreatableRenewers()
                 n, = unpack_h(d, o)
@@ -153,7 +154,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _CreateDelegationTokenRequest()
     m.owner_principal_type = ""
     m.owner_principal_name = ""
@@ -165,6 +166,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 3, "Renewers")
     m.renewers = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _CreatableRenewers()
             n = d[o]
@@ -180,20 +182,20 @@ def _read_v2(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.max_lifetime_ms, t = unpack_qB(d, o)
     o += 9
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _CreateDelegationTokenRequest()
     n = d[o]
     if 0 < n < 128:
@@ -219,6 +221,7 @@ def _read_v3(d, o):
         n, o = compact_count(d, o, n, 3, "Renewers")
     m.renewers = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _CreatableRenewers()
             n = d[o]
@@ -234,14 +237,14 @@ def _read_v3(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.max_lifetime_ms, t = unpack_qB(d, o)
     o += 9
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -369,5 +372,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[CreateDelegationTokenRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3}
+_READ: dict[int, Callable[..., tuple[CreateDelegationTokenRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[CreateDelegationTokenRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v3}

@@ -94,9 +94,9 @@ class CreateDelegationTokenResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[CreateDelegationTokenResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateDelegationTokenResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(CreateDelegationTokenResponse, version, error) from error
         if end > len(data):
@@ -113,7 +113,7 @@ class CreateDelegationTokenResponse(Message):
 _CreateDelegationTokenResponse = decoded(CreateDelegationTokenResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _CreateDelegationTokenResponse()
     m.token_requester_principal_type = ""
     m.token_requester_principal_name = ""
@@ -147,7 +147,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _CreateDelegationTokenResponse()
     m.token_requester_principal_type = ""
     m.token_requester_principal_name = ""
@@ -176,13 +176,13 @@ def _read_v2(d, o):
     m.throttle_time_ms, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _CreateDelegationTokenResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 2
@@ -219,7 +219,7 @@ def _read_v3(d, o):
     m.throttle_time_ms, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -345,5 +345,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[CreateDelegationTokenResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3}
+_READ: dict[int, Callable[..., tuple[CreateDelegationTokenResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[CreateDelegationTokenResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v3}

@@ -125,9 +125,9 @@ class CreatePartitionsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[CreatePartitionsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreatePartitionsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(CreatePartitionsRequest, version, error) from error
         if end > len(data):
@@ -144,7 +144,7 @@ class CreatePartitionsRequest(Message):
 _CreatePartitionsRequest = decoded(CreatePartitionsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _CreatePartitionsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -155,6 +155,7 @@ def _read_v0(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _CreatePartitionsTopic()
                 n, = unpack_h(d, o)
@@ -172,6 +173,7 @@ def _read_v0(d, o):
                 else:
                     e2.assignments = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _CreatePartitionsAssignment()
                             n, = unpack_i(d, o)
@@ -181,6 +183,7 @@ def _read_v0(d, o):
                             if n < 0:
                                 raise null_field("BrokerIds")
                             else:
+                                if s: s(n)
                                 e4.broker_ids = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             e4.unknown_tagged_fields = ()
@@ -193,7 +196,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _CreatePartitionsRequest()
     n = d[o]
     o += 1
@@ -203,6 +206,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 7, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _CreatePartitionsTopic()
             n = d[o]
@@ -221,39 +225,43 @@ def _read_v2(d, o):
             else:
                 e2.assignments = l3 = []
                 if n:
+                    if s: s(n)
                     c4 = n
                     while len(l3) < c4:
                         e5 = _CreatePartitionsAssignment()
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
+                            if s: s(n - 1)
                             e5.broker_ids = [*unpack_all_i[n - 1](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
                             e5.broker_ids = []
                         else:
                             n, o = compact_count(d, o, n, 4, "BrokerIds")
+                            if s: s(n)
                             e5.broker_ids = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e5.unknown_tagged_fields = ()
                         l3.append(e5)
-                        o = _shapes_0[len(e5.broker_ids),](d, o, c4 - len(l3), l3)
+                        if s is None:
+                            o = _shapes_0[len(e5.broker_ids),](d, o, c4 - len(l3), l3)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.timeout_ms, m.validate_only, t = unpack_ioB(d, o)
     o += 6
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -343,5 +351,5 @@ def _write_v2(m):
 
 
 _shapes_0 = Shapes(_CreatePartitionsAssignment, (("broker_ids", "[]i"),), ())
-_READ: dict[int, Callable[[bytes, int], tuple[CreatePartitionsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., tuple[CreatePartitionsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[CreatePartitionsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2}

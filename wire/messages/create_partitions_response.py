@@ -96,9 +96,9 @@ class CreatePartitionsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[CreatePartitionsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreatePartitionsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(CreatePartitionsResponse, version, error) from error
         if end > len(data):
@@ -115,7 +115,7 @@ class CreatePartitionsResponse(Message):
 _CreatePartitionsResponse = decoded(CreatePartitionsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _CreatePartitionsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -126,6 +126,7 @@ def _read_v0(d, o):
     else:
         m.results = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _CreatePartitionsTopicResult()
                 n, = unpack_h(d, o)
@@ -146,7 +147,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _CreatePartitionsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -156,6 +157,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 5, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _CreatePartitionsTopicResult()
             n = d[o]
@@ -175,14 +177,14 @@ def _read_v2(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -253,5 +255,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[CreatePartitionsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., tuple[CreatePartitionsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[CreatePartitionsResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2}

@@ -156,9 +156,9 @@ class CreateTopicsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[CreateTopicsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateTopicsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(CreateTopicsRequest, version, error) from error
         if end > len(data):
@@ -175,7 +175,7 @@ class CreateTopicsRequest(Message):
 _CreateTopicsRequest = decoded(CreateTopicsRequest)
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _CreateTopicsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -186,6 +186,7 @@ def _read_v2(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _CreatableTopic()
                 n, = unpack_h(d, o)
@@ -203,6 +204,7 @@ def _read_v2(d, o):
                 else:
                     e2.assignments = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _CreatableReplicaAssignment()
                             e4.partition_index, n = unpack_ii(d, o)
@@ -212,6 +214,7 @@ def _read_v2(d, o):
                             if n < 0:
                                 raise null_field("BrokerIds")
                             else:
+                                if s: s(n)
                                 e4.broker_ids = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             e4.unknown_tagged_fields = ()
@@ -225,6 +228,7 @@ def _read_v2(d, o):
                 else:
                     e2.configs = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _CreatableTopicConfig()
                             n, = unpack_h(d, o)
@@ -249,7 +253,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _CreateTopicsRequest()
     n = d[o]
     o += 1
@@ -259,6 +263,7 @@ def _read_v5(d, o):
         n, o = compact_count(d, o, n, 10, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _CreatableTopic()
             n = d[o]
@@ -274,28 +279,32 @@ def _read_v5(d, o):
                 n, o = compact_count(d, o, n, 6, "Assignments")
             e2.assignments = l3 = []
             if n:
+                if s: s(n)
                 c4 = n
                 while len(l3) < c4:
                     e5 = _CreatableReplicaAssignment()
                     e5.partition_index, n = unpack_iB(d, o)
                     o += 5
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e5.broker_ids = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e5.broker_ids = []
                     else:
                         n, o = compact_count(d, o, n, 4, "BrokerIds")
+                        if s: s(n)
                         e5.broker_ids = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e5.unknown_tagged_fields = ()
                     l3.append(e5)
-                    o = _shapes_0[len(e5.broker_ids),](d, o, c4 - len(l3), l3)
+                    if s is None:
+                        o = _shapes_0[len(e5.broker_ids),](d, o, c4 - len(l3), l3)
             n = d[o]
             o += 1
             if 0 < n < 128:
@@ -304,6 +313,7 @@ def _read_v5(d, o):
                 n, o = compact_count(d, o, n, 3, "Configs")
             e2.configs = l6 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e7 = _CreatableTopicConfig()
                     n = d[o]
@@ -322,21 +332,21 @@ def _read_v5(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e7.unknown_tagged_fields = ()
                     l6.append(e7)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.timeout_ms, m.validate_only, t = unpack_ioB(d, o)
     o += 6
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -467,5 +477,5 @@ def _write_v5(m):
 
 
 _shapes_0 = Shapes(_CreatableReplicaAssignment, (("partition_index", "i"), ("broker_ids", "[]i"),), ())
-_READ: dict[int, Callable[[bytes, int], tuple[CreateTopicsRequest, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v5, 7: _read_v5}
+_READ: dict[int, Callable[..., tuple[CreateTopicsRequest, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v5, 7: _read_v5}
 _WRITE: dict[int, Callable[[CreateTopicsRequest], bytes]] = {2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v5, 6: _write_v5, 7: _write_v5}

@@ -149,9 +149,9 @@ class CreateTopicsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[CreateTopicsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[CreateTopicsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(CreateTopicsResponse, version, error) from error
         if end > len(data):
@@ -168,7 +168,7 @@ class CreateTopicsResponse(Message):
 _CreateTopicsResponse = decoded(CreateTopicsResponse)
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _CreateTopicsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -179,6 +179,7 @@ def _read_v2(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _CreatableTopicResult()
                 e2.topic_id = ZERO_UUID
@@ -204,7 +205,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _CreateTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -214,6 +215,7 @@ def _read_v5(d, o):
         n, o = compact_count(d, o, n, 12, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _CreatableTopicResult()
             e2.topic_id = ZERO_UUID
@@ -242,6 +244,7 @@ def _read_v5(d, o):
             else:
                 e2.configs = l3 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e4 = _CreatableTopicConfigs()
                         n = d[o]
@@ -260,7 +263,7 @@ def _read_v5(d, o):
                         e4.read_only, e4.config_source, e4.is_sensitive, t = unpack_oboB(d, o)
                         o += 4
                         if t:
-                            e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e4.unknown_tagged_fields = ()
                         l3.append(e4)
@@ -272,6 +275,7 @@ def _read_v5(d, o):
                 u5 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
+                if s: s(t)
                 for _ in range(t):
                     t6 = d[o]
                     n = d[o + 1]
@@ -293,13 +297,13 @@ def _read_v5(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v7(d, o):
+def _read_v7(d, o, s=None):
     m = _CreateTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -309,6 +313,7 @@ def _read_v7(d, o):
         n, o = compact_count(d, o, n, 28, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _CreatableTopicResult()
             n = d[o]
@@ -336,6 +341,7 @@ def _read_v7(d, o):
             else:
                 e2.configs = l3 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e4 = _CreatableTopicConfigs()
                         n = d[o]
@@ -354,7 +360,7 @@ def _read_v7(d, o):
                         e4.read_only, e4.config_source, e4.is_sensitive, t = unpack_oboB(d, o)
                         o += 4
                         if t:
-                            e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e4.unknown_tagged_fields = ()
                         l3.append(e4)
@@ -366,6 +372,7 @@ def _read_v7(d, o):
                 u5 = None
                 if t > 127:
                     t, o = tag_count(d, o, t)
+                if s: s(t)
                 for _ in range(t):
                     t6 = d[o]
                     n = d[o + 1]
@@ -387,7 +394,7 @@ def _read_v7(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -581,5 +588,5 @@ def _write_v7(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[CreateTopicsResponse, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v5, 7: _read_v7}
+_READ: dict[int, Callable[..., tuple[CreateTopicsResponse, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v5, 7: _read_v7}
 _WRITE: dict[int, Callable[[CreateTopicsResponse], bytes]] = {2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v5, 6: _write_v5, 7: _write_v7}

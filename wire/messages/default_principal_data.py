@@ -61,9 +61,9 @@ class DefaultPrincipalData(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DefaultPrincipalData, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DefaultPrincipalData, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DefaultPrincipalData, version, error) from error
         if end > len(data):
@@ -80,7 +80,7 @@ class DefaultPrincipalData(Message):
 _DefaultPrincipalData = decoded(DefaultPrincipalData)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DefaultPrincipalData()
     n = d[o]
     if 0 < n < 128:
@@ -95,7 +95,7 @@ def _read_v0(d, o):
     m.token_authenticated, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -124,5 +124,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DefaultPrincipalData, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[DefaultPrincipalData, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DefaultPrincipalData], bytes]] = {0: _write_v0}

@@ -140,9 +140,9 @@ class DeleteAclsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DeleteAclsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteAclsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DeleteAclsResponse, version, error) from error
         if end > len(data):
@@ -159,7 +159,7 @@ class DeleteAclsResponse(Message):
 _DeleteAclsResponse = decoded(DeleteAclsResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DeleteAclsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -170,6 +170,7 @@ def _read_v1(d, o):
     else:
         m.filter_results = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DeleteAclsFilterResult()
                 e2.error_code, n = unpack_hh(d, o)
@@ -187,6 +188,7 @@ def _read_v1(d, o):
                 else:
                     e2.matching_acls = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _DeleteAclsMatchingAcl()
                             e4.error_code, n = unpack_hh(d, o)
@@ -223,7 +225,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DeleteAclsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -233,6 +235,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 5, "FilterResults")
     m.filter_results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DeleteAclsFilterResult()
             e2.error_code, n = unpack_hB(d, o)
@@ -252,6 +255,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 11, "MatchingAcls")
             e2.matching_acls = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _DeleteAclsMatchingAcl()
                     e4.error_code, n = unpack_hB(d, o)
@@ -283,21 +287,21 @@ def _read_v2(d, o):
                     e4.operation, e4.permission_type, t = unpack_bbB(d, o)
                     o += 3
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -429,5 +433,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DeleteAclsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., tuple[DeleteAclsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[DeleteAclsResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}

@@ -67,9 +67,9 @@ class DeleteGroupsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DeleteGroupsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteGroupsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DeleteGroupsRequest, version, error) from error
         if end > len(data):
@@ -86,7 +86,7 @@ class DeleteGroupsRequest(Message):
 _DeleteGroupsRequest = decoded(DeleteGroupsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DeleteGroupsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -96,6 +96,7 @@ def _read_v0(d, o):
         raise null_field("GroupsNames")
     else:
         m.groups_names = l1 = []
+        if s: s(n)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -108,7 +109,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DeleteGroupsRequest()
     n = d[o]
     o += 1
@@ -117,6 +118,7 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "GroupsNames")
     m.groups_names = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -127,7 +129,7 @@ def _read_v2(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -171,5 +173,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DeleteGroupsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[DeleteGroupsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[DeleteGroupsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}

@@ -91,9 +91,9 @@ class DeleteGroupsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DeleteGroupsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteGroupsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DeleteGroupsResponse, version, error) from error
         if end > len(data):
@@ -110,7 +110,7 @@ class DeleteGroupsResponse(Message):
 _DeleteGroupsResponse = decoded(DeleteGroupsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DeleteGroupsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -121,6 +121,7 @@ def _read_v0(d, o):
     else:
         m.results = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DeletableGroupResult()
                 n, = unpack_h(d, o)
@@ -137,7 +138,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DeleteGroupsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -147,6 +148,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 4, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DeletableGroupResult()
             n = d[o]
@@ -157,14 +159,14 @@ def _read_v2(d, o):
             e2.error_code, t = unpack_hB(d, o)
             o += 3
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -215,5 +217,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DeleteGroupsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[DeleteGroupsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[DeleteGroupsResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}

@@ -116,9 +116,9 @@ class DeleteRecordsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DeleteRecordsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteRecordsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DeleteRecordsRequest, version, error) from error
         if end > len(data):
@@ -135,7 +135,7 @@ class DeleteRecordsRequest(Message):
 _DeleteRecordsRequest = decoded(DeleteRecordsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DeleteRecordsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -146,6 +146,7 @@ def _read_v0(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DeleteRecordsTopic()
                 n, = unpack_h(d, o)
@@ -163,6 +164,7 @@ def _read_v0(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 12 * n
                         for v6, v7 in iterate_iq(d[o:p4]):
                             e5 = _DeleteRecordsPartition()
@@ -180,7 +182,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DeleteRecordsRequest()
     n = d[o]
     o += 1
@@ -190,6 +192,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DeleteRecordsTopic()
             n = d[o]
@@ -205,6 +208,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 13, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 13 * n
                 for v6, v7, t in iterate_iqB(d[o:p4]):
                     if t:
@@ -214,7 +218,7 @@ def _read_v2(d, o):
                             e8.partition_index, e8.offset, t = unpack_iqB(d, o)
                             o += 13
                             if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e8.unknown_tagged_fields = ()
                             l3.append(e8)
@@ -229,14 +233,14 @@ def _read_v2(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.timeout_ms, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -305,5 +309,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DeleteRecordsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[DeleteRecordsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[DeleteRecordsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}

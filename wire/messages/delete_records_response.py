@@ -117,9 +117,9 @@ class DeleteRecordsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DeleteRecordsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteRecordsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DeleteRecordsResponse, version, error) from error
         if end > len(data):
@@ -136,7 +136,7 @@ class DeleteRecordsResponse(Message):
 _DeleteRecordsResponse = decoded(DeleteRecordsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DeleteRecordsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -147,6 +147,7 @@ def _read_v0(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DeleteRecordsTopicResult()
                 n, = unpack_h(d, o)
@@ -164,6 +165,7 @@ def _read_v0(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 14 * n
                         for v6, v7, v8 in iterate_iqh(d[o:p4]):
                             e5 = _DeleteRecordsPartitionResult()
@@ -180,7 +182,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DeleteRecordsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -190,6 +192,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DeleteRecordsTopicResult()
             n = d[o]
@@ -205,6 +208,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 15, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 15 * n
                 for v6, v7, v8, t in iterate_iqhB(d[o:p4]):
                     if t:
@@ -214,7 +218,7 @@ def _read_v2(d, o):
                             e9.partition_index, e9.low_watermark, e9.error_code, t = unpack_iqhB(d, o)
                             o += 15
                             if t:
-                                e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e9.unknown_tagged_fields = ()
                             l3.append(e9)
@@ -230,14 +234,14 @@ def _read_v2(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -305,5 +309,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DeleteRecordsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[DeleteRecordsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[DeleteRecordsResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}

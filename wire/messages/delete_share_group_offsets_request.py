@@ -79,9 +79,9 @@ class DeleteShareGroupOffsetsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DeleteShareGroupOffsetsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteShareGroupOffsetsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DeleteShareGroupOffsetsRequest, version, error) from error
         if end > len(data):
@@ -98,7 +98,7 @@ class DeleteShareGroupOffsetsRequest(Message):
 _DeleteShareGroupOffsetsRequest = decoded(DeleteShareGroupOffsetsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DeleteShareGroupOffsetsRequest()
     n = d[o]
     if 0 < n < 128:
@@ -113,6 +113,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 2, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DeleteShareGroupOffsetsRequestTopic()
             n = d[o]
@@ -123,14 +124,14 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -170,5 +171,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DeleteShareGroupOffsetsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[DeleteShareGroupOffsetsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DeleteShareGroupOffsetsRequest], bytes]] = {0: _write_v0}

@@ -96,9 +96,9 @@ class DeleteShareGroupOffsetsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DeleteShareGroupOffsetsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteShareGroupOffsetsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DeleteShareGroupOffsetsResponse, version, error) from error
         if end > len(data):
@@ -115,7 +115,7 @@ class DeleteShareGroupOffsetsResponse(Message):
 _DeleteShareGroupOffsetsResponse = decoded(DeleteShareGroupOffsetsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DeleteShareGroupOffsetsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -134,6 +134,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 21, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DeleteShareGroupOffsetsResponseTopic()
             n = d[o]
@@ -153,14 +154,14 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -219,5 +220,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DeleteShareGroupOffsetsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[DeleteShareGroupOffsetsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DeleteShareGroupOffsetsResponse], bytes]] = {0: _write_v0}

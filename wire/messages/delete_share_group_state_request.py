@@ -111,9 +111,9 @@ class DeleteShareGroupStateRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DeleteShareGroupStateRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteShareGroupStateRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DeleteShareGroupStateRequest, version, error) from error
         if end > len(data):
@@ -130,7 +130,7 @@ class DeleteShareGroupStateRequest(Message):
 _DeleteShareGroupStateRequest = decoded(DeleteShareGroupStateRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DeleteShareGroupStateRequest()
     n = d[o]
     if 0 < n < 128:
@@ -145,6 +145,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DeleteStateData()
             e2.topic_id, n = unpack_UB(d, o)
@@ -155,6 +156,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 5, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 5 * n
                 for v6, t in iterate_iB(d[o:p4]):
                     if t:
@@ -164,7 +166,7 @@ def _read_v0(d, o):
                             e7.partition, t = unpack_iB(d, o)
                             o += 5
                             if t:
-                                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e7.unknown_tagged_fields = ()
                             l3.append(e7)
@@ -178,14 +180,14 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -235,5 +237,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DeleteShareGroupStateRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[DeleteShareGroupStateRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DeleteShareGroupStateRequest], bytes]] = {0: _write_v0}

@@ -100,9 +100,9 @@ class DeleteTopicsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DeleteTopicsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteTopicsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DeleteTopicsRequest, version, error) from error
         if end > len(data):
@@ -119,7 +119,7 @@ class DeleteTopicsRequest(Message):
 _DeleteTopicsRequest = decoded(DeleteTopicsRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DeleteTopicsRequest()
     m.topics = []
     n, = unpack_i(d, o)
@@ -130,6 +130,7 @@ def _read_v1(d, o):
         raise null_field("TopicNames")
     else:
         m.topic_names = l1 = []
+        if s: s(n)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -144,7 +145,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _DeleteTopicsRequest()
     m.topics = []
     n = d[o]
@@ -154,6 +155,7 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "TopicNames")
     m.topic_names = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -164,13 +166,13 @@ def _read_v4(d, o):
     m.timeout_ms, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v6(d, o):
+def _read_v6(d, o, s=None):
     m = _DeleteTopicsRequest()
     m.topic_names = []
     n = d[o]
@@ -181,6 +183,7 @@ def _read_v6(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DeleteTopicState()
             n = d[o]
@@ -194,14 +197,14 @@ def _read_v6(d, o):
             e2.topic_id, t = unpack_UB(d, o)
             o += 17
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.timeout_ms, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -284,5 +287,5 @@ def _write_v6(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DeleteTopicsRequest, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v4, 6: _read_v6}
+_READ: dict[int, Callable[..., tuple[DeleteTopicsRequest, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v4, 6: _read_v6}
 _WRITE: dict[int, Callable[[DeleteTopicsRequest], bytes]] = {1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4, 5: _write_v4, 6: _write_v6}

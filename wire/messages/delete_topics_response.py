@@ -102,9 +102,9 @@ class DeleteTopicsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DeleteTopicsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DeleteTopicsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DeleteTopicsResponse, version, error) from error
         if end > len(data):
@@ -121,7 +121,7 @@ class DeleteTopicsResponse(Message):
 _DeleteTopicsResponse = decoded(DeleteTopicsResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DeleteTopicsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -132,6 +132,7 @@ def _read_v1(d, o):
     else:
         m.responses = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DeletableTopicResult()
                 e2.topic_id = ZERO_UUID
@@ -150,7 +151,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _DeleteTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -160,6 +161,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 4, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DeletableTopicResult()
             e2.topic_id = ZERO_UUID
@@ -172,20 +174,20 @@ def _read_v4(d, o):
             e2.error_code, t = unpack_hB(d, o)
             o += 3
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _DeleteTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -195,6 +197,7 @@ def _read_v5(d, o):
         n, o = compact_count(d, o, n, 5, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DeletableTopicResult()
             e2.topic_id = ZERO_UUID
@@ -215,20 +218,20 @@ def _read_v5(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v6(d, o):
+def _read_v6(d, o, s=None):
     m = _DeleteTopicsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -238,6 +241,7 @@ def _read_v6(d, o):
         n, o = compact_count(d, o, n, 21, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DeletableTopicResult()
             n = d[o]
@@ -260,14 +264,14 @@ def _read_v6(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -403,5 +407,5 @@ def _write_v6(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DeleteTopicsResponse, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v5, 6: _read_v6}
+_READ: dict[int, Callable[..., tuple[DeleteTopicsResponse, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v5, 6: _read_v6}
 _WRITE: dict[int, Callable[[DeleteTopicsResponse], bytes]] = {1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4, 5: _write_v5, 6: _write_v6}

@@ -81,9 +81,9 @@ class DescribeAclsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeAclsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeAclsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeAclsRequest, version, error) from error
         if end > len(data):
@@ -100,7 +100,7 @@ class DescribeAclsRequest(Message):
 _DescribeAclsRequest = decoded(DescribeAclsRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeAclsRequest()
     m.resource_type_filter, n = unpack_bh(d, o)
     o += 3
@@ -126,7 +126,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DescribeAclsRequest()
     m.resource_type_filter, n = unpack_bB(d, o)
     o += 1
@@ -157,7 +157,7 @@ def _read_v2(d, o):
     m.operation, m.permission_type, t = unpack_bbB(d, o)
     o += 3
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -243,5 +243,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeAclsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., tuple[DescribeAclsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[DescribeAclsRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}

@@ -135,9 +135,9 @@ class DescribeAclsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeAclsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeAclsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeAclsResponse, version, error) from error
         if end > len(data):
@@ -154,7 +154,7 @@ class DescribeAclsResponse(Message):
 _DescribeAclsResponse = decoded(DescribeAclsResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeAclsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihh(d, o)
     o += 8
@@ -171,6 +171,7 @@ def _read_v1(d, o):
     else:
         m.resources = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribeAclsResource()
                 e2.resource_type, n = unpack_bh(d, o)
@@ -188,6 +189,7 @@ def _read_v1(d, o):
                 else:
                     e2.acls = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _AclDescription()
                             n, = unpack_h(d, o)
@@ -212,7 +214,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DescribeAclsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -231,6 +233,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 5, "Resources")
     m.resources = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeAclsResource()
             e2.resource_type, n = unpack_bB(d, o)
@@ -247,6 +250,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 5, "Acls")
             e2.acls = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _AclDescription()
                     n = d[o]
@@ -262,21 +266,21 @@ def _read_v2(d, o):
                     e4.operation, e4.permission_type, t = unpack_bbB(d, o)
                     o += 3
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -387,5 +391,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeAclsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., tuple[DescribeAclsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[DescribeAclsResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}

@@ -101,9 +101,9 @@ class DescribeClientQuotasRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeClientQuotasRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeClientQuotasRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeClientQuotasRequest, version, error) from error
         if end > len(data):
@@ -120,7 +120,7 @@ class DescribeClientQuotasRequest(Message):
 _DescribeClientQuotasRequest = decoded(DescribeClientQuotasRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeClientQuotasRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -131,6 +131,7 @@ def _read_v0(d, o):
     else:
         m.components = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _ComponentData()
                 n, = unpack_h(d, o)
@@ -153,7 +154,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeClientQuotasRequest()
     n = d[o]
     o += 1
@@ -163,6 +164,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 4, "Components")
     m.components = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ComponentData()
             n = d[o]
@@ -182,14 +184,14 @@ def _read_v1(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.strict, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -261,5 +263,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeClientQuotasRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[DescribeClientQuotasRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[DescribeClientQuotasRequest], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -141,9 +141,9 @@ class DescribeClientQuotasResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeClientQuotasResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeClientQuotasResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeClientQuotasResponse, version, error) from error
         if end > len(data):
@@ -160,7 +160,7 @@ class DescribeClientQuotasResponse(Message):
 _DescribeClientQuotasResponse = decoded(DescribeClientQuotasResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeClientQuotasResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihh(d, o)
     o += 8
@@ -177,6 +177,7 @@ def _read_v0(d, o):
     else:
         m.entries = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _EntryData()
                 n, = unpack_i(d, o)
@@ -188,6 +189,7 @@ def _read_v0(d, o):
                 else:
                     e2.entity = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _EntityData()
                             n, = unpack_h(d, o)
@@ -213,6 +215,7 @@ def _read_v0(d, o):
                 else:
                     e2.values = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _ValueData()
                             n, = unpack_h(d, o)
@@ -231,7 +234,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeClientQuotasResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -253,6 +256,7 @@ def _read_v1(d, o):
     else:
         m.entries = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _EntryData()
                 n = d[o]
@@ -263,6 +267,7 @@ def _read_v1(d, o):
                     n, o = compact_count(d, o, n, 3, "Entity")
                 e2.entity = l3 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e4 = _EntityData()
                         n = d[o]
@@ -281,7 +286,7 @@ def _read_v1(d, o):
                         t = d[o]
                         o += 1
                         if t:
-                            e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e4.unknown_tagged_fields = ()
                         l3.append(e4)
@@ -293,6 +298,7 @@ def _read_v1(d, o):
                     n, o = compact_count(d, o, n, 10, "Values")
                 e2.values = l5 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e6 = _ValueData()
                         n = d[o]
@@ -303,21 +309,21 @@ def _read_v1(d, o):
                         e6.value, t = unpack_dB(d, o)
                         o += 9
                         if t:
-                            e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e6.unknown_tagged_fields = ()
                         l5.append(e6)
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e2.unknown_tagged_fields = ()
                 l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -463,5 +469,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeClientQuotasResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[DescribeClientQuotasResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[DescribeClientQuotasResponse], bytes]] = {0: _write_v0, 1: _write_v1}

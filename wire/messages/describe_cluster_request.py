@@ -68,9 +68,9 @@ class DescribeClusterRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeClusterRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeClusterRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeClusterRequest, version, error) from error
         if end > len(data):
@@ -87,37 +87,37 @@ class DescribeClusterRequest(Message):
 _DescribeClusterRequest = decoded(DescribeClusterRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeClusterRequest()
     m.endpoint_type = 1
     m.include_fenced_brokers = False
     m.include_cluster_authorized_operations, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeClusterRequest()
     m.include_fenced_brokers = False
     m.include_cluster_authorized_operations, m.endpoint_type, t = unpack_obB(d, o)
     o += 3
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DescribeClusterRequest()
     m.include_cluster_authorized_operations, m.endpoint_type, m.include_fenced_brokers, t = unpack_oboB(d, o)
     o += 4
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -153,5 +153,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeClusterRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[DescribeClusterRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[DescribeClusterRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}

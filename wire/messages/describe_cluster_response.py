@@ -112,9 +112,9 @@ class DescribeClusterResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeClusterResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeClusterResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeClusterResponse, version, error) from error
         if end > len(data):
@@ -131,7 +131,7 @@ class DescribeClusterResponse(Message):
 _DescribeClusterResponse = decoded(DescribeClusterResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeClusterResponse()
     m.endpoint_type = 1
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -156,6 +156,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeClusterBroker()
             e2.is_fenced = False
@@ -177,20 +178,20 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeClusterResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -215,6 +216,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeClusterBroker()
             e2.is_fenced = False
@@ -236,20 +238,20 @@ def _read_v1(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DescribeClusterResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -274,6 +276,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 12, "Brokers")
     m.brokers = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeClusterBroker()
             e2.broker_id, n = unpack_iB(d, o)
@@ -294,14 +297,14 @@ def _read_v2(d, o):
             e2.is_fenced, t = unpack_oB(d, o)
             o += 2
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -487,5 +490,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeClusterResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[DescribeClusterResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[DescribeClusterResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}

@@ -106,9 +106,9 @@ class DescribeConfigsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeConfigsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeConfigsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeConfigsRequest, version, error) from error
         if end > len(data):
@@ -125,7 +125,7 @@ class DescribeConfigsRequest(Message):
 _DescribeConfigsRequest = decoded(DescribeConfigsRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeConfigsRequest()
     m.include_documentation = False
     n, = unpack_i(d, o)
@@ -137,6 +137,7 @@ def _read_v1(d, o):
     else:
         m.resources = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribeConfigsResource()
                 e2.resource_type, n = unpack_bh(d, o)
@@ -153,6 +154,7 @@ def _read_v1(d, o):
                     e2.configuration_keys = None
                 else:
                     e2.configuration_keys = l3 = []
+                    if s: s(n)
                     for _ in range(n):
                         n, = unpack_h(d, o)
                         o += 2
@@ -169,7 +171,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _DescribeConfigsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -180,6 +182,7 @@ def _read_v3(d, o):
     else:
         m.resources = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribeConfigsResource()
                 e2.resource_type, n = unpack_bh(d, o)
@@ -196,6 +199,7 @@ def _read_v3(d, o):
                     e2.configuration_keys = None
                 else:
                     e2.configuration_keys = l3 = []
+                    if s: s(n)
                     for _ in range(n):
                         n, = unpack_h(d, o)
                         o += 2
@@ -212,7 +216,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _DescribeConfigsRequest()
     n = d[o]
     o += 1
@@ -222,6 +226,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 4, "Resources")
     m.resources = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeConfigsResource()
             e2.resource_type, n = unpack_bB(d, o)
@@ -240,6 +245,7 @@ def _read_v4(d, o):
                 e2.configuration_keys = None
             else:
                 e2.configuration_keys = l3 = []
+                if s: s(n)
                 for _ in range(n):
                     n = d[o]
                     if 0 < n < 128:
@@ -250,14 +256,14 @@ def _read_v4(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.include_synonyms, m.include_documentation, t = unpack_ooB(d, o)
     o += 3
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -370,5 +376,5 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeConfigsRequest, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4}
+_READ: dict[int, Callable[..., tuple[DescribeConfigsRequest, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[DescribeConfigsRequest], bytes]] = {1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4}

@@ -167,9 +167,9 @@ class DescribeConfigsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeConfigsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeConfigsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeConfigsResponse, version, error) from error
         if end > len(data):
@@ -186,7 +186,7 @@ class DescribeConfigsResponse(Message):
 _DescribeConfigsResponse = decoded(DescribeConfigsResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeConfigsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -197,6 +197,7 @@ def _read_v1(d, o):
     else:
         m.results = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribeConfigsResult()
                 e2.error_code, n = unpack_hh(d, o)
@@ -220,6 +221,7 @@ def _read_v1(d, o):
                 else:
                     e2.configs = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _DescribeConfigsResourceResult()
                             e4.config_type = 0
@@ -245,6 +247,7 @@ def _read_v1(d, o):
                             else:
                                 e4.synonyms = l5 = []
                                 if n:
+                                    if s: s(n)
                                     for _ in range(n):
                                         e6 = _DescribeConfigsSynonym()
                                         n, = unpack_h(d, o)
@@ -271,7 +274,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _DescribeConfigsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -282,6 +285,7 @@ def _read_v3(d, o):
     else:
         m.results = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribeConfigsResult()
                 e2.error_code, n = unpack_hh(d, o)
@@ -305,6 +309,7 @@ def _read_v3(d, o):
                 else:
                     e2.configs = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _DescribeConfigsResourceResult()
                             n, = unpack_h(d, o)
@@ -328,6 +333,7 @@ def _read_v3(d, o):
                             else:
                                 e4.synonyms = l5 = []
                                 if n:
+                                    if s: s(n)
                                     for _ in range(n):
                                         e6 = _DescribeConfigsSynonym()
                                         n, = unpack_h(d, o)
@@ -360,7 +366,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _DescribeConfigsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -370,6 +376,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 7, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeConfigsResult()
             e2.error_code, n = unpack_hB(d, o)
@@ -395,6 +402,7 @@ def _read_v4(d, o):
                 n, o = compact_count(d, o, n, 9, "Configs")
             e2.configs = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _DescribeConfigsResourceResult()
                     n = d[o]
@@ -418,6 +426,7 @@ def _read_v4(d, o):
                         n, o = compact_count(d, o, n, 4, "Synonyms")
                     e4.synonyms = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _DescribeConfigsSynonym()
                             n = d[o]
@@ -436,7 +445,7 @@ def _read_v4(d, o):
                             e6.source, t = unpack_bB(d, o)
                             o += 2
                             if t:
-                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e6.unknown_tagged_fields = ()
                             l5.append(e6)
@@ -452,21 +461,21 @@ def _read_v4(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -722,5 +731,5 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeConfigsResponse, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4}
+_READ: dict[int, Callable[..., tuple[DescribeConfigsResponse, int]]] = {1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[DescribeConfigsResponse], bytes]] = {1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4}

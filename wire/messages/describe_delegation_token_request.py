@@ -87,9 +87,9 @@ class DescribeDelegationTokenRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeDelegationTokenRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeDelegationTokenRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeDelegationTokenRequest, version, error) from error
         if end > len(data):
@@ -106,7 +106,7 @@ class DescribeDelegationTokenRequest(Message):
 _DescribeDelegationTokenRequest = decoded(DescribeDelegationTokenRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeDelegationTokenRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -117,6 +117,7 @@ def _read_v1(d, o):
     else:
         m.owners = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribeDelegationTokenOwner()
                 n, = unpack_h(d, o)
@@ -137,7 +138,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DescribeDelegationTokenRequest()
     n = d[o]
     o += 1
@@ -150,6 +151,7 @@ def _read_v2(d, o):
     else:
         m.owners = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribeDelegationTokenOwner()
                 n = d[o]
@@ -165,14 +167,14 @@ def _read_v2(d, o):
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e2.unknown_tagged_fields = ()
                 l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -241,5 +243,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeDelegationTokenRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
+_READ: dict[int, Callable[..., tuple[DescribeDelegationTokenRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2}
 _WRITE: dict[int, Callable[[DescribeDelegationTokenRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2}

@@ -137,9 +137,9 @@ class DescribeDelegationTokenResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeDelegationTokenResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeDelegationTokenResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeDelegationTokenResponse, version, error) from error
         if end > len(data):
@@ -156,7 +156,7 @@ class DescribeDelegationTokenResponse(Message):
 _DescribeDelegationTokenResponse = decoded(DescribeDelegationTokenResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeDelegationTokenResponse()
     m.error_code, n = unpack_hi(d, o)
     o += 6
@@ -167,6 +167,7 @@ def _read_v1(d, o):
     else:
         m.tokens = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribedDelegationToken()
                 e2.token_requester_principal_type = ""
@@ -204,6 +205,7 @@ def _read_v1(d, o):
                 else:
                     e2.renewers = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _DescribedDelegationTokenRenewer()
                             n, = unpack_h(d, o)
@@ -228,7 +230,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DescribeDelegationTokenResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -238,6 +240,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 30, "Tokens")
     m.tokens = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribedDelegationToken()
             e2.token_requester_principal_type = ""
@@ -271,6 +274,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 3, "Renewers")
             e2.renewers = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _DescribedDelegationTokenRenewer()
                     n = d[o]
@@ -286,27 +290,27 @@ def _read_v2(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.throttle_time_ms, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _DescribeDelegationTokenResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -316,6 +320,7 @@ def _read_v3(d, o):
         n, o = compact_count(d, o, n, 32, "Tokens")
     m.tokens = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribedDelegationToken()
             n = d[o]
@@ -357,6 +362,7 @@ def _read_v3(d, o):
                 n, o = compact_count(d, o, n, 3, "Renewers")
             e2.renewers = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _DescribedDelegationTokenRenewer()
                     n = d[o]
@@ -372,21 +378,21 @@ def _read_v3(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.throttle_time_ms, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -604,5 +610,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeDelegationTokenResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3}
+_READ: dict[int, Callable[..., tuple[DescribeDelegationTokenResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[DescribeDelegationTokenResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v3}

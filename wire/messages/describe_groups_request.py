@@ -74,9 +74,9 @@ class DescribeGroupsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeGroupsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeGroupsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeGroupsRequest, version, error) from error
         if end > len(data):
@@ -93,7 +93,7 @@ class DescribeGroupsRequest(Message):
 _DescribeGroupsRequest = decoded(DescribeGroupsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeGroupsRequest()
     m.include_authorized_operations = False
     n, = unpack_i(d, o)
@@ -104,6 +104,7 @@ def _read_v0(d, o):
         raise null_field("Groups")
     else:
         m.groups = l1 = []
+        if s: s(n)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -116,7 +117,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _DescribeGroupsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -126,6 +127,7 @@ def _read_v3(d, o):
         raise null_field("Groups")
     else:
         m.groups = l1 = []
+        if s: s(n)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -140,7 +142,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _DescribeGroupsRequest()
     n = d[o]
     o += 1
@@ -149,6 +151,7 @@ def _read_v5(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "Groups")
     m.groups = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -159,7 +162,7 @@ def _read_v5(d, o):
     m.include_authorized_operations, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -221,5 +224,5 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeGroupsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5}
+_READ: dict[int, Callable[..., tuple[DescribeGroupsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5}
 _WRITE: dict[int, Callable[[DescribeGroupsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3, 5: _write_v5, 6: _write_v5}

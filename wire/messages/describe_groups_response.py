@@ -138,9 +138,9 @@ class DescribeGroupsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeGroupsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeGroupsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeGroupsResponse, version, error) from error
         if end > len(data):
@@ -157,7 +157,7 @@ class DescribeGroupsResponse(Message):
 _DescribeGroupsResponse = decoded(DescribeGroupsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms = 0
     n, = unpack_i(d, o)
@@ -169,6 +169,7 @@ def _read_v0(d, o):
     else:
         m.groups = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribedGroup()
                 e2.error_message = None
@@ -206,6 +207,7 @@ def _read_v0(d, o):
                 else:
                     e2.members = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _DescribedGroupMember()
                             e4.group_instance_id = None
@@ -247,7 +249,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -258,6 +260,7 @@ def _read_v1(d, o):
     else:
         m.groups = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribedGroup()
                 e2.error_message = None
@@ -295,6 +298,7 @@ def _read_v1(d, o):
                 else:
                     e2.members = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _DescribedGroupMember()
                             e4.group_instance_id = None
@@ -336,7 +340,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -347,6 +351,7 @@ def _read_v3(d, o):
     else:
         m.groups = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribedGroup()
                 e2.error_message = None
@@ -383,6 +388,7 @@ def _read_v3(d, o):
                 else:
                     e2.members = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _DescribedGroupMember()
                             e4.group_instance_id = None
@@ -426,7 +432,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -437,6 +443,7 @@ def _read_v4(d, o):
     else:
         m.groups = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribedGroup()
                 e2.error_message = None
@@ -473,6 +480,7 @@ def _read_v4(d, o):
                 else:
                     e2.members = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _DescribedGroupMember()
                             n, = unpack_h(d, o)
@@ -521,7 +529,7 @@ def _read_v4(d, o):
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -531,6 +539,7 @@ def _read_v5(d, o):
         n, o = compact_count(d, o, n, 12, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.error_message = None
@@ -563,6 +572,7 @@ def _read_v5(d, o):
                 n, o = compact_count(d, o, n, 7, "Members")
             e2.members = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _DescribedGroupMember()
                     n = d[o]
@@ -601,27 +611,27 @@ def _read_v5(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             e2.authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v6(d, o):
+def _read_v6(d, o, s=None):
     m = _DescribeGroupsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -631,6 +641,7 @@ def _read_v6(d, o):
         n, o = compact_count(d, o, n, 13, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.error_code, n = unpack_hB(d, o)
@@ -670,6 +681,7 @@ def _read_v6(d, o):
                 n, o = compact_count(d, o, n, 7, "Members")
             e2.members = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _DescribedGroupMember()
                     n = d[o]
@@ -708,21 +720,21 @@ def _read_v6(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             e2.authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -1197,5 +1209,5 @@ def _write_v6(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeGroupsResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v5, 6: _read_v6}
+_READ: dict[int, Callable[..., tuple[DescribeGroupsResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v5, 6: _read_v6}
 _WRITE: dict[int, Callable[[DescribeGroupsResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4, 5: _write_v5, 6: _write_v6}

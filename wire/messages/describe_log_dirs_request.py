@@ -92,9 +92,9 @@ class DescribeLogDirsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeLogDirsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeLogDirsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeLogDirsRequest, version, error) from error
         if end > len(data):
@@ -111,7 +111,7 @@ class DescribeLogDirsRequest(Message):
 _DescribeLogDirsRequest = decoded(DescribeLogDirsRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeLogDirsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -122,6 +122,7 @@ def _read_v1(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribableLogDirTopic()
                 n, = unpack_h(d, o)
@@ -137,6 +138,7 @@ def _read_v1(d, o):
                 if n < 0:
                     raise null_field("Partitions")
                 else:
+                    if s: s(n)
                     e2.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 e2.unknown_tagged_fields = ()
@@ -145,7 +147,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DescribeLogDirsRequest()
     n = d[o]
     o += 1
@@ -158,6 +160,7 @@ def _read_v2(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribableLogDirTopic()
                 n = d[o]
@@ -168,25 +171,27 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e2.partitions = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e2.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
+                    if s: s(n)
                     e2.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e2.unknown_tagged_fields = ()
                 l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -257,5 +262,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeLogDirsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2}
+_READ: dict[int, Callable[..., tuple[DescribeLogDirsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2}
 _WRITE: dict[int, Callable[[DescribeLogDirsRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v2}

@@ -162,9 +162,9 @@ class DescribeLogDirsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeLogDirsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeLogDirsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeLogDirsResponse, version, error) from error
         if end > len(data):
@@ -181,7 +181,7 @@ class DescribeLogDirsResponse(Message):
 _DescribeLogDirsResponse = decoded(DescribeLogDirsResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeLogDirsResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -193,6 +193,7 @@ def _read_v1(d, o):
     else:
         m.results = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _DescribeLogDirsResult()
                 e2.total_bytes = -1
@@ -213,6 +214,7 @@ def _read_v1(d, o):
                 else:
                     e2.topics = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _DescribeLogDirsTopic()
                             n, = unpack_h(d, o)
@@ -230,6 +232,7 @@ def _read_v1(d, o):
                             else:
                                 e4.partitions = l5 = []
                                 if n:
+                                    if s: s(n)
                                     p6 = o + 21 * n
                                     for v8, v9, v10, v11 in iterate_iqqo(d[o:p6]):
                                         e7 = _DescribeLogDirsPartition()
@@ -249,7 +252,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DescribeLogDirsResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -260,6 +263,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 5, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeLogDirsResult()
             e2.total_bytes = -1
@@ -279,6 +283,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _DescribeLogDirsTopic()
                     n = d[o]
@@ -294,6 +299,7 @@ def _read_v2(d, o):
                         n, o = compact_count(d, o, n, 22, "Partitions")
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 22 * n
                         for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
                             if t:
@@ -303,7 +309,7 @@ def _read_v2(d, o):
                                     e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
                                     o += 22
                                     if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e12.unknown_tagged_fields = ()
                                     l5.append(e12)
@@ -320,27 +326,27 @@ def _read_v2(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _DescribeLogDirsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -350,6 +356,7 @@ def _read_v3(d, o):
         n, o = compact_count(d, o, n, 5, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeLogDirsResult()
             e2.total_bytes = -1
@@ -369,6 +376,7 @@ def _read_v3(d, o):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _DescribeLogDirsTopic()
                     n = d[o]
@@ -384,6 +392,7 @@ def _read_v3(d, o):
                         n, o = compact_count(d, o, n, 22, "Partitions")
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 22 * n
                         for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
                             if t:
@@ -393,7 +402,7 @@ def _read_v3(d, o):
                                     e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
                                     o += 22
                                     if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e12.unknown_tagged_fields = ()
                                     l5.append(e12)
@@ -410,27 +419,27 @@ def _read_v3(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _DescribeLogDirsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -440,6 +449,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 21, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeLogDirsResult()
             e2.is_cordoned = False
@@ -457,6 +467,7 @@ def _read_v4(d, o):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _DescribeLogDirsTopic()
                     n = d[o]
@@ -472,6 +483,7 @@ def _read_v4(d, o):
                         n, o = compact_count(d, o, n, 22, "Partitions")
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 22 * n
                         for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
                             if t:
@@ -481,7 +493,7 @@ def _read_v4(d, o):
                                     e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
                                     o += 22
                                     if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e12.unknown_tagged_fields = ()
                                     l5.append(e12)
@@ -498,27 +510,27 @@ def _read_v4(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             e2.total_bytes, e2.usable_bytes, t = unpack_qqB(d, o)
             o += 17
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _DescribeLogDirsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -528,6 +540,7 @@ def _read_v5(d, o):
         n, o = compact_count(d, o, n, 22, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeLogDirsResult()
             e2.error_code, n = unpack_hB(d, o)
@@ -544,6 +557,7 @@ def _read_v5(d, o):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _DescribeLogDirsTopic()
                     n = d[o]
@@ -559,6 +573,7 @@ def _read_v5(d, o):
                         n, o = compact_count(d, o, n, 22, "Partitions")
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 22 * n
                         for v8, v9, v10, v11, t in iterate_iqqoB(d[o:p6]):
                             if t:
@@ -568,7 +583,7 @@ def _read_v5(d, o):
                                     e12.partition_index, e12.partition_size, e12.offset_lag, e12.is_future_key, t = unpack_iqqoB(d, o)
                                     o += 22
                                     if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e12.unknown_tagged_fields = ()
                                     l5.append(e12)
@@ -585,21 +600,21 @@ def _read_v5(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             e2.total_bytes, e2.usable_bytes, e2.is_cordoned, t = unpack_qqoB(d, o)
             o += 18
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -863,5 +878,5 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeLogDirsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v4, 5: _read_v5}
+_READ: dict[int, Callable[..., tuple[DescribeLogDirsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[DescribeLogDirsResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v4, 5: _write_v5}

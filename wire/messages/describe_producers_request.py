@@ -83,9 +83,9 @@ class DescribeProducersRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeProducersRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeProducersRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeProducersRequest, version, error) from error
         if end > len(data):
@@ -102,7 +102,7 @@ class DescribeProducersRequest(Message):
 _DescribeProducersRequest = decoded(DescribeProducersRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeProducersRequest()
     n = d[o]
     o += 1
@@ -112,6 +112,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicRequest()
             n = d[o]
@@ -122,25 +123,27 @@ def _read_v0(d, o):
             n = d[o]
             o += 1
             if 1 < n < 128:
+                if s: s(n - 1)
                 e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e2.partition_indexes = []
             else:
                 n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                if s: s(n)
                 e2.partition_indexes = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -181,5 +184,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeProducersRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[DescribeProducersRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeProducersRequest], bytes]] = {0: _write_v0}

@@ -142,9 +142,9 @@ class DescribeProducersResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeProducersResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeProducersResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeProducersResponse, version, error) from error
         if end > len(data):
@@ -161,7 +161,7 @@ class DescribeProducersResponse(Message):
 _DescribeProducersResponse = decoded(DescribeProducersResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeProducersResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -171,6 +171,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicResponse()
             n = d[o]
@@ -186,6 +187,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 9, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionResponse()
                     e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
@@ -205,6 +207,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 37, "ActiveProducers")
                     e4.active_producers = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 37 * n
                         for v8, v9, v10, v11, v12, v13, t in iterate_qiiqiqB(d[o:p6]):
                             if t:
@@ -214,7 +217,7 @@ def _read_v0(d, o):
                                     e14.producer_id, e14.producer_epoch, e14.last_sequence, e14.last_timestamp, e14.coordinator_epoch, e14.current_txn_start_offset, t = unpack_qiiqiqB(d, o)
                                     o += 37
                                     if t:
-                                        e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e14.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e14.unknown_tagged_fields = ()
                                     l5.append(e14)
@@ -233,21 +236,21 @@ def _read_v0(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -314,5 +317,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeProducersResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[DescribeProducersResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeProducersResponse], bytes]] = {0: _write_v0}

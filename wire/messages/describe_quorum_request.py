@@ -104,9 +104,9 @@ class DescribeQuorumRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeQuorumRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeQuorumRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeQuorumRequest, version, error) from error
         if end > len(data):
@@ -123,7 +123,7 @@ class DescribeQuorumRequest(Message):
 _DescribeQuorumRequest = decoded(DescribeQuorumRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeQuorumRequest()
     n = d[o]
     o += 1
@@ -133,6 +133,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             n = d[o]
@@ -148,6 +149,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 5, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 5 * n
                 for v6, t in iterate_iB(d[o:p4]):
                     if t:
@@ -157,7 +159,7 @@ def _read_v0(d, o):
                             e7.partition_index, t = unpack_iB(d, o)
                             o += 5
                             if t:
-                                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e7.unknown_tagged_fields = ()
                             l3.append(e7)
@@ -171,14 +173,14 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -226,5 +228,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeQuorumRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}
+_READ: dict[int, Callable[..., tuple[DescribeQuorumRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}
 _WRITE: dict[int, Callable[[DescribeQuorumRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0}

@@ -217,9 +217,9 @@ class DescribeQuorumResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeQuorumResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeQuorumResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeQuorumResponse, version, error) from error
         if end > len(data):
@@ -236,7 +236,7 @@ class DescribeQuorumResponse(Message):
 _DescribeQuorumResponse = decoded(DescribeQuorumResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeQuorumResponse()
     m.error_message = ""
     m.nodes = []
@@ -248,6 +248,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             n = d[o]
@@ -263,6 +264,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 25, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.error_message = ""
@@ -274,6 +276,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 13, "CurrentVoters")
                     e4.current_voters = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 13 * n
                         for v8, v9, t in iterate_iqB(d[o:p6]):
                             if t:
@@ -286,7 +289,7 @@ def _read_v0(d, o):
                                     e10.replica_id, e10.log_end_offset, t = unpack_iqB(d, o)
                                     o += 13
                                     if t:
-                                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e10.unknown_tagged_fields = ()
                                     l5.append(e10)
@@ -309,6 +312,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 13, "Observers")
                     e4.observers = l11 = []
                     if n:
+                        if s: s(n)
                         p12 = o + 13 * n
                         for v14, v15, t in iterate_iqB(d[o:p12]):
                             if t:
@@ -321,7 +325,7 @@ def _read_v0(d, o):
                                     e16.replica_id, e16.log_end_offset, t = unpack_iqB(d, o)
                                     o += 13
                                     if t:
-                                        e16.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e16.unknown_tagged_fields = ()
                                     l11.append(e16)
@@ -339,27 +343,27 @@ def _read_v0(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeQuorumResponse()
     m.error_message = ""
     m.nodes = []
@@ -371,6 +375,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             n = d[o]
@@ -386,6 +391,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 25, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.error_message = ""
@@ -397,6 +403,7 @@ def _read_v1(d, o):
                         n, o = compact_count(d, o, n, 29, "CurrentVoters")
                     e4.current_voters = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 29 * n
                         for v8, v9, v10, v11, t in iterate_iqqqB(d[o:p6]):
                             if t:
@@ -407,7 +414,7 @@ def _read_v1(d, o):
                                     e12.replica_id, e12.log_end_offset, e12.last_fetch_timestamp, e12.last_caught_up_timestamp, t = unpack_iqqqB(d, o)
                                     o += 29
                                     if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e12.unknown_tagged_fields = ()
                                     l5.append(e12)
@@ -430,6 +437,7 @@ def _read_v1(d, o):
                         n, o = compact_count(d, o, n, 29, "Observers")
                     e4.observers = l13 = []
                     if n:
+                        if s: s(n)
                         p14 = o + 29 * n
                         for v16, v17, v18, v19, t in iterate_iqqqB(d[o:p14]):
                             if t:
@@ -440,7 +448,7 @@ def _read_v1(d, o):
                                     e20.replica_id, e20.log_end_offset, e20.last_fetch_timestamp, e20.last_caught_up_timestamp, t = unpack_iqqqB(d, o)
                                     o += 29
                                     if t:
-                                        e20.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e20.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e20.unknown_tagged_fields = ()
                                     l13.append(e20)
@@ -458,27 +466,27 @@ def _read_v1(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _DescribeQuorumResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 2
@@ -497,6 +505,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             n = d[o]
@@ -512,6 +521,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 26, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
@@ -531,6 +541,7 @@ def _read_v2(d, o):
                         n, o = compact_count(d, o, n, 45, "CurrentVoters")
                     e4.current_voters = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 45 * n
                         for v8, v9, v10, v11, v12, t in iterate_iUqqqB(d[o:p6]):
                             if t:
@@ -540,7 +551,7 @@ def _read_v2(d, o):
                                     e13.replica_id, e13.replica_directory_id, e13.log_end_offset, e13.last_fetch_timestamp, e13.last_caught_up_timestamp, t = unpack_iUqqqB(d, o)
                                     o += 45
                                     if t:
-                                        e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e13.unknown_tagged_fields = ()
                                     l5.append(e13)
@@ -563,6 +574,7 @@ def _read_v2(d, o):
                         n, o = compact_count(d, o, n, 45, "Observers")
                     e4.observers = l14 = []
                     if n:
+                        if s: s(n)
                         p15 = o + 45 * n
                         for v17, v18, v19, v20, v21, t in iterate_iUqqqB(d[o:p15]):
                             if t:
@@ -572,7 +584,7 @@ def _read_v2(d, o):
                                     e22.replica_id, e22.replica_directory_id, e22.log_end_offset, e22.last_fetch_timestamp, e22.last_caught_up_timestamp, t = unpack_iUqqqB(d, o)
                                     o += 45
                                     if t:
-                                        e22.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e22.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e22.unknown_tagged_fields = ()
                                     l14.append(e22)
@@ -590,14 +602,14 @@ def _read_v2(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -609,6 +621,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 6, "Nodes")
     m.nodes = l23 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e24 = _Node()
             e24.node_id, n = unpack_iB(d, o)
@@ -619,6 +632,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 5, "Listeners")
             e24.listeners = l25 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e26 = _Listener()
                     n = d[o]
@@ -634,21 +648,21 @@ def _read_v2(d, o):
                     e26.port, t = unpack_HB(d, o)
                     o += 3
                     if t:
-                        e26.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e26.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e26.unknown_tagged_fields = ()
                     l25.append(e26)
             t = d[o]
             o += 1
             if t:
-                e24.unknown_tagged_fields, o = read_tags(d, o, t)
+                e24.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e24.unknown_tagged_fields = ()
             l23.append(e24)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -910,5 +924,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeQuorumResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[DescribeQuorumResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[DescribeQuorumResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}

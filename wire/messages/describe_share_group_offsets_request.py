@@ -104,9 +104,9 @@ class DescribeShareGroupOffsetsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeShareGroupOffsetsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeShareGroupOffsetsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeShareGroupOffsetsRequest, version, error) from error
         if end > len(data):
@@ -123,7 +123,7 @@ class DescribeShareGroupOffsetsRequest(Message):
 _DescribeShareGroupOffsetsRequest = decoded(DescribeShareGroupOffsetsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeShareGroupOffsetsRequest()
     n = d[o]
     o += 1
@@ -133,6 +133,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeShareGroupOffsetsRequestGroup()
             n = d[o]
@@ -151,6 +152,7 @@ def _read_v0(d, o):
             else:
                 e2.topics = l3 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e4 = _DescribeShareGroupOffsetsRequestTopic()
                         n = d[o]
@@ -161,32 +163,34 @@ def _read_v0(d, o):
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
+                            if s: s(n - 1)
                             e4.partitions = [*unpack_all_i[n - 1](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
                             e4.partitions = []
                         else:
                             n, o = compact_count(d, o, n, 4, "Partitions")
+                            if s: s(n)
                             e4.partitions = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e4.unknown_tagged_fields = ()
                         l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -249,5 +253,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeShareGroupOffsetsRequest, int]]] = {0: _read_v0, 1: _read_v0}
+_READ: dict[int, Callable[..., tuple[DescribeShareGroupOffsetsRequest, int]]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[DescribeShareGroupOffsetsRequest], bytes]] = {0: _write_v0, 1: _write_v0}

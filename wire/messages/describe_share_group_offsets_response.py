@@ -151,9 +151,9 @@ class DescribeShareGroupOffsetsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeShareGroupOffsetsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeShareGroupOffsetsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeShareGroupOffsetsResponse, version, error) from error
         if end > len(data):
@@ -170,7 +170,7 @@ class DescribeShareGroupOffsetsResponse(Message):
 _DescribeShareGroupOffsetsResponse = decoded(DescribeShareGroupOffsetsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeShareGroupOffsetsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -180,6 +180,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 6, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeShareGroupOffsetsResponseGroup()
             n = d[o]
@@ -195,6 +196,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 19, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _DescribeShareGroupOffsetsResponseTopic()
                     n = d[o]
@@ -210,6 +212,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 20, "Partitions")
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _DescribeShareGroupOffsetsResponsePartition()
                             e6.lag = -1
@@ -225,14 +228,14 @@ def _read_v0(d, o):
                             t = d[o]
                             o += 1
                             if t:
-                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e6.unknown_tagged_fields = ()
                             l5.append(e6)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
@@ -248,20 +251,20 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _DescribeShareGroupOffsetsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -271,6 +274,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 6, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeShareGroupOffsetsResponseGroup()
             n = d[o]
@@ -286,6 +290,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 19, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _DescribeShareGroupOffsetsResponseTopic()
                     n = d[o]
@@ -301,6 +306,7 @@ def _read_v1(d, o):
                         n, o = compact_count(d, o, n, 28, "Partitions")
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _DescribeShareGroupOffsetsResponsePartition()
                             e6.partition_index, e6.start_offset, e6.leader_epoch, e6.lag, e6.error_code, n = unpack_iqiqhB(d, o)
@@ -315,14 +321,14 @@ def _read_v1(d, o):
                             t = d[o]
                             o += 1
                             if t:
-                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e6.unknown_tagged_fields = ()
                             l5.append(e6)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
@@ -338,14 +344,14 @@ def _read_v1(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -515,5 +521,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeShareGroupOffsetsResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[DescribeShareGroupOffsetsResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[DescribeShareGroupOffsetsResponse], bytes]] = {0: _write_v0, 1: _write_v1}

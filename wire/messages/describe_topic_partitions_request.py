@@ -108,9 +108,9 @@ class DescribeTopicPartitionsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeTopicPartitionsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeTopicPartitionsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeTopicPartitionsRequest, version, error) from error
         if end > len(data):
@@ -127,7 +127,7 @@ class DescribeTopicPartitionsRequest(Message):
 _DescribeTopicPartitionsRequest = decoded(DescribeTopicPartitionsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeTopicPartitionsRequest()
     n = d[o]
     o += 1
@@ -137,6 +137,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 2, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicRequest()
             n = d[o]
@@ -147,7 +148,7 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -165,13 +166,13 @@ def _read_v0(d, o):
         e3.partition_index, t = unpack_iB(d, o)
         o += 5
         if t:
-            e3.unknown_tagged_fields, o = read_tags(d, o, t)
+            e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
         else:
             e3.unknown_tagged_fields = ()
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -219,5 +220,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeTopicPartitionsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[DescribeTopicPartitionsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeTopicPartitionsRequest], bytes]] = {0: _write_v0}

@@ -167,9 +167,9 @@ class DescribeTopicPartitionsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeTopicPartitionsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeTopicPartitionsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeTopicPartitionsResponse, version, error) from error
         if end > len(data):
@@ -186,7 +186,7 @@ class DescribeTopicPartitionsResponse(Message):
 _DescribeTopicPartitionsResponse = decoded(DescribeTopicPartitionsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeTopicPartitionsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -196,6 +196,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeTopicPartitionsResponseTopic()
             e2.error_code, n = unpack_hB(d, o)
@@ -215,33 +216,39 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 20, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _DescribeTopicPartitionsResponsePartition()
                     e4.error_code, e4.partition_index, e4.leader_id, e4.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e4.replica_nodes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.replica_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "ReplicaNodes")
+                        if s: s(n)
                         e4.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e4.isr_nodes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.isr_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "IsrNodes")
+                        if s: s(n)
                         e4.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e4.eligible_leader_replicas = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
@@ -251,11 +258,13 @@ def _read_v0(d, o):
                         if n < 0:
                             e4.eligible_leader_replicas = None
                         else:
+                            if s: s(n)
                             e4.eligible_leader_replicas = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e4.last_known_elr = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
@@ -265,30 +274,33 @@ def _read_v0(d, o):
                         if n < 0:
                             e4.last_known_elr = None
                         else:
+                            if s: s(n)
                             e4.last_known_elr = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e4.offline_replicas = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.offline_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "OfflineReplicas")
+                        if s: s(n)
                         e4.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             e2.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -306,13 +318,13 @@ def _read_v0(d, o):
         e5.partition_index, t = unpack_iB(d, o)
         o += 5
         if t:
-            e5.unknown_tagged_fields, o = read_tags(d, o, t)
+            e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
         else:
             e5.unknown_tagged_fields = ()
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -426,5 +438,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeTopicPartitionsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[DescribeTopicPartitionsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeTopicPartitionsResponse], bytes]] = {0: _write_v0}

@@ -59,9 +59,9 @@ class DescribeTransactionsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeTransactionsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeTransactionsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeTransactionsRequest, version, error) from error
         if end > len(data):
@@ -78,7 +78,7 @@ class DescribeTransactionsRequest(Message):
 _DescribeTransactionsRequest = decoded(DescribeTransactionsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeTransactionsRequest()
     n = d[o]
     o += 1
@@ -87,6 +87,7 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "TransactionalIds")
     m.transactional_ids = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -97,7 +98,7 @@ def _read_v0(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -126,5 +127,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeTransactionsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[DescribeTransactionsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeTransactionsRequest], bytes]] = {0: _write_v0}

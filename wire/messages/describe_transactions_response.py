@@ -125,9 +125,9 @@ class DescribeTransactionsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeTransactionsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeTransactionsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeTransactionsResponse, version, error) from error
         if end > len(data):
@@ -144,7 +144,7 @@ class DescribeTransactionsResponse(Message):
 _DescribeTransactionsResponse = decoded(DescribeTransactionsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeTransactionsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -154,6 +154,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 28, "TransactionStates")
     m.transaction_states = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TransactionState()
             e2.error_code, n = unpack_hB(d, o)
@@ -175,6 +176,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _TopicData()
                     n = d[o]
@@ -185,32 +187,34 @@ def _read_v0(d, o):
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e4.partitions = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.partitions = []
                     else:
                         n, o = compact_count(d, o, n, 4, "Partitions")
+                        if s: s(n)
                         e4.partitions = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -276,5 +280,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeTransactionsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[DescribeTransactionsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeTransactionsResponse], bytes]] = {0: _write_v0}

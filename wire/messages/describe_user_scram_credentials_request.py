@@ -77,9 +77,9 @@ class DescribeUserScramCredentialsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeUserScramCredentialsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeUserScramCredentialsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeUserScramCredentialsRequest, version, error) from error
         if end > len(data):
@@ -96,7 +96,7 @@ class DescribeUserScramCredentialsRequest(Message):
 _DescribeUserScramCredentialsRequest = decoded(DescribeUserScramCredentialsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeUserScramCredentialsRequest()
     n = d[o]
     o += 1
@@ -109,6 +109,7 @@ def _read_v0(d, o):
     else:
         m.users = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _UserName()
                 n = d[o]
@@ -119,14 +120,14 @@ def _read_v0(d, o):
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e2.unknown_tagged_fields = ()
                 l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -163,5 +164,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeUserScramCredentialsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[DescribeUserScramCredentialsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeUserScramCredentialsRequest], bytes]] = {0: _write_v0}

@@ -118,9 +118,9 @@ class DescribeUserScramCredentialsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DescribeUserScramCredentialsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DescribeUserScramCredentialsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DescribeUserScramCredentialsResponse, version, error) from error
         if end > len(data):
@@ -137,7 +137,7 @@ class DescribeUserScramCredentialsResponse(Message):
 _DescribeUserScramCredentialsResponse = decoded(DescribeUserScramCredentialsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DescribeUserScramCredentialsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -156,6 +156,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 6, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribeUserScramCredentialsResult()
             n = d[o]
@@ -180,6 +181,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 6, "CredentialInfos")
             e2.credential_infos = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 6 * n
                 for v6, v7, t in iterate_biB(d[o:p4]):
                     if t:
@@ -189,7 +191,7 @@ def _read_v0(d, o):
                             e8.mechanism, e8.iterations, t = unpack_biB(d, o)
                             o += 6
                             if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e8.unknown_tagged_fields = ()
                             l3.append(e8)
@@ -204,14 +206,14 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -279,5 +281,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DescribeUserScramCredentialsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[DescribeUserScramCredentialsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DescribeUserScramCredentialsResponse], bytes]] = {0: _write_v0}

@@ -104,9 +104,9 @@ class ElectLeadersRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ElectLeadersRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ElectLeadersRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ElectLeadersRequest, version, error) from error
         if end > len(data):
@@ -123,7 +123,7 @@ class ElectLeadersRequest(Message):
 _ElectLeadersRequest = decoded(ElectLeadersRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ElectLeadersRequest()
     m.election_type = 0
     n, = unpack_i(d, o)
@@ -135,6 +135,7 @@ def _read_v0(d, o):
     else:
         m.topic_partitions = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TopicPartitions()
                 n, = unpack_h(d, o)
@@ -150,6 +151,7 @@ def _read_v0(d, o):
                 if n < 0:
                     raise null_field("Partitions")
                 else:
+                    if s: s(n)
                     e2.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 e2.unknown_tagged_fields = ()
@@ -160,7 +162,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ElectLeadersRequest()
     m.election_type, n = unpack_bi(d, o)
     o += 5
@@ -171,6 +173,7 @@ def _read_v1(d, o):
     else:
         m.topic_partitions = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TopicPartitions()
                 n, = unpack_h(d, o)
@@ -186,6 +189,7 @@ def _read_v1(d, o):
                 if n < 0:
                     raise null_field("Partitions")
                 else:
+                    if s: s(n)
                     e2.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 e2.unknown_tagged_fields = ()
@@ -196,7 +200,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _ElectLeadersRequest()
     m.election_type, n = unpack_bB(d, o)
     o += 2
@@ -209,6 +213,7 @@ def _read_v2(d, o):
     else:
         m.topic_partitions = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TopicPartitions()
                 n = d[o]
@@ -219,25 +224,27 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e2.partitions = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e2.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
+                    if s: s(n)
                     e2.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.timeout_ms, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -338,5 +345,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ElectLeadersRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[ElectLeadersRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ElectLeadersRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}

@@ -122,9 +122,9 @@ class ElectLeadersResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ElectLeadersResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ElectLeadersResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ElectLeadersResponse, version, error) from error
         if end > len(data):
@@ -141,7 +141,7 @@ class ElectLeadersResponse(Message):
 _ElectLeadersResponse = decoded(ElectLeadersResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ElectLeadersResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -153,6 +153,7 @@ def _read_v0(d, o):
     else:
         m.replica_election_results = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _ReplicaElectionResult()
                 n, = unpack_h(d, o)
@@ -170,6 +171,7 @@ def _read_v0(d, o):
                 else:
                     e2.partition_result = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _PartitionResult()
                             e4.partition_id, e4.error_code, n = unpack_ihh(d, o)
@@ -186,7 +188,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ElectLeadersResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihi(d, o)
     o += 10
@@ -197,6 +199,7 @@ def _read_v1(d, o):
     else:
         m.replica_election_results = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _ReplicaElectionResult()
                 n, = unpack_h(d, o)
@@ -214,6 +217,7 @@ def _read_v1(d, o):
                 else:
                     e2.partition_result = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _PartitionResult()
                             e4.partition_id, e4.error_code, n = unpack_ihh(d, o)
@@ -230,7 +234,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _ElectLeadersResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -240,6 +244,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 3, "ReplicaElectionResults")
     m.replica_election_results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ReplicaElectionResult()
             n = d[o]
@@ -255,6 +260,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 8, "PartitionResult")
             e2.partition_result = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionResult()
                     e4.partition_id, e4.error_code, n = unpack_ihB(d, o)
@@ -269,21 +275,21 @@ def _read_v2(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -405,5 +411,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ElectLeadersResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[ElectLeadersResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ElectLeadersResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}

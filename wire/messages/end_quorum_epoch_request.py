@@ -178,9 +178,9 @@ class EndQuorumEpochRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[EndQuorumEpochRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndQuorumEpochRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(EndQuorumEpochRequest, version, error) from error
         if end > len(data):
@@ -197,7 +197,7 @@ class EndQuorumEpochRequest(Message):
 _EndQuorumEpochRequest = decoded(EndQuorumEpochRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _EndQuorumEpochRequest()
     m.leader_endpoints = []
     n, = unpack_h(d, o)
@@ -215,6 +215,7 @@ def _read_v0(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TopicData()
                 n, = unpack_h(d, o)
@@ -232,6 +233,7 @@ def _read_v0(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _PartitionData()
                             e4.preferred_candidates = []
@@ -242,6 +244,7 @@ def _read_v0(d, o):
                             if n < 0:
                                 raise null_field("PreferredSuccessors")
                             else:
+                                if s: s(n)
                                 e4.preferred_successors = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             e4.unknown_tagged_fields = ()
@@ -252,7 +255,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _EndQuorumEpochRequest()
     n = d[o]
     if 0 < n < 128:
@@ -270,6 +273,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             n = d[o]
@@ -285,6 +289,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 14, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.preferred_successors = []
@@ -296,6 +301,7 @@ def _read_v1(d, o):
                         n, o = compact_count(d, o, n, 21, "PreferredCandidates")
                     e4.preferred_candidates = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 21 * n
                         for v8, v9, t in iterate_iUB(d[o:p6]):
                             if t:
@@ -305,7 +311,7 @@ def _read_v1(d, o):
                                     e10.candidate_id, e10.candidate_directory_id, t = unpack_iUB(d, o)
                                     o += 21
                                     if t:
-                                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e10.unknown_tagged_fields = ()
                                     l5.append(e10)
@@ -320,14 +326,14 @@ def _read_v1(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -339,6 +345,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 5, "LeaderEndpoints")
     m.leader_endpoints = l11 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e12 = _LeaderEndpoint()
             n = d[o]
@@ -354,14 +361,14 @@ def _read_v1(d, o):
             e12.port, t = unpack_HB(d, o)
             o += 3
             if t:
-                e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e12.unknown_tagged_fields = ()
             l11.append(e12)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -492,5 +499,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[EndQuorumEpochRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[EndQuorumEpochRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[EndQuorumEpochRequest], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -154,9 +154,9 @@ class EndQuorumEpochResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[EndQuorumEpochResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndQuorumEpochResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(EndQuorumEpochResponse, version, error) from error
         if end > len(data):
@@ -173,7 +173,7 @@ class EndQuorumEpochResponse(Message):
 _EndQuorumEpochResponse = decoded(EndQuorumEpochResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _EndQuorumEpochResponse()
     m.node_endpoints = []
     m.error_code, n = unpack_hi(d, o)
@@ -185,6 +185,7 @@ def _read_v0(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TopicData()
                 n, = unpack_h(d, o)
@@ -202,6 +203,7 @@ def _read_v0(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 14 * n
                         for v6, v7, v8, v9 in iterate_ihii(d[o:p4]):
                             e5 = _PartitionData()
@@ -219,7 +221,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _EndQuorumEpochResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -229,6 +231,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             n = d[o]
@@ -244,6 +247,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 15, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 15 * n
                 for v6, v7, v8, v9, t in iterate_ihiiB(d[o:p4]):
                     if t:
@@ -253,7 +257,7 @@ def _read_v1(d, o):
                             e10.partition_index, e10.error_code, e10.leader_id, e10.leader_epoch, t = unpack_ihiiB(d, o)
                             o += 15
                             if t:
-                                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e10.unknown_tagged_fields = ()
                             l3.append(e10)
@@ -270,7 +274,7 @@ def _read_v1(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -282,6 +286,7 @@ def _read_v1(d, o):
         u11 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t12 = d[o]
             n = d[o + 1]
@@ -298,6 +303,7 @@ def _read_v1(d, o):
                     n, o = compact_count(d, o, n, 8, "NodeEndpoints")
                 m.node_endpoints = l14 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e15 = _NodeEndpoint()
                         e15.node_id, n = unpack_iB(d, o)
@@ -309,7 +315,7 @@ def _read_v1(d, o):
                         e15.port, t = unpack_HB(d, o)
                         o += 3
                         if t:
-                            e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e15.unknown_tagged_fields = ()
                         l14.append(e15)
@@ -413,5 +419,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[EndQuorumEpochResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[EndQuorumEpochResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[EndQuorumEpochResponse], bytes]] = {0: _write_v0, 1: _write_v1}

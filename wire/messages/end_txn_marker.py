@@ -52,9 +52,9 @@ class EndTxnMarker(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[EndTxnMarker, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndTxnMarker, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(EndTxnMarker, version, error) from error
         if end > len(data):
@@ -71,7 +71,7 @@ class EndTxnMarker(Message):
 _EndTxnMarker = decoded(EndTxnMarker)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _EndTxnMarker()
     m.unknown_tagged_fields = ()
     m.coordinator_epoch, = unpack_i(d, o)
@@ -85,5 +85,5 @@ def _write_v0(m):
     return pack_i(m.coordinator_epoch)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[EndTxnMarker, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[EndTxnMarker, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[EndTxnMarker], bytes]] = {0: _write_v0}

@@ -71,9 +71,9 @@ class EndTxnRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[EndTxnRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndTxnRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(EndTxnRequest, version, error) from error
         if end > len(data):
@@ -90,7 +90,7 @@ class EndTxnRequest(Message):
 _EndTxnRequest = decoded(EndTxnRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _EndTxnRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -104,7 +104,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _EndTxnRequest()
     n = d[o]
     if 0 < n < 128:
@@ -114,7 +114,7 @@ def _read_v3(d, o):
     m.producer_id, m.producer_epoch, m.committed, t = unpack_qhoB(d, o)
     o += 12
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -148,5 +148,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[EndTxnRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v3}
+_READ: dict[int, Callable[..., tuple[EndTxnRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v3}
 _WRITE: dict[int, Callable[[EndTxnRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3, 5: _write_v3}

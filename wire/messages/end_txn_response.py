@@ -65,9 +65,9 @@ class EndTxnResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[EndTxnResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndTxnResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(EndTxnResponse, version, error) from error
         if end > len(data):
@@ -84,7 +84,7 @@ class EndTxnResponse(Message):
 _EndTxnResponse = decoded(EndTxnResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _EndTxnResponse()
     m.producer_id = -1
     m.producer_epoch = -1
@@ -94,25 +94,25 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _EndTxnResponse()
     m.producer_id = -1
     m.producer_epoch = -1
     m.throttle_time_ms, m.error_code, t = unpack_ihB(d, o)
     o += 7
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _EndTxnResponse()
     m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, t = unpack_ihqhB(d, o)
     o += 17
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -140,5 +140,5 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[EndTxnResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v5}
+_READ: dict[int, Callable[..., tuple[EndTxnResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v5}
 _WRITE: dict[int, Callable[[EndTxnResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3, 5: _write_v5}

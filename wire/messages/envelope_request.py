@@ -61,9 +61,9 @@ class EnvelopeRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[EnvelopeRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EnvelopeRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(EnvelopeRequest, version, error) from error
         if end > len(data):
@@ -80,7 +80,7 @@ class EnvelopeRequest(Message):
 _EnvelopeRequest = decoded(EnvelopeRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _EnvelopeRequest()
     n = d[o]
     if 0 < n < 128:
@@ -103,7 +103,7 @@ def _read_v0(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -143,5 +143,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[EnvelopeRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[EnvelopeRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[EnvelopeRequest], bytes]] = {0: _write_v0}

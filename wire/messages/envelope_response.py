@@ -59,9 +59,9 @@ class EnvelopeResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[EnvelopeResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EnvelopeResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(EnvelopeResponse, version, error) from error
         if end > len(data):
@@ -78,7 +78,7 @@ class EnvelopeResponse(Message):
 _EnvelopeResponse = decoded(EnvelopeResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _EnvelopeResponse()
     n = d[o]
     if 0 < n < 128:
@@ -91,7 +91,7 @@ def _read_v0(d, o):
     m.error_code, t = unpack_hB(d, o)
     o += 3
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -117,5 +117,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[EnvelopeResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[EnvelopeResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[EnvelopeResponse], bytes]] = {0: _write_v0}

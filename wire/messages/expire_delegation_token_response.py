@@ -60,9 +60,9 @@ class ExpireDelegationTokenResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ExpireDelegationTokenResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ExpireDelegationTokenResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ExpireDelegationTokenResponse, version, error) from error
         if end > len(data):
@@ -79,7 +79,7 @@ class ExpireDelegationTokenResponse(Message):
 _ExpireDelegationTokenResponse = decoded(ExpireDelegationTokenResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ExpireDelegationTokenResponse()
     m.unknown_tagged_fields = ()
     m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms = unpack_hqi(d, o)
@@ -87,12 +87,12 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _ExpireDelegationTokenResponse()
     m.error_code, m.expiry_timestamp_ms, m.throttle_time_ms, t = unpack_hqiB(d, o)
     o += 15
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -112,5 +112,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ExpireDelegationTokenResponse, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[ExpireDelegationTokenResponse, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ExpireDelegationTokenResponse], bytes]] = {1: _write_v1, 2: _write_v2}

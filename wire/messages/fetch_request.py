@@ -230,9 +230,9 @@ class FetchRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[FetchRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FetchRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(FetchRequest, version, error) from error
         if end > len(data):
@@ -249,7 +249,7 @@ class FetchRequest(Message):
 _FetchRequest = decoded(FetchRequest)
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -269,6 +269,7 @@ def _read_v4(d, o):
     else:
         m.topics = l2 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e3 = _FetchTopic()
                 e3.topic_id = ZERO_UUID
@@ -287,6 +288,7 @@ def _read_v4(d, o):
                 else:
                     e3.partitions = l4 = []
                     if n:
+                        if s: s(n)
                         p5 = o + 16 * n
                         for v7, v8, v9 in iterate_iqi(d[o:p5]):
                             e6 = _FetchPartition()
@@ -308,7 +310,7 @@ def _read_v4(d, o):
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -328,6 +330,7 @@ def _read_v5(d, o):
     else:
         m.topics = l2 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e3 = _FetchTopic()
                 e3.topic_id = ZERO_UUID
@@ -346,6 +349,7 @@ def _read_v5(d, o):
                 else:
                     e3.partitions = l4 = []
                     if n:
+                        if s: s(n)
                         p5 = o + 24 * n
                         for v7, v8, v9, v10 in iterate_iqqi(d[o:p5]):
                             e6 = _FetchPartition()
@@ -367,7 +371,7 @@ def _read_v5(d, o):
     return m, o
 
 
-def _read_v7(d, o):
+def _read_v7(d, o, s=None):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -384,6 +388,7 @@ def _read_v7(d, o):
     else:
         m.topics = l2 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e3 = _FetchTopic()
                 e3.topic_id = ZERO_UUID
@@ -402,6 +407,7 @@ def _read_v7(d, o):
                 else:
                     e3.partitions = l4 = []
                     if n:
+                        if s: s(n)
                         p5 = o + 24 * n
                         for v7, v8, v9, v10 in iterate_iqqi(d[o:p5]):
                             e6 = _FetchPartition()
@@ -428,6 +434,7 @@ def _read_v7(d, o):
     else:
         m.forgotten_topics_data = l11 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e12 = _ForgottenTopic()
                 e12.topic_id = ZERO_UUID
@@ -444,6 +451,7 @@ def _read_v7(d, o):
                 if n < 0:
                     raise null_field("Partitions")
                 else:
+                    if s: s(n)
                     e12.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 e12.unknown_tagged_fields = ()
@@ -452,7 +460,7 @@ def _read_v7(d, o):
     return m, o
 
 
-def _read_v9(d, o):
+def _read_v9(d, o, s=None):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -469,6 +477,7 @@ def _read_v9(d, o):
     else:
         m.topics = l2 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e3 = _FetchTopic()
                 e3.topic_id = ZERO_UUID
@@ -487,6 +496,7 @@ def _read_v9(d, o):
                 else:
                     e3.partitions = l4 = []
                     if n:
+                        if s: s(n)
                         p5 = o + 28 * n
                         for v7, v8, v9, v10, v11 in iterate_iiqqi(d[o:p5]):
                             e6 = _FetchPartition()
@@ -513,6 +523,7 @@ def _read_v9(d, o):
     else:
         m.forgotten_topics_data = l12 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e13 = _ForgottenTopic()
                 e13.topic_id = ZERO_UUID
@@ -529,6 +540,7 @@ def _read_v9(d, o):
                 if n < 0:
                     raise null_field("Partitions")
                 else:
+                    if s: s(n)
                     e13.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 e13.unknown_tagged_fields = ()
@@ -537,7 +549,7 @@ def _read_v9(d, o):
     return m, o
 
 
-def _read_v11(d, o):
+def _read_v11(d, o, s=None):
     m = _FetchRequest()
     m.cluster_id = None
     m.replica_state = e1 = _ReplicaState()
@@ -553,6 +565,7 @@ def _read_v11(d, o):
     else:
         m.topics = l2 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e3 = _FetchTopic()
                 e3.topic_id = ZERO_UUID
@@ -571,6 +584,7 @@ def _read_v11(d, o):
                 else:
                     e3.partitions = l4 = []
                     if n:
+                        if s: s(n)
                         p5 = o + 28 * n
                         for v7, v8, v9, v10, v11 in iterate_iiqqi(d[o:p5]):
                             e6 = _FetchPartition()
@@ -597,6 +611,7 @@ def _read_v11(d, o):
     else:
         m.forgotten_topics_data = l12 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e13 = _ForgottenTopic()
                 e13.topic_id = ZERO_UUID
@@ -613,6 +628,7 @@ def _read_v11(d, o):
                 if n < 0:
                     raise null_field("Partitions")
                 else:
+                    if s: s(n)
                     e13.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 e13.unknown_tagged_fields = ()
@@ -627,7 +643,7 @@ def _read_v11(d, o):
     return m, o
 
 
-def _read_v12(d, o):
+def _read_v12(d, o, s=None):
     m = _FetchRequest()
     m.replica_state = e1 = _ReplicaState()
     e1.replica_id = -1
@@ -641,6 +657,7 @@ def _read_v12(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l2 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e3 = _FetchTopic()
             e3.topic_id = ZERO_UUID
@@ -657,6 +674,7 @@ def _read_v12(d, o):
                 n, o = compact_count(d, o, n, 33, "Partitions")
             e3.partitions = l4 = []
             if n:
+                if s: s(n)
                 p5 = o + 33 * n
                 for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:p5]):
                     if t:
@@ -672,6 +690,7 @@ def _read_v12(d, o):
                                 u14 = None
                                 if t > 127:
                                     t, o = tag_count(d, o, t)
+                                if s: s(t)
                                 for _ in range(t):
                                     t15 = d[o]
                                     n = d[o + 1]
@@ -706,7 +725,7 @@ def _read_v12(d, o):
             t = d[o]
             o += 1
             if t:
-                e3.unknown_tagged_fields, o = read_tags(d, o, t)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e3.unknown_tagged_fields = ()
             l2.append(e3)
@@ -718,6 +737,7 @@ def _read_v12(d, o):
         n, o = compact_count(d, o, n, 3, "ForgottenTopicsData")
     m.forgotten_topics_data = l17 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e18 = _ForgottenTopic()
             e18.topic_id = ZERO_UUID
@@ -729,18 +749,20 @@ def _read_v12(d, o):
             n = d[o]
             o += 1
             if 1 < n < 128:
+                if s: s(n - 1)
                 e18.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e18.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
+                if s: s(n)
                 e18.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e18.unknown_tagged_fields, o = read_tags(d, o, t)
+                e18.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e18.unknown_tagged_fields = ()
             l17.append(e18)
@@ -757,6 +779,7 @@ def _read_v12(d, o):
         u19 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t20 = d[o]
             n = d[o + 1]
@@ -785,7 +808,7 @@ def _read_v12(d, o):
     return m, o
 
 
-def _read_v13(d, o):
+def _read_v13(d, o, s=None):
     m = _FetchRequest()
     m.replica_state = e1 = _ReplicaState()
     e1.replica_id = -1
@@ -799,6 +822,7 @@ def _read_v13(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l2 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e3 = _FetchTopic()
             e3.topic = ""
@@ -810,6 +834,7 @@ def _read_v13(d, o):
                 n, o = compact_count(d, o, n, 33, "Partitions")
             e3.partitions = l4 = []
             if n:
+                if s: s(n)
                 p5 = o + 33 * n
                 for v7, v8, v9, v10, v11, v12, t in iterate_iiqiqiB(d[o:p5]):
                     if t:
@@ -825,6 +850,7 @@ def _read_v13(d, o):
                                 u14 = None
                                 if t > 127:
                                     t, o = tag_count(d, o, t)
+                                if s: s(t)
                                 for _ in range(t):
                                     t15 = d[o]
                                     n = d[o + 1]
@@ -859,7 +885,7 @@ def _read_v13(d, o):
             t = d[o]
             o += 1
             if t:
-                e3.unknown_tagged_fields, o = read_tags(d, o, t)
+                e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e3.unknown_tagged_fields = ()
             l2.append(e3)
@@ -871,6 +897,7 @@ def _read_v13(d, o):
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l17 = []
     if n:
+        if s: s(n)
         c18 = n
         while len(l17) < c18:
             e19 = _ForgottenTopic()
@@ -878,22 +905,25 @@ def _read_v13(d, o):
             e19.topic_id, n = unpack_UB(d, o)
             o += 17
             if 1 < n < 128:
+                if s: s(n - 1)
                 e19.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e19.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
+                if s: s(n)
                 e19.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e19.unknown_tagged_fields, o = read_tags(d, o, t)
+                e19.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e19.unknown_tagged_fields = ()
             l17.append(e19)
-            o = _shapes_0[len(e19.partitions),](d, o, c18 - len(l17), l17)
+            if s is None:
+                o = _shapes_0[len(e19.partitions),](d, o, c18 - len(l17), l17)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
@@ -907,6 +937,7 @@ def _read_v13(d, o):
         u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t21 = d[o]
             n = d[o + 1]
@@ -935,7 +966,7 @@ def _read_v13(d, o):
     return m, o
 
 
-def _read_v15(d, o):
+def _read_v15(d, o, s=None):
     m = _FetchRequest()
     m.replica_id = -1
     m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch, n = unpack_iiibiiB(d, o)
@@ -946,6 +977,7 @@ def _read_v15(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _FetchTopic()
             e2.topic = ""
@@ -957,6 +989,7 @@ def _read_v15(d, o):
                 n, o = compact_count(d, o, n, 33, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 33 * n
                 for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
                     if t:
@@ -972,6 +1005,7 @@ def _read_v15(d, o):
                                 u13 = None
                                 if t > 127:
                                     t, o = tag_count(d, o, t)
+                                if s: s(t)
                                 for _ in range(t):
                                     t14 = d[o]
                                     n = d[o + 1]
@@ -1006,7 +1040,7 @@ def _read_v15(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -1018,6 +1052,7 @@ def _read_v15(d, o):
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l16 = []
     if n:
+        if s: s(n)
         c17 = n
         while len(l16) < c17:
             e18 = _ForgottenTopic()
@@ -1025,22 +1060,25 @@ def _read_v15(d, o):
             e18.topic_id, n = unpack_UB(d, o)
             o += 17
             if 1 < n < 128:
+                if s: s(n - 1)
                 e18.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e18.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
+                if s: s(n)
                 e18.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e18.unknown_tagged_fields, o = read_tags(d, o, t)
+                e18.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e18.unknown_tagged_fields = ()
             l16.append(e18)
-            o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
+            if s is None:
+                o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
@@ -1058,6 +1096,7 @@ def _read_v15(d, o):
         u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t21 = d[o]
             n = d[o + 1]
@@ -1081,7 +1120,7 @@ def _read_v15(d, o):
                 e23.replica_id, e23.replica_epoch, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e23.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e23.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e23.unknown_tagged_fields = ()
                 if o != p22:
@@ -1094,7 +1133,7 @@ def _read_v15(d, o):
     return m, o
 
 
-def _read_v17(d, o):
+def _read_v17(d, o, s=None):
     m = _FetchRequest()
     m.replica_id = -1
     m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch, n = unpack_iiibiiB(d, o)
@@ -1105,6 +1144,7 @@ def _read_v17(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _FetchTopic()
             e2.topic = ""
@@ -1116,6 +1156,7 @@ def _read_v17(d, o):
                 n, o = compact_count(d, o, n, 33, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 33 * n
                 for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
                     if t:
@@ -1131,6 +1172,7 @@ def _read_v17(d, o):
                                 u13 = None
                                 if t > 127:
                                     t, o = tag_count(d, o, t)
+                                if s: s(t)
                                 for _ in range(t):
                                     t14 = d[o]
                                     n = d[o + 1]
@@ -1168,7 +1210,7 @@ def _read_v17(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -1180,6 +1222,7 @@ def _read_v17(d, o):
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l16 = []
     if n:
+        if s: s(n)
         c17 = n
         while len(l16) < c17:
             e18 = _ForgottenTopic()
@@ -1187,22 +1230,25 @@ def _read_v17(d, o):
             e18.topic_id, n = unpack_UB(d, o)
             o += 17
             if 1 < n < 128:
+                if s: s(n - 1)
                 e18.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e18.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
+                if s: s(n)
                 e18.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e18.unknown_tagged_fields, o = read_tags(d, o, t)
+                e18.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e18.unknown_tagged_fields = ()
             l16.append(e18)
-            o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
+            if s is None:
+                o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
@@ -1220,6 +1266,7 @@ def _read_v17(d, o):
         u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t21 = d[o]
             n = d[o + 1]
@@ -1243,7 +1290,7 @@ def _read_v17(d, o):
                 e23.replica_id, e23.replica_epoch, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e23.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e23.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e23.unknown_tagged_fields = ()
                 if o != p22:
@@ -1256,7 +1303,7 @@ def _read_v17(d, o):
     return m, o
 
 
-def _read_v18(d, o):
+def _read_v18(d, o, s=None):
     m = _FetchRequest()
     m.replica_id = -1
     m.max_wait_ms, m.min_bytes, m.max_bytes, m.isolation_level, m.session_id, m.session_epoch, n = unpack_iiibiiB(d, o)
@@ -1267,6 +1314,7 @@ def _read_v18(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _FetchTopic()
             e2.topic = ""
@@ -1278,6 +1326,7 @@ def _read_v18(d, o):
                 n, o = compact_count(d, o, n, 33, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 33 * n
                 for v6, v7, v8, v9, v10, v11, t in iterate_iiqiqiB(d[o:p4]):
                     if t:
@@ -1293,6 +1342,7 @@ def _read_v18(d, o):
                                 u13 = None
                                 if t > 127:
                                     t, o = tag_count(d, o, t)
+                                if s: s(t)
                                 for _ in range(t):
                                     t14 = d[o]
                                     n = d[o + 1]
@@ -1333,7 +1383,7 @@ def _read_v18(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -1345,6 +1395,7 @@ def _read_v18(d, o):
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l16 = []
     if n:
+        if s: s(n)
         c17 = n
         while len(l16) < c17:
             e18 = _ForgottenTopic()
@@ -1352,22 +1403,25 @@ def _read_v18(d, o):
             e18.topic_id, n = unpack_UB(d, o)
             o += 17
             if 1 < n < 128:
+                if s: s(n - 1)
                 e18.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e18.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
+                if s: s(n)
                 e18.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e18.unknown_tagged_fields, o = read_tags(d, o, t)
+                e18.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e18.unknown_tagged_fields = ()
             l16.append(e18)
-            o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
+            if s is None:
+                o = _shapes_0[len(e18.partitions),](d, o, c17 - len(l16), l16)
     n = d[o]
     if 0 < n < 128:
         m.rack_id = d[o + 1:(o := o + n)].decode()
@@ -1385,6 +1439,7 @@ def _read_v18(d, o):
         u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t21 = d[o]
             n = d[o + 1]
@@ -1408,7 +1463,7 @@ def _read_v18(d, o):
                 e23.replica_id, e23.replica_epoch, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e23.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e23.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e23.unknown_tagged_fields = ()
                 if o != p22:
@@ -2086,5 +2141,5 @@ def _write_v18(m):
 
 
 _shapes_0 = Shapes(_ForgottenTopic, (("topic_id", "U"), ("partitions", "[]i"),), (("topic", ""),))
-_READ: dict[int, Callable[[bytes, int], tuple[FetchRequest, int]]] = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v9, 10: _read_v9, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v15, 16: _read_v15, 17: _read_v17, 18: _read_v18}
+_READ: dict[int, Callable[..., tuple[FetchRequest, int]]] = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v9, 10: _read_v9, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v15, 16: _read_v15, 17: _read_v17, 18: _read_v18}
 _WRITE: dict[int, Callable[[FetchRequest], bytes]] = {4: _write_v4, 5: _write_v5, 6: _write_v5, 7: _write_v7, 8: _write_v7, 9: _write_v9, 10: _write_v9, 11: _write_v11, 12: _write_v12, 13: _write_v13, 14: _write_v13, 15: _write_v15, 16: _write_v15, 17: _write_v17, 18: _write_v18}

@@ -283,9 +283,9 @@ class FetchResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[FetchResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FetchResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(FetchResponse, version, error) from error
         if end > len(data):
@@ -302,7 +302,7 @@ class FetchResponse(Message):
 _FetchResponse = decoded(FetchResponse)
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _FetchResponse()
     m.error_code = 0
     m.session_id = 0
@@ -316,6 +316,7 @@ def _read_v4(d, o):
     else:
         m.responses = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _FetchableTopicResponse()
                 e2.topic_id = ZERO_UUID
@@ -334,6 +335,7 @@ def _read_v4(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _PartitionData()
                             e4.log_start_offset = -1
@@ -359,6 +361,7 @@ def _read_v4(d, o):
                             else:
                                 e4.aborted_transactions = l8 = []
                                 if n:
+                                    if s: s(n)
                                     p9 = o + 16 * n
                                     for v11, v12 in iterate_qq(d[o:p9]):
                                         e10 = _AbortedTransaction()
@@ -382,7 +385,7 @@ def _read_v4(d, o):
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _FetchResponse()
     m.error_code = 0
     m.session_id = 0
@@ -396,6 +399,7 @@ def _read_v5(d, o):
     else:
         m.responses = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _FetchableTopicResponse()
                 e2.topic_id = ZERO_UUID
@@ -414,6 +418,7 @@ def _read_v5(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _PartitionData()
                             e4.diverging_epoch = e5 = _EpochEndOffset()
@@ -438,6 +443,7 @@ def _read_v5(d, o):
                             else:
                                 e4.aborted_transactions = l8 = []
                                 if n:
+                                    if s: s(n)
                                     p9 = o + 16 * n
                                     for v11, v12 in iterate_qq(d[o:p9]):
                                         e10 = _AbortedTransaction()
@@ -461,7 +467,7 @@ def _read_v5(d, o):
     return m, o
 
 
-def _read_v7(d, o):
+def _read_v7(d, o, s=None):
     m = _FetchResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihii(d, o)
@@ -473,6 +479,7 @@ def _read_v7(d, o):
     else:
         m.responses = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _FetchableTopicResponse()
                 e2.topic_id = ZERO_UUID
@@ -491,6 +498,7 @@ def _read_v7(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _PartitionData()
                             e4.diverging_epoch = e5 = _EpochEndOffset()
@@ -515,6 +523,7 @@ def _read_v7(d, o):
                             else:
                                 e4.aborted_transactions = l8 = []
                                 if n:
+                                    if s: s(n)
                                     p9 = o + 16 * n
                                     for v11, v12 in iterate_qq(d[o:p9]):
                                         e10 = _AbortedTransaction()
@@ -538,7 +547,7 @@ def _read_v7(d, o):
     return m, o
 
 
-def _read_v11(d, o):
+def _read_v11(d, o, s=None):
     m = _FetchResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihii(d, o)
@@ -550,6 +559,7 @@ def _read_v11(d, o):
     else:
         m.responses = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _FetchableTopicResponse()
                 e2.topic_id = ZERO_UUID
@@ -568,6 +578,7 @@ def _read_v11(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _PartitionData()
                             e4.diverging_epoch = e5 = _EpochEndOffset()
@@ -591,6 +602,7 @@ def _read_v11(d, o):
                             else:
                                 e4.aborted_transactions = l8 = []
                                 if n:
+                                    if s: s(n)
                                     p9 = o + 16 * n
                                     for v11, v12 in iterate_qq(d[o:p9]):
                                         e10 = _AbortedTransaction()
@@ -614,7 +626,7 @@ def _read_v11(d, o):
     return m, o
 
 
-def _read_v12(d, o):
+def _read_v12(d, o, s=None):
     m = _FetchResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihiB(d, o)
@@ -625,6 +637,7 @@ def _read_v12(d, o):
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _FetchableTopicResponse()
             e2.topic_id = ZERO_UUID
@@ -641,6 +654,7 @@ def _read_v12(d, o):
                 n, o = compact_count(d, o, n, 37, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqB(d, o)
@@ -654,6 +668,7 @@ def _read_v12(d, o):
                     else:
                         e4.aborted_transactions = l5 = []
                         if n:
+                            if s: s(n)
                             p6 = o + 17 * n
                             for v8, v9, t in iterate_qqB(d[o:p6]):
                                 if t:
@@ -663,7 +678,7 @@ def _read_v12(d, o):
                                         e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
                                         o += 17
                                         if t:
-                                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                            e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                         else:
                                             e10.unknown_tagged_fields = ()
                                         l5.append(e10)
@@ -703,6 +718,7 @@ def _read_v12(d, o):
                         u14 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
+                        if s: s(t)
                         for _ in range(t):
                             t15 = d[o]
                             n = d[o + 1]
@@ -715,7 +731,7 @@ def _read_v12(d, o):
                                 e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
                                 o += 13
                                 if t:
-                                    e17.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e17.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e17.unknown_tagged_fields = ()
                                 if o != p16:
@@ -725,7 +741,7 @@ def _read_v12(d, o):
                                 e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
                                 o += 9
                                 if t:
-                                    e18.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e18.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e18.unknown_tagged_fields = ()
                                 if o != p16:
@@ -735,7 +751,7 @@ def _read_v12(d, o):
                                 e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
                                 o += 13
                                 if t:
-                                    e19.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e19.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e19.unknown_tagged_fields = ()
                                 if o != p16:
@@ -749,7 +765,7 @@ def _read_v12(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -760,6 +776,7 @@ def _read_v12(d, o):
         u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t21 = d[o]
             n = d[o + 1]
@@ -777,7 +794,7 @@ def _read_v12(d, o):
     return m, o
 
 
-def _read_v13(d, o):
+def _read_v13(d, o, s=None):
     m = _FetchResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihiB(d, o)
@@ -788,6 +805,7 @@ def _read_v13(d, o):
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _FetchableTopicResponse()
             e2.topic = ""
@@ -799,6 +817,7 @@ def _read_v13(d, o):
                 n, o = compact_count(d, o, n, 37, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqB(d, o)
@@ -812,6 +831,7 @@ def _read_v13(d, o):
                     else:
                         e4.aborted_transactions = l5 = []
                         if n:
+                            if s: s(n)
                             p6 = o + 17 * n
                             for v8, v9, t in iterate_qqB(d[o:p6]):
                                 if t:
@@ -821,7 +841,7 @@ def _read_v13(d, o):
                                         e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
                                         o += 17
                                         if t:
-                                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                            e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                         else:
                                             e10.unknown_tagged_fields = ()
                                         l5.append(e10)
@@ -861,6 +881,7 @@ def _read_v13(d, o):
                         u14 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
+                        if s: s(t)
                         for _ in range(t):
                             t15 = d[o]
                             n = d[o + 1]
@@ -873,7 +894,7 @@ def _read_v13(d, o):
                                 e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
                                 o += 13
                                 if t:
-                                    e17.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e17.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e17.unknown_tagged_fields = ()
                                 if o != p16:
@@ -883,7 +904,7 @@ def _read_v13(d, o):
                                 e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
                                 o += 9
                                 if t:
-                                    e18.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e18.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e18.unknown_tagged_fields = ()
                                 if o != p16:
@@ -893,7 +914,7 @@ def _read_v13(d, o):
                                 e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
                                 o += 13
                                 if t:
-                                    e19.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e19.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e19.unknown_tagged_fields = ()
                                 if o != p16:
@@ -907,7 +928,7 @@ def _read_v13(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -918,6 +939,7 @@ def _read_v13(d, o):
         u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t21 = d[o]
             n = d[o + 1]
@@ -935,7 +957,7 @@ def _read_v13(d, o):
     return m, o
 
 
-def _read_v16(d, o):
+def _read_v16(d, o, s=None):
     m = _FetchResponse()
     m.throttle_time_ms, m.error_code, m.session_id, n = unpack_ihiB(d, o)
     o += 11
@@ -945,6 +967,7 @@ def _read_v16(d, o):
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _FetchableTopicResponse()
             e2.topic = ""
@@ -956,6 +979,7 @@ def _read_v16(d, o):
                 n, o = compact_count(d, o, n, 37, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n = unpack_ihqqqB(d, o)
@@ -969,6 +993,7 @@ def _read_v16(d, o):
                     else:
                         e4.aborted_transactions = l5 = []
                         if n:
+                            if s: s(n)
                             p6 = o + 17 * n
                             for v8, v9, t in iterate_qqB(d[o:p6]):
                                 if t:
@@ -978,7 +1003,7 @@ def _read_v16(d, o):
                                         e10.producer_id, e10.first_offset, t = unpack_qqB(d, o)
                                         o += 17
                                         if t:
-                                            e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                            e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                         else:
                                             e10.unknown_tagged_fields = ()
                                         l5.append(e10)
@@ -1018,6 +1043,7 @@ def _read_v16(d, o):
                         u14 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
+                        if s: s(t)
                         for _ in range(t):
                             t15 = d[o]
                             n = d[o + 1]
@@ -1030,7 +1056,7 @@ def _read_v16(d, o):
                                 e17.epoch, e17.end_offset, t = unpack_iqB(d, o)
                                 o += 13
                                 if t:
-                                    e17.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e17.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e17.unknown_tagged_fields = ()
                                 if o != p16:
@@ -1040,7 +1066,7 @@ def _read_v16(d, o):
                                 e18.leader_id, e18.leader_epoch, t = unpack_iiB(d, o)
                                 o += 9
                                 if t:
-                                    e18.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e18.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e18.unknown_tagged_fields = ()
                                 if o != p16:
@@ -1050,7 +1076,7 @@ def _read_v16(d, o):
                                 e19.end_offset, e19.epoch, t = unpack_qiB(d, o)
                                 o += 13
                                 if t:
-                                    e19.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e19.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e19.unknown_tagged_fields = ()
                                 if o != p16:
@@ -1064,7 +1090,7 @@ def _read_v16(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -1076,6 +1102,7 @@ def _read_v16(d, o):
         u20 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t21 = d[o]
             n = d[o + 1]
@@ -1092,6 +1119,7 @@ def _read_v16(d, o):
                     n, o = compact_count(d, o, n, 11, "NodeEndpoints")
                 m.node_endpoints = l23 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e24 = _NodeEndpoint()
                         e24.node_id, n = unpack_iB(d, o)
@@ -1112,7 +1140,7 @@ def _read_v16(d, o):
                         t = d[o]
                         o += 1
                         if t:
-                            e24.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e24.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e24.unknown_tagged_fields = ()
                         l23.append(e24)
@@ -1647,5 +1675,5 @@ def _write_v16(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[FetchResponse, int]]] = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v7, 10: _read_v7, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v13, 16: _read_v16, 17: _read_v16, 18: _read_v16}
+_READ: dict[int, Callable[..., tuple[FetchResponse, int]]] = {4: _read_v4, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v7, 9: _read_v7, 10: _read_v7, 11: _read_v11, 12: _read_v12, 13: _read_v13, 14: _read_v13, 15: _read_v13, 16: _read_v16, 17: _read_v16, 18: _read_v16}
 _WRITE: dict[int, Callable[[FetchResponse], bytes]] = {4: _write_v4, 5: _write_v5, 6: _write_v5, 7: _write_v7, 8: _write_v7, 9: _write_v7, 10: _write_v7, 11: _write_v11, 12: _write_v12, 13: _write_v13, 14: _write_v13, 15: _write_v13, 16: _write_v16, 17: _write_v16, 18: _write_v16}

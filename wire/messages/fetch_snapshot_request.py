@@ -152,9 +152,9 @@ class FetchSnapshotRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[FetchSnapshotRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FetchSnapshotRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(FetchSnapshotRequest, version, error) from error
         if end > len(data):
@@ -171,7 +171,7 @@ class FetchSnapshotRequest(Message):
 _FetchSnapshotRequest = decoded(FetchSnapshotRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _FetchSnapshotRequest()
     m.replica_id, m.max_bytes, n = unpack_iiB(d, o)
     o += 9
@@ -181,6 +181,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicSnapshot()
             n = d[o]
@@ -196,6 +197,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 30, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionSnapshot()
                     e4.replica_directory_id = ZERO_UUID
@@ -203,7 +205,7 @@ def _read_v0(d, o):
                     e4.partition, e4.current_leader_epoch, e5.end_offset, e5.epoch, t = unpack_iiqiB(d, o)
                     o += 21
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e5.unknown_tagged_fields = ()
                     e4.position, t = unpack_qB(d, o)
@@ -213,6 +215,7 @@ def _read_v0(d, o):
                         u6 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
+                        if s: s(t)
                         for _ in range(t):
                             t7 = d[o]
                             n = d[o + 1]
@@ -231,7 +234,7 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -243,6 +246,7 @@ def _read_v0(d, o):
         u9 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t10 = d[o]
             n = d[o + 1]
@@ -269,7 +273,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _FetchSnapshotRequest()
     m.replica_id, m.max_bytes, n = unpack_iiB(d, o)
     o += 9
@@ -279,6 +283,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicSnapshot()
             n = d[o]
@@ -294,13 +299,14 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 30, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionSnapshot()
                     e4.snapshot_id = e5 = _SnapshotId()
                     e4.partition, e4.current_leader_epoch, e5.end_offset, e5.epoch, t = unpack_iiqiB(d, o)
                     o += 21
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e5.unknown_tagged_fields = ()
                     e4.replica_directory_id = ZERO_UUID
@@ -311,6 +317,7 @@ def _read_v1(d, o):
                         u6 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
+                        if s: s(t)
                         for _ in range(t):
                             t7 = d[o]
                             n = d[o + 1]
@@ -332,7 +339,7 @@ def _read_v1(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -344,6 +351,7 @@ def _read_v1(d, o):
         u9 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t10 = d[o]
             n = d[o + 1]
@@ -506,5 +514,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[FetchSnapshotRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[FetchSnapshotRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[FetchSnapshotRequest], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -201,9 +201,9 @@ class FetchSnapshotResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[FetchSnapshotResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FetchSnapshotResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(FetchSnapshotResponse, version, error) from error
         if end > len(data):
@@ -220,7 +220,7 @@ class FetchSnapshotResponse(Message):
 _FetchSnapshotResponse = decoded(FetchSnapshotResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _FetchSnapshotResponse()
     m.node_endpoints = []
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -231,6 +231,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicSnapshot()
             n = d[o]
@@ -246,13 +247,14 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 37, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionSnapshot()
                     e4.snapshot_id = e5 = _SnapshotId()
                     e4.index, e4.error_code, e5.end_offset, e5.epoch, t = unpack_ihqiB(d, o)
                     o += 19
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e5.unknown_tagged_fields = ()
                     e4.size, e4.position, n = unpack_qqB(d, o)
@@ -272,6 +274,7 @@ def _read_v0(d, o):
                         u7 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
+                        if s: s(t)
                         for _ in range(t):
                             t8 = d[o]
                             n = d[o + 1]
@@ -284,7 +287,7 @@ def _read_v0(d, o):
                                 e10.leader_id, e10.leader_epoch, t = unpack_iiB(d, o)
                                 o += 9
                                 if t:
-                                    e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e10.unknown_tagged_fields = ()
                                 if o != p9:
@@ -298,7 +301,7 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -309,6 +312,7 @@ def _read_v0(d, o):
         u11 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t12 = d[o]
             n = d[o + 1]
@@ -326,7 +330,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _FetchSnapshotResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -336,6 +340,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicSnapshot()
             n = d[o]
@@ -351,13 +356,14 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 37, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionSnapshot()
                     e4.snapshot_id = e5 = _SnapshotId()
                     e4.index, e4.error_code, e5.end_offset, e5.epoch, t = unpack_ihqiB(d, o)
                     o += 19
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e5.unknown_tagged_fields = ()
                     e4.size, e4.position, n = unpack_qqB(d, o)
@@ -377,6 +383,7 @@ def _read_v1(d, o):
                         u7 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
+                        if s: s(t)
                         for _ in range(t):
                             t8 = d[o]
                             n = d[o + 1]
@@ -389,7 +396,7 @@ def _read_v1(d, o):
                                 e10.leader_id, e10.leader_epoch, t = unpack_iiB(d, o)
                                 o += 9
                                 if t:
-                                    e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e10.unknown_tagged_fields = ()
                                 if o != p9:
@@ -403,7 +410,7 @@ def _read_v1(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -415,6 +422,7 @@ def _read_v1(d, o):
         u11 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t12 = d[o]
             n = d[o + 1]
@@ -431,6 +439,7 @@ def _read_v1(d, o):
                     n, o = compact_count(d, o, n, 8, "NodeEndpoints")
                 m.node_endpoints = l14 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e15 = _NodeEndpoint()
                         e15.node_id, n = unpack_iB(d, o)
@@ -442,7 +451,7 @@ def _read_v1(d, o):
                         e15.port, t = unpack_HB(d, o)
                         o += 3
                         if t:
-                            e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e15.unknown_tagged_fields = ()
                         l14.append(e15)
@@ -610,5 +619,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[FetchSnapshotResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[FetchSnapshotResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[FetchSnapshotResponse], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -74,9 +74,9 @@ class FindCoordinatorRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[FindCoordinatorRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FindCoordinatorRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(FindCoordinatorRequest, version, error) from error
         if end > len(data):
@@ -93,7 +93,7 @@ class FindCoordinatorRequest(Message):
 _FindCoordinatorRequest = decoded(FindCoordinatorRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _FindCoordinatorRequest()
     m.key_type = 0
     m.coordinator_keys = []
@@ -107,7 +107,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _FindCoordinatorRequest()
     m.coordinator_keys = []
     n, = unpack_h(d, o)
@@ -122,7 +122,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _FindCoordinatorRequest()
     m.coordinator_keys = []
     n = d[o]
@@ -133,13 +133,13 @@ def _read_v3(d, o):
     m.key_type, t = unpack_bB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _FindCoordinatorRequest()
     m.key = ""
     m.key_type, n = unpack_bB(d, o)
@@ -149,6 +149,7 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "CoordinatorKeys")
     m.coordinator_keys = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -159,7 +160,7 @@ def _read_v4(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -237,5 +238,5 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[FindCoordinatorRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v4, 6: _read_v4}
+_READ: dict[int, Callable[..., tuple[FindCoordinatorRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v4, 6: _read_v4}
 _WRITE: dict[int, Callable[[FindCoordinatorRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4, 5: _write_v4, 6: _write_v4}

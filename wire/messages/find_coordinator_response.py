@@ -114,9 +114,9 @@ class FindCoordinatorResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[FindCoordinatorResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FindCoordinatorResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(FindCoordinatorResponse, version, error) from error
         if end > len(data):
@@ -133,7 +133,7 @@ class FindCoordinatorResponse(Message):
 _FindCoordinatorResponse = decoded(FindCoordinatorResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _FindCoordinatorResponse()
     m.throttle_time_ms = 0
     m.error_message = ""
@@ -150,7 +150,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _FindCoordinatorResponse()
     m.coordinators = []
     m.throttle_time_ms, m.error_code, n = unpack_ihh(d, o)
@@ -171,7 +171,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _FindCoordinatorResponse()
     m.coordinators = []
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -192,13 +192,13 @@ def _read_v3(d, o):
     m.port, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _FindCoordinatorResponse()
     m.error_code = 0
     m.error_message = ""
@@ -213,6 +213,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 14, "Coordinators")
     m.coordinators = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _Coordinator()
             n = d[o]
@@ -238,14 +239,14 @@ def _read_v4(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -372,5 +373,5 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[FindCoordinatorResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v4, 6: _read_v4}
+_READ: dict[int, Callable[..., tuple[FindCoordinatorResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v4, 6: _read_v4}
 _WRITE: dict[int, Callable[[FindCoordinatorResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4, 5: _write_v4, 6: _write_v4}

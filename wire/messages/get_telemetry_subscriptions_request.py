@@ -59,9 +59,9 @@ class GetTelemetrySubscriptionsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[GetTelemetrySubscriptionsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[GetTelemetrySubscriptionsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(GetTelemetrySubscriptionsRequest, version, error) from error
         if end > len(data):
@@ -78,12 +78,12 @@ class GetTelemetrySubscriptionsRequest(Message):
 _GetTelemetrySubscriptionsRequest = decoded(GetTelemetrySubscriptionsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _GetTelemetrySubscriptionsRequest()
     m.client_instance_id, t = unpack_UB(d, o)
     o += 17
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -99,5 +99,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[GetTelemetrySubscriptionsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[GetTelemetrySubscriptionsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[GetTelemetrySubscriptionsRequest], bytes]] = {0: _write_v0}

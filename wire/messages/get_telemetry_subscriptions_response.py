@@ -85,9 +85,9 @@ class GetTelemetrySubscriptionsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[GetTelemetrySubscriptionsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[GetTelemetrySubscriptionsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(GetTelemetrySubscriptionsResponse, version, error) from error
         if end > len(data):
@@ -104,17 +104,19 @@ class GetTelemetrySubscriptionsResponse(Message):
 _GetTelemetrySubscriptionsResponse = decoded(GetTelemetrySubscriptionsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _GetTelemetrySubscriptionsResponse()
     m.throttle_time_ms, m.error_code, m.client_instance_id, m.subscription_id, n = unpack_ihUiB(d, o)
     o += 27
     if 1 < n < 128:
+        if s: s(n - 1)
         m.accepted_compression_types = [*unpack_all_b[n - 1](d, o)]
         o += 1 * n - 1
     elif n == 1:
         m.accepted_compression_types = []
     else:
         n, o = compact_count(d, o, n, 1, "AcceptedCompressionTypes")
+        if s: s(n)
         m.accepted_compression_types = [*unpack_all_b[n](d, o)]
         o += 1 * n
     m.push_interval_ms, m.telemetry_max_bytes, m.delta_temporality, n = unpack_iioB(d, o)
@@ -124,6 +126,7 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "RequestedMetrics")
     m.requested_metrics = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -134,7 +137,7 @@ def _read_v0(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -173,5 +176,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[GetTelemetrySubscriptionsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[GetTelemetrySubscriptionsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[GetTelemetrySubscriptionsResponse], bytes]] = {0: _write_v0}

@@ -74,9 +74,9 @@ class HeartbeatRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[HeartbeatRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[HeartbeatRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(HeartbeatRequest, version, error) from error
         if end > len(data):
@@ -93,7 +93,7 @@ class HeartbeatRequest(Message):
 _HeartbeatRequest = decoded(HeartbeatRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _HeartbeatRequest()
     m.group_instance_id = None
     n, = unpack_h(d, o)
@@ -112,7 +112,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _HeartbeatRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -136,7 +136,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _HeartbeatRequest()
     n = d[o]
     if 0 < n < 128:
@@ -160,7 +160,7 @@ def _read_v4(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -242,5 +242,5 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[HeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4}
+_READ: dict[int, Callable[..., tuple[HeartbeatRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[HeartbeatRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4}

@@ -60,9 +60,9 @@ class HeartbeatResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[HeartbeatResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[HeartbeatResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(HeartbeatResponse, version, error) from error
         if end > len(data):
@@ -79,7 +79,7 @@ class HeartbeatResponse(Message):
 _HeartbeatResponse = decoded(HeartbeatResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _HeartbeatResponse()
     m.throttle_time_ms = 0
     m.unknown_tagged_fields = ()
@@ -88,7 +88,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _HeartbeatResponse()
     m.unknown_tagged_fields = ()
     m.throttle_time_ms, m.error_code = unpack_ih(d, o)
@@ -96,12 +96,12 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _HeartbeatResponse()
     m.throttle_time_ms, m.error_code, t = unpack_ihB(d, o)
     o += 7
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -127,5 +127,5 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[HeartbeatResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4}
+_READ: dict[int, Callable[..., tuple[HeartbeatResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4}
 _WRITE: dict[int, Callable[[HeartbeatResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4}

@@ -123,9 +123,9 @@ class IncrementalAlterConfigsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[IncrementalAlterConfigsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[IncrementalAlterConfigsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(IncrementalAlterConfigsRequest, version, error) from error
         if end > len(data):
@@ -142,7 +142,7 @@ class IncrementalAlterConfigsRequest(Message):
 _IncrementalAlterConfigsRequest = decoded(IncrementalAlterConfigsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _IncrementalAlterConfigsRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -153,6 +153,7 @@ def _read_v0(d, o):
     else:
         m.resources = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _AlterConfigsResource()
                 e2.resource_type, n = unpack_bh(d, o)
@@ -170,6 +171,7 @@ def _read_v0(d, o):
                 else:
                     e2.configs = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _AlterableConfig()
                             n, = unpack_h(d, o)
@@ -194,7 +196,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _IncrementalAlterConfigsRequest()
     n = d[o]
     o += 1
@@ -204,6 +206,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 4, "Resources")
     m.resources = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AlterConfigsResource()
             e2.resource_type, n = unpack_bB(d, o)
@@ -220,6 +223,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 4, "Configs")
             e2.configs = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _AlterableConfig()
                     n = d[o]
@@ -239,21 +243,21 @@ def _read_v1(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.validate_only, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -353,5 +357,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[IncrementalAlterConfigsRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[IncrementalAlterConfigsRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[IncrementalAlterConfigsRequest], bytes]] = {0: _write_v0, 1: _write_v1}

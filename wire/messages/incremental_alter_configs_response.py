@@ -101,9 +101,9 @@ class IncrementalAlterConfigsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[IncrementalAlterConfigsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[IncrementalAlterConfigsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(IncrementalAlterConfigsResponse, version, error) from error
         if end > len(data):
@@ -120,7 +120,7 @@ class IncrementalAlterConfigsResponse(Message):
 _IncrementalAlterConfigsResponse = decoded(IncrementalAlterConfigsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _IncrementalAlterConfigsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -131,6 +131,7 @@ def _read_v0(d, o):
     else:
         m.responses = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _AlterConfigsResourceResponse()
                 e2.error_code, n = unpack_hh(d, o)
@@ -151,7 +152,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _IncrementalAlterConfigsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -161,6 +162,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 6, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AlterConfigsResourceResponse()
             e2.error_code, n = unpack_hB(d, o)
@@ -181,14 +183,14 @@ def _read_v1(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -259,5 +261,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[IncrementalAlterConfigsResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[IncrementalAlterConfigsResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[IncrementalAlterConfigsResponse], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -82,9 +82,9 @@ class InitProducerIdRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[InitProducerIdRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[InitProducerIdRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(InitProducerIdRequest, version, error) from error
         if end > len(data):
@@ -101,7 +101,7 @@ class InitProducerIdRequest(Message):
 _InitProducerIdRequest = decoded(InitProducerIdRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _InitProducerIdRequest()
     m.producer_id = -1
     m.producer_epoch = -1
@@ -119,7 +119,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _InitProducerIdRequest()
     m.producer_id = -1
     m.producer_epoch = -1
@@ -136,13 +136,13 @@ def _read_v2(d, o):
     m.transaction_timeout_ms, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _InitProducerIdRequest()
     m.enable2_pc = False
     m.keep_prepared_txn = False
@@ -157,13 +157,13 @@ def _read_v3(d, o):
     m.transaction_timeout_ms, m.producer_id, m.producer_epoch, t = unpack_iqhB(d, o)
     o += 15
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v6(d, o):
+def _read_v6(d, o, s=None):
     m = _InitProducerIdRequest()
     n = d[o]
     if 0 < n < 128:
@@ -176,7 +176,7 @@ def _read_v6(d, o):
     m.transaction_timeout_ms, m.producer_id, m.producer_epoch, m.enable2_pc, m.keep_prepared_txn, t = unpack_iqhooB(d, o)
     o += 17
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -282,5 +282,5 @@ def _write_v6(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[InitProducerIdRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v6}
+_READ: dict[int, Callable[..., tuple[InitProducerIdRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v6}
 _WRITE: dict[int, Callable[[InitProducerIdRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v6}

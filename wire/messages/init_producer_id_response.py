@@ -70,9 +70,9 @@ class InitProducerIdResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[InitProducerIdResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[InitProducerIdResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(InitProducerIdResponse, version, error) from error
         if end > len(data):
@@ -89,7 +89,7 @@ class InitProducerIdResponse(Message):
 _InitProducerIdResponse = decoded(InitProducerIdResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _InitProducerIdResponse()
     m.ongoing_txn_producer_id = -1
     m.ongoing_txn_producer_epoch = -1
@@ -99,25 +99,25 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _InitProducerIdResponse()
     m.ongoing_txn_producer_id = -1
     m.ongoing_txn_producer_epoch = -1
     m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, t = unpack_ihqhB(d, o)
     o += 17
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v6(d, o):
+def _read_v6(d, o, s=None):
     m = _InitProducerIdResponse()
     m.throttle_time_ms, m.error_code, m.producer_id, m.producer_epoch, m.ongoing_txn_producer_id, m.ongoing_txn_producer_epoch, t = unpack_ihqhqhB(d, o)
     o += 27
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -153,5 +153,5 @@ def _write_v6(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[InitProducerIdResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2, 6: _read_v6}
+_READ: dict[int, Callable[..., tuple[InitProducerIdResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2, 6: _read_v6}
 _WRITE: dict[int, Callable[[InitProducerIdResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v2, 6: _write_v6}

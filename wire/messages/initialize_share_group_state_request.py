@@ -113,9 +113,9 @@ class InitializeShareGroupStateRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[InitializeShareGroupStateRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[InitializeShareGroupStateRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(InitializeShareGroupStateRequest, version, error) from error
         if end > len(data):
@@ -132,7 +132,7 @@ class InitializeShareGroupStateRequest(Message):
 _InitializeShareGroupStateRequest = decoded(InitializeShareGroupStateRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _InitializeShareGroupStateRequest()
     n = d[o]
     if 0 < n < 128:
@@ -147,6 +147,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _InitializeStateData()
             e2.topic_id, n = unpack_UB(d, o)
@@ -157,6 +158,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 17, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 17 * n
                 for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
                     if t:
@@ -166,7 +168,7 @@ def _read_v0(d, o):
                             e9.partition, e9.state_epoch, e9.start_offset, t = unpack_iiqB(d, o)
                             o += 17
                             if t:
-                                e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e9.unknown_tagged_fields = ()
                             l3.append(e9)
@@ -182,14 +184,14 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -235,5 +237,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[InitializeShareGroupStateRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[InitializeShareGroupStateRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[InitializeShareGroupStateRequest], bytes]] = {0: _write_v0}

@@ -107,9 +107,9 @@ class InitializeShareGroupStateResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[InitializeShareGroupStateResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[InitializeShareGroupStateResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(InitializeShareGroupStateResponse, version, error) from error
         if end > len(data):
@@ -126,7 +126,7 @@ class InitializeShareGroupStateResponse(Message):
 _InitializeShareGroupStateResponse = decoded(InitializeShareGroupStateResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _InitializeShareGroupStateResponse()
     n = d[o]
     o += 1
@@ -136,6 +136,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 18, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _InitializeStateResult()
             e2.topic_id, n = unpack_UB(d, o)
@@ -146,6 +147,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 8, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionResult()
                     e4.partition, e4.error_code, n = unpack_ihB(d, o)
@@ -160,21 +162,21 @@ def _read_v0(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -225,5 +227,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[InitializeShareGroupStateResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[InitializeShareGroupStateResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[InitializeShareGroupStateResponse], bytes]] = {0: _write_v0}

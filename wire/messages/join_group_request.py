@@ -111,9 +111,9 @@ class JoinGroupRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[JoinGroupRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[JoinGroupRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(JoinGroupRequest, version, error) from error
         if end > len(data):
@@ -130,7 +130,7 @@ class JoinGroupRequest(Message):
 _JoinGroupRequest = decoded(JoinGroupRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _JoinGroupRequest()
     m.rebalance_timeout_ms = -1
     m.group_instance_id = None
@@ -162,6 +162,7 @@ def _read_v0(d, o):
     else:
         m.protocols = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _JoinGroupRequestProtocol()
                 n, = unpack_h(d, o)
@@ -182,7 +183,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _JoinGroupRequest()
     m.group_instance_id = None
     m.reason = None
@@ -213,6 +214,7 @@ def _read_v1(d, o):
     else:
         m.protocols = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _JoinGroupRequestProtocol()
                 n, = unpack_h(d, o)
@@ -233,7 +235,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _JoinGroupRequest()
     m.reason = None
     n, = unpack_h(d, o)
@@ -269,6 +271,7 @@ def _read_v5(d, o):
     else:
         m.protocols = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _JoinGroupRequestProtocol()
                 n, = unpack_h(d, o)
@@ -289,7 +292,7 @@ def _read_v5(d, o):
     return m, o
 
 
-def _read_v6(d, o):
+def _read_v6(d, o, s=None):
     m = _JoinGroupRequest()
     m.reason = None
     n = d[o]
@@ -324,6 +327,7 @@ def _read_v6(d, o):
         n, o = compact_count(d, o, n, 3, "Protocols")
     m.protocols = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _JoinGroupRequestProtocol()
             n = d[o]
@@ -339,20 +343,20 @@ def _read_v6(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v8(d, o):
+def _read_v8(d, o, s=None):
     m = _JoinGroupRequest()
     n = d[o]
     if 0 < n < 128:
@@ -386,6 +390,7 @@ def _read_v8(d, o):
         n, o = compact_count(d, o, n, 3, "Protocols")
     m.protocols = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _JoinGroupRequestProtocol()
             n = d[o]
@@ -401,7 +406,7 @@ def _read_v8(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -416,7 +421,7 @@ def _read_v8(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -680,5 +685,5 @@ def _write_v8(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[JoinGroupRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v1, 5: _read_v5, 6: _read_v6, 7: _read_v6, 8: _read_v8, 9: _read_v8}
+_READ: dict[int, Callable[..., tuple[JoinGroupRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v1, 5: _read_v5, 6: _read_v6, 7: _read_v6, 8: _read_v8, 9: _read_v8}
 _WRITE: dict[int, Callable[[JoinGroupRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v1, 5: _write_v5, 6: _write_v6, 7: _write_v6, 8: _write_v8, 9: _write_v8}

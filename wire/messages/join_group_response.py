@@ -115,9 +115,9 @@ class JoinGroupResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[JoinGroupResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[JoinGroupResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(JoinGroupResponse, version, error) from error
         if end > len(data):
@@ -134,7 +134,7 @@ class JoinGroupResponse(Message):
 _JoinGroupResponse = decoded(JoinGroupResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _JoinGroupResponse()
     m.throttle_time_ms = 0
     m.protocol_type = None
@@ -166,6 +166,7 @@ def _read_v0(d, o):
     else:
         m.members = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _JoinGroupResponseMember()
                 e2.group_instance_id = None
@@ -187,7 +188,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _JoinGroupResponse()
     m.protocol_type = None
     m.skip_assignment = False
@@ -218,6 +219,7 @@ def _read_v2(d, o):
     else:
         m.members = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _JoinGroupResponseMember()
                 e2.group_instance_id = None
@@ -239,7 +241,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _JoinGroupResponse()
     m.protocol_type = None
     m.skip_assignment = False
@@ -270,6 +272,7 @@ def _read_v5(d, o):
     else:
         m.members = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _JoinGroupResponseMember()
                 n, = unpack_h(d, o)
@@ -296,7 +299,7 @@ def _read_v5(d, o):
     return m, o
 
 
-def _read_v6(d, o):
+def _read_v6(d, o, s=None):
     m = _JoinGroupResponse()
     m.protocol_type = None
     m.skip_assignment = False
@@ -324,6 +327,7 @@ def _read_v6(d, o):
         n, o = compact_count(d, o, n, 4, "Members")
     m.members = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _JoinGroupResponseMember()
             n = d[o]
@@ -347,20 +351,20 @@ def _read_v6(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v7(d, o):
+def _read_v7(d, o, s=None):
     m = _JoinGroupResponse()
     m.skip_assignment = False
     m.throttle_time_ms, m.error_code, m.generation_id, n = unpack_ihiB(d, o)
@@ -398,6 +402,7 @@ def _read_v7(d, o):
         n, o = compact_count(d, o, n, 4, "Members")
     m.members = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _JoinGroupResponseMember()
             n = d[o]
@@ -421,20 +426,20 @@ def _read_v7(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v9(d, o):
+def _read_v9(d, o, s=None):
     m = _JoinGroupResponse()
     m.throttle_time_ms, m.error_code, m.generation_id, n = unpack_ihiB(d, o)
     o += 10
@@ -472,6 +477,7 @@ def _read_v9(d, o):
         n, o = compact_count(d, o, n, 4, "Members")
     m.members = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _JoinGroupResponseMember()
             n = d[o]
@@ -495,14 +501,14 @@ def _read_v9(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -861,5 +867,5 @@ def _write_v9(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[JoinGroupResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v6, 7: _read_v7, 8: _read_v7, 9: _read_v9}
+_READ: dict[int, Callable[..., tuple[JoinGroupResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v6, 7: _read_v7, 8: _read_v7, 9: _read_v9}
 _WRITE: dict[int, Callable[[JoinGroupResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v5, 6: _write_v6, 7: _write_v7, 8: _write_v7, 9: _write_v9}

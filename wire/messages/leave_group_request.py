@@ -95,9 +95,9 @@ class LeaveGroupRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[LeaveGroupRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[LeaveGroupRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(LeaveGroupRequest, version, error) from error
         if end > len(data):
@@ -114,7 +114,7 @@ class LeaveGroupRequest(Message):
 _LeaveGroupRequest = decoded(LeaveGroupRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _LeaveGroupRequest()
     m.members = []
     n, = unpack_h(d, o)
@@ -133,7 +133,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _LeaveGroupRequest()
     m.member_id = ""
     n, = unpack_h(d, o)
@@ -151,6 +151,7 @@ def _read_v3(d, o):
     else:
         m.members = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MemberIdentity()
                 e2.reason = None
@@ -172,7 +173,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _LeaveGroupRequest()
     m.member_id = ""
     n = d[o]
@@ -188,6 +189,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 3, "Members")
     m.members = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _MemberIdentity()
             e2.reason = None
@@ -207,20 +209,20 @@ def _read_v4(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _LeaveGroupRequest()
     m.member_id = ""
     n = d[o]
@@ -236,6 +238,7 @@ def _read_v5(d, o):
         n, o = compact_count(d, o, n, 4, "Members")
     m.members = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _MemberIdentity()
             n = d[o]
@@ -262,14 +265,14 @@ def _read_v5(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -432,5 +435,5 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[LeaveGroupRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
+_READ: dict[int, Callable[..., tuple[LeaveGroupRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[LeaveGroupRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v5}

@@ -98,9 +98,9 @@ class LeaveGroupResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[LeaveGroupResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[LeaveGroupResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(LeaveGroupResponse, version, error) from error
         if end > len(data):
@@ -117,7 +117,7 @@ class LeaveGroupResponse(Message):
 _LeaveGroupResponse = decoded(LeaveGroupResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _LeaveGroupResponse()
     m.throttle_time_ms = 0
     m.members = []
@@ -127,7 +127,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _LeaveGroupResponse()
     m.members = []
     m.unknown_tagged_fields = ()
@@ -136,7 +136,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _LeaveGroupResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihi(d, o)
     o += 10
@@ -147,6 +147,7 @@ def _read_v3(d, o):
     else:
         m.members = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MemberResponse()
                 n, = unpack_h(d, o)
@@ -169,7 +170,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _LeaveGroupResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -179,6 +180,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 5, "Members")
     m.members = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _MemberResponse()
             n = d[o]
@@ -197,14 +199,14 @@ def _read_v4(d, o):
             e2.error_code, t = unpack_hB(d, o)
             o += 3
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -292,5 +294,5 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[LeaveGroupResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v4}
+_READ: dict[int, Callable[..., tuple[LeaveGroupResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v3, 4: _read_v4, 5: _read_v4}
 _WRITE: dict[int, Callable[[LeaveGroupResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v3, 4: _write_v4, 5: _write_v4}

@@ -62,9 +62,9 @@ class ListConfigResourcesRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ListConfigResourcesRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListConfigResourcesRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ListConfigResourcesRequest, version, error) from error
         if end > len(data):
@@ -81,35 +81,37 @@ class ListConfigResourcesRequest(Message):
 _ListConfigResourcesRequest = decoded(ListConfigResourcesRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ListConfigResourcesRequest()
     m.resource_types = []
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ListConfigResourcesRequest()
     n = d[o]
     o += 1
     if 1 < n < 128:
+        if s: s(n - 1)
         m.resource_types = [*unpack_all_b[n - 1](d, o)]
         o += 1 * n - 1
     elif n == 1:
         m.resource_types = []
     else:
         n, o = compact_count(d, o, n, 1, "ResourceTypes")
+        if s: s(n)
         m.resource_types = [*unpack_all_b[n](d, o)]
         o += 1 * n
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -142,5 +144,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ListConfigResourcesRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[ListConfigResourcesRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ListConfigResourcesRequest], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -87,9 +87,9 @@ class ListConfigResourcesResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ListConfigResourcesResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListConfigResourcesResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ListConfigResourcesResponse, version, error) from error
         if end > len(data):
@@ -106,7 +106,7 @@ class ListConfigResourcesResponse(Message):
 _ListConfigResourcesResponse = decoded(ListConfigResourcesResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ListConfigResourcesResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -116,6 +116,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 2, "ConfigResources")
     m.config_resources = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ConfigResource()
             e2.resource_type = 16
@@ -127,20 +128,20 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ListConfigResourcesResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -150,6 +151,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 3, "ConfigResources")
     m.config_resources = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ConfigResource()
             n = d[o]
@@ -160,14 +162,14 @@ def _read_v1(d, o):
             e2.resource_type, t = unpack_bB(d, o)
             o += 2
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -227,5 +229,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ListConfigResourcesResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[ListConfigResourcesResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ListConfigResourcesResponse], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -63,9 +63,9 @@ class ListGroupsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ListGroupsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListGroupsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ListGroupsRequest, version, error) from error
         if end > len(data):
@@ -82,7 +82,7 @@ class ListGroupsRequest(Message):
 _ListGroupsRequest = decoded(ListGroupsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ListGroupsRequest()
     m.states_filter = []
     m.types_filter = []
@@ -90,20 +90,20 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _ListGroupsRequest()
     m.states_filter = []
     m.types_filter = []
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _ListGroupsRequest()
     m.types_filter = []
     n = d[o]
@@ -113,6 +113,7 @@ def _read_v4(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "StatesFilter")
     m.states_filter = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -123,13 +124,13 @@ def _read_v4(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _ListGroupsRequest()
     n = d[o]
     o += 1
@@ -138,6 +139,7 @@ def _read_v5(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "StatesFilter")
     m.states_filter = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -152,6 +154,7 @@ def _read_v5(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "TypesFilter")
     m.types_filter = l3 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -162,7 +165,7 @@ def _read_v5(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -252,5 +255,5 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ListGroupsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
+_READ: dict[int, Callable[..., tuple[ListGroupsRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[ListGroupsRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v5}

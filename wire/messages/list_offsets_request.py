@@ -132,9 +132,9 @@ class ListOffsetsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ListOffsetsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListOffsetsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ListOffsetsRequest, version, error) from error
         if end > len(data):
@@ -151,7 +151,7 @@ class ListOffsetsRequest(Message):
 _ListOffsetsRequest = decoded(ListOffsetsRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ListOffsetsRequest()
     m.isolation_level = 0
     m.timeout_ms = 0
@@ -164,6 +164,7 @@ def _read_v1(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _ListOffsetsTopic()
                 n, = unpack_h(d, o)
@@ -181,6 +182,7 @@ def _read_v1(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 12 * n
                         for v6, v7 in iterate_iq(d[o:p4]):
                             e5 = _ListOffsetsPartition()
@@ -197,7 +199,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _ListOffsetsRequest()
     m.timeout_ms = 0
     m.replica_id, m.isolation_level, n = unpack_ibi(d, o)
@@ -209,6 +211,7 @@ def _read_v2(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _ListOffsetsTopic()
                 n, = unpack_h(d, o)
@@ -226,6 +229,7 @@ def _read_v2(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 12 * n
                         for v6, v7 in iterate_iq(d[o:p4]):
                             e5 = _ListOffsetsPartition()
@@ -242,7 +246,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _ListOffsetsRequest()
     m.timeout_ms = 0
     m.replica_id, m.isolation_level, n = unpack_ibi(d, o)
@@ -254,6 +258,7 @@ def _read_v4(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _ListOffsetsTopic()
                 n, = unpack_h(d, o)
@@ -271,6 +276,7 @@ def _read_v4(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 16 * n
                         for v6, v7, v8 in iterate_iiq(d[o:p4]):
                             e5 = _ListOffsetsPartition()
@@ -287,7 +293,7 @@ def _read_v4(d, o):
     return m, o
 
 
-def _read_v6(d, o):
+def _read_v6(d, o, s=None):
     m = _ListOffsetsRequest()
     m.timeout_ms = 0
     m.replica_id, m.isolation_level, n = unpack_ibB(d, o)
@@ -298,6 +304,7 @@ def _read_v6(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ListOffsetsTopic()
             n = d[o]
@@ -313,6 +320,7 @@ def _read_v6(d, o):
                 n, o = compact_count(d, o, n, 17, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 17 * n
                 for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
                     if t:
@@ -322,7 +330,7 @@ def _read_v6(d, o):
                             e9.partition_index, e9.current_leader_epoch, e9.timestamp, t = unpack_iiqB(d, o)
                             o += 17
                             if t:
-                                e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e9.unknown_tagged_fields = ()
                             l3.append(e9)
@@ -338,20 +346,20 @@ def _read_v6(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v10(d, o):
+def _read_v10(d, o, s=None):
     m = _ListOffsetsRequest()
     m.replica_id, m.isolation_level, n = unpack_ibB(d, o)
     o += 6
@@ -361,6 +369,7 @@ def _read_v10(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ListOffsetsTopic()
             n = d[o]
@@ -376,6 +385,7 @@ def _read_v10(d, o):
                 n, o = compact_count(d, o, n, 17, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 17 * n
                 for v6, v7, v8, t in iterate_iiqB(d[o:p4]):
                     if t:
@@ -385,7 +395,7 @@ def _read_v10(d, o):
                             e9.partition_index, e9.current_leader_epoch, e9.timestamp, t = unpack_iiqB(d, o)
                             o += 17
                             if t:
-                                e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e9.unknown_tagged_fields = ()
                             l3.append(e9)
@@ -401,14 +411,14 @@ def _read_v10(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.timeout_ms, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -564,5 +574,5 @@ def _write_v10(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ListOffsetsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v4, 5: _read_v4, 6: _read_v6, 7: _read_v6, 8: _read_v6, 9: _read_v6, 10: _read_v10, 11: _read_v10}
+_READ: dict[int, Callable[..., tuple[ListOffsetsRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v4, 5: _read_v4, 6: _read_v6, 7: _read_v6, 8: _read_v6, 9: _read_v6, 10: _read_v10, 11: _read_v10}
 _WRITE: dict[int, Callable[[ListOffsetsRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2, 4: _write_v4, 5: _write_v4, 6: _write_v6, 7: _write_v6, 8: _write_v6, 9: _write_v6, 10: _write_v10, 11: _write_v10}

@@ -124,9 +124,9 @@ class ListOffsetsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ListOffsetsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListOffsetsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ListOffsetsResponse, version, error) from error
         if end > len(data):
@@ -143,7 +143,7 @@ class ListOffsetsResponse(Message):
 _ListOffsetsResponse = decoded(ListOffsetsResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ListOffsetsResponse()
     m.throttle_time_ms = 0
     n, = unpack_i(d, o)
@@ -155,6 +155,7 @@ def _read_v1(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _ListOffsetsTopicResponse()
                 n, = unpack_h(d, o)
@@ -172,6 +173,7 @@ def _read_v1(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 22 * n
                         for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
                             e5 = _ListOffsetsPartitionResponse()
@@ -190,7 +192,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _ListOffsetsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -201,6 +203,7 @@ def _read_v2(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _ListOffsetsTopicResponse()
                 n, = unpack_h(d, o)
@@ -218,6 +221,7 @@ def _read_v2(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 22 * n
                         for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
                             e5 = _ListOffsetsPartitionResponse()
@@ -236,7 +240,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _ListOffsetsResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -247,6 +251,7 @@ def _read_v4(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _ListOffsetsTopicResponse()
                 n, = unpack_h(d, o)
@@ -264,6 +269,7 @@ def _read_v4(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 26 * n
                         for v6, v7, v8, v9, v10 in iterate_ihqqi(d[o:p4]):
                             e5 = _ListOffsetsPartitionResponse()
@@ -282,7 +288,7 @@ def _read_v4(d, o):
     return m, o
 
 
-def _read_v6(d, o):
+def _read_v6(d, o, s=None):
     m = _ListOffsetsResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -292,6 +298,7 @@ def _read_v6(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ListOffsetsTopicResponse()
             n = d[o]
@@ -307,6 +314,7 @@ def _read_v6(d, o):
                 n, o = compact_count(d, o, n, 27, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 27 * n
                 for v6, v7, v8, v9, v10, t in iterate_ihqqiB(d[o:p4]):
                     if t:
@@ -316,7 +324,7 @@ def _read_v6(d, o):
                             e11.partition_index, e11.error_code, e11.timestamp, e11.offset, e11.leader_epoch, t = unpack_ihqqiB(d, o)
                             o += 27
                             if t:
-                                e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e11.unknown_tagged_fields = ()
                             l3.append(e11)
@@ -334,14 +342,14 @@ def _read_v6(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -461,5 +469,5 @@ def _write_v6(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ListOffsetsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v4, 5: _read_v4, 6: _read_v6, 7: _read_v6, 8: _read_v6, 9: _read_v6, 10: _read_v6, 11: _read_v6}
+_READ: dict[int, Callable[..., tuple[ListOffsetsResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v4, 5: _read_v4, 6: _read_v6, 7: _read_v6, 8: _read_v6, 9: _read_v6, 10: _read_v6, 11: _read_v6}
 _WRITE: dict[int, Callable[[ListOffsetsResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2, 4: _write_v4, 5: _write_v4, 6: _write_v6, 7: _write_v6, 8: _write_v6, 9: _write_v6, 10: _write_v6, 11: _write_v6}

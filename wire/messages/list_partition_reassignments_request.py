@@ -90,9 +90,9 @@ class ListPartitionReassignmentsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ListPartitionReassignmentsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListPartitionReassignmentsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ListPartitionReassignmentsRequest, version, error) from error
         if end > len(data):
@@ -109,7 +109,7 @@ class ListPartitionReassignmentsRequest(Message):
 _ListPartitionReassignmentsRequest = decoded(ListPartitionReassignmentsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ListPartitionReassignmentsRequest()
     m.timeout_ms, n = unpack_iB(d, o)
     o += 5
@@ -122,6 +122,7 @@ def _read_v0(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _ListPartitionReassignmentsTopics()
                 n = d[o]
@@ -132,25 +133,27 @@ def _read_v0(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e2.partition_indexes = []
                 else:
                     n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                    if s: s(n)
                     e2.partition_indexes = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e2.unknown_tagged_fields = ()
                 l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -195,5 +198,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ListPartitionReassignmentsRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[ListPartitionReassignmentsRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ListPartitionReassignmentsRequest], bytes]] = {0: _write_v0}

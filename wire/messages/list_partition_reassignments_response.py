@@ -119,9 +119,9 @@ class ListPartitionReassignmentsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ListPartitionReassignmentsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListPartitionReassignmentsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ListPartitionReassignmentsResponse, version, error) from error
         if end > len(data):
@@ -138,7 +138,7 @@ class ListPartitionReassignmentsResponse(Message):
 _ListPartitionReassignmentsResponse = decoded(ListPartitionReassignmentsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ListPartitionReassignmentsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -157,6 +157,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _OngoingTopicReassignment()
             n = d[o]
@@ -172,61 +173,69 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 8, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 c4 = n
                 while len(l3) < c4:
                     e5 = _OngoingPartitionReassignment()
                     e5.partition_index, n = unpack_iB(d, o)
                     o += 5
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e5.replicas = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e5.replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "Replicas")
+                        if s: s(n)
                         e5.replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e5.adding_replicas = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e5.adding_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "AddingReplicas")
+                        if s: s(n)
                         e5.adding_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e5.removing_replicas = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e5.removing_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "RemovingReplicas")
+                        if s: s(n)
                         e5.removing_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e5.unknown_tagged_fields = ()
                     l3.append(e5)
-                    o = _shapes_0[len(e5.replicas), len(e5.adding_replicas), len(e5.removing_replicas)](d, o, c4 - len(l3), l3)
+                    if s is None:
+                        o = _shapes_0[len(e5.replicas), len(e5.adding_replicas), len(e5.removing_replicas)](d, o, c4 - len(l3), l3)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -307,5 +316,5 @@ def _write_v0(m):
 
 
 _shapes_0 = Shapes(_OngoingPartitionReassignment, (("partition_index", "i"), ("replicas", "[]i"), ("adding_replicas", "[]i"), ("removing_replicas", "[]i"),), ())
-_READ: dict[int, Callable[[bytes, int], tuple[ListPartitionReassignmentsResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[ListPartitionReassignmentsResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ListPartitionReassignmentsResponse], bytes]] = {0: _write_v0}

@@ -76,9 +76,9 @@ class ListTransactionsRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ListTransactionsRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListTransactionsRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ListTransactionsRequest, version, error) from error
         if end > len(data):
@@ -95,7 +95,7 @@ class ListTransactionsRequest(Message):
 _ListTransactionsRequest = decoded(ListTransactionsRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ListTransactionsRequest()
     m.duration_filter = -1
     m.transactional_id_pattern = None
@@ -106,6 +106,7 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "StateFilters")
     m.state_filters = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -116,24 +117,26 @@ def _read_v0(d, o):
     n = d[o]
     o += 1
     if 1 < n < 128:
+        if s: s(n - 1)
         m.producer_id_filters = [*unpack_all_q[n - 1](d, o)]
         o += 8 * n - 8
     elif n == 1:
         m.producer_id_filters = []
     else:
         n, o = compact_count(d, o, n, 8, "ProducerIdFilters")
+        if s: s(n)
         m.producer_id_filters = [*unpack_all_q[n](d, o)]
         o += 8 * n
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ListTransactionsRequest()
     m.transactional_id_pattern = None
     n = d[o]
@@ -143,6 +146,7 @@ def _read_v1(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "StateFilters")
     m.state_filters = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -153,24 +157,26 @@ def _read_v1(d, o):
     n = d[o]
     o += 1
     if 1 < n < 128:
+        if s: s(n - 1)
         m.producer_id_filters = [*unpack_all_q[n - 1](d, o)]
         o += 8 * n - 8
     elif n == 1:
         m.producer_id_filters = []
     else:
         n, o = compact_count(d, o, n, 8, "ProducerIdFilters")
+        if s: s(n)
         m.producer_id_filters = [*unpack_all_q[n](d, o)]
         o += 8 * n
     m.duration_filter, t = unpack_qB(d, o)
     o += 9
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _ListTransactionsRequest()
     n = d[o]
     o += 1
@@ -179,6 +185,7 @@ def _read_v2(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "StateFilters")
     m.state_filters = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -189,12 +196,14 @@ def _read_v2(d, o):
     n = d[o]
     o += 1
     if 1 < n < 128:
+        if s: s(n - 1)
         m.producer_id_filters = [*unpack_all_q[n - 1](d, o)]
         o += 8 * n - 8
     elif n == 1:
         m.producer_id_filters = []
     else:
         n, o = compact_count(d, o, n, 8, "ProducerIdFilters")
+        if s: s(n)
         m.producer_id_filters = [*unpack_all_q[n](d, o)]
         o += 8 * n
     m.duration_filter, n = unpack_qB(d, o)
@@ -209,7 +218,7 @@ def _read_v2(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -326,5 +335,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ListTransactionsRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[ListTransactionsRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ListTransactionsRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}

@@ -91,9 +91,9 @@ class ListTransactionsResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ListTransactionsResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ListTransactionsResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ListTransactionsResponse, version, error) from error
         if end > len(data):
@@ -110,7 +110,7 @@ class ListTransactionsResponse(Message):
 _ListTransactionsResponse = decoded(ListTransactionsResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ListTransactionsResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 7
@@ -119,6 +119,7 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "UnknownStateFilters")
     m.unknown_state_filters = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -134,6 +135,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 11, "TransactionStates")
     m.transaction_states = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _TransactionState()
             n = d[o]
@@ -150,14 +152,14 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -211,5 +213,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ListTransactionsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}
+_READ: dict[int, Callable[..., tuple[ListTransactionsResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0}
 _WRITE: dict[int, Callable[[ListTransactionsResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0}

@@ -109,9 +109,9 @@ class MetadataRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[MetadataRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[MetadataRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(MetadataRequest, version, error) from error
         if end > len(data):
@@ -128,7 +128,7 @@ class MetadataRequest(Message):
 _MetadataRequest = decoded(MetadataRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _MetadataRequest()
     m.allow_auto_topic_creation = True
     m.include_cluster_authorized_operations = False
@@ -142,6 +142,7 @@ def _read_v0(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -157,7 +158,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _MetadataRequest()
     m.allow_auto_topic_creation = True
     m.include_cluster_authorized_operations = False
@@ -171,6 +172,7 @@ def _read_v1(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -186,7 +188,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _MetadataRequest()
     m.include_cluster_authorized_operations = False
     m.include_topic_authorized_operations = False
@@ -199,6 +201,7 @@ def _read_v4(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -216,7 +219,7 @@ def _read_v4(d, o):
     return m, o
 
 
-def _read_v8(d, o):
+def _read_v8(d, o, s=None):
     m = _MetadataRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -227,6 +230,7 @@ def _read_v8(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -244,7 +248,7 @@ def _read_v8(d, o):
     return m, o
 
 
-def _read_v9(d, o):
+def _read_v9(d, o, s=None):
     m = _MetadataRequest()
     n = d[o]
     o += 1
@@ -257,6 +261,7 @@ def _read_v9(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -268,20 +273,20 @@ def _read_v9(d, o):
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.allow_auto_topic_creation, m.include_cluster_authorized_operations, m.include_topic_authorized_operations, t = unpack_oooB(d, o)
     o += 4
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v10(d, o):
+def _read_v10(d, o, s=None):
     m = _MetadataRequest()
     n = d[o]
     o += 1
@@ -294,6 +299,7 @@ def _read_v10(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id, n = unpack_UB(d, o)
@@ -308,20 +314,20 @@ def _read_v10(d, o):
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.allow_auto_topic_creation, m.include_cluster_authorized_operations, m.include_topic_authorized_operations, t = unpack_oooB(d, o)
     o += 4
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v11(d, o):
+def _read_v11(d, o, s=None):
     m = _MetadataRequest()
     m.include_cluster_authorized_operations = False
     n = d[o]
@@ -335,6 +341,7 @@ def _read_v11(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataRequestTopic()
                 e2.topic_id, n = unpack_UB(d, o)
@@ -349,14 +356,14 @@ def _read_v11(d, o):
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.allow_auto_topic_creation, m.include_topic_authorized_operations, t = unpack_ooB(d, o)
     o += 3
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -569,5 +576,5 @@ def _write_v11(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[MetadataRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v4, 6: _read_v4, 7: _read_v4, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v11, 12: _read_v11, 13: _read_v11}
+_READ: dict[int, Callable[..., tuple[MetadataRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v4, 6: _read_v4, 7: _read_v4, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v11, 12: _read_v11, 13: _read_v11}
 _WRITE: dict[int, Callable[[MetadataRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4, 5: _write_v4, 6: _write_v4, 7: _write_v4, 8: _write_v8, 9: _write_v9, 10: _write_v10, 11: _write_v11, 12: _write_v11, 13: _write_v11}

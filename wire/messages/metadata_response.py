@@ -193,9 +193,9 @@ class MetadataResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[MetadataResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[MetadataResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(MetadataResponse, version, error) from error
         if end > len(data):
@@ -212,7 +212,7 @@ class MetadataResponse(Message):
 _MetadataResponse = decoded(MetadataResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _MetadataResponse()
     m.throttle_time_ms = 0
     m.cluster_id = None
@@ -228,6 +228,7 @@ def _read_v0(d, o):
     else:
         m.brokers = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.rack = None
@@ -250,6 +251,7 @@ def _read_v0(d, o):
     else:
         m.topics = l3 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -270,6 +272,7 @@ def _read_v0(d, o):
                 else:
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.leader_epoch = -1
@@ -281,6 +284,7 @@ def _read_v0(d, o):
                             if n < 0:
                                 raise null_field("ReplicaNodes")
                             else:
+                                if s: s(n)
                                 e6.replica_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             n, = unpack_i(d, o)
@@ -290,6 +294,7 @@ def _read_v0(d, o):
                             if n < 0:
                                 raise null_field("IsrNodes")
                             else:
+                                if s: s(n)
                                 e6.isr_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             e6.unknown_tagged_fields = ()
@@ -300,7 +305,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _MetadataResponse()
     m.throttle_time_ms = 0
     m.cluster_id = None
@@ -315,6 +320,7 @@ def _read_v1(d, o):
     else:
         m.brokers = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.node_id, n = unpack_ih(d, o)
@@ -340,6 +346,7 @@ def _read_v1(d, o):
     else:
         m.topics = l3 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -359,6 +366,7 @@ def _read_v1(d, o):
                 else:
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.leader_epoch = -1
@@ -370,6 +378,7 @@ def _read_v1(d, o):
                             if n < 0:
                                 raise null_field("ReplicaNodes")
                             else:
+                                if s: s(n)
                                 e6.replica_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             n, = unpack_i(d, o)
@@ -379,6 +388,7 @@ def _read_v1(d, o):
                             if n < 0:
                                 raise null_field("IsrNodes")
                             else:
+                                if s: s(n)
                                 e6.isr_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             e6.unknown_tagged_fields = ()
@@ -389,7 +399,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _MetadataResponse()
     m.throttle_time_ms = 0
     m.cluster_authorized_operations = -2147483648
@@ -403,6 +413,7 @@ def _read_v2(d, o):
     else:
         m.brokers = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.node_id, n = unpack_ih(d, o)
@@ -434,6 +445,7 @@ def _read_v2(d, o):
     else:
         m.topics = l3 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -453,6 +465,7 @@ def _read_v2(d, o):
                 else:
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.leader_epoch = -1
@@ -464,6 +477,7 @@ def _read_v2(d, o):
                             if n < 0:
                                 raise null_field("ReplicaNodes")
                             else:
+                                if s: s(n)
                                 e6.replica_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             n, = unpack_i(d, o)
@@ -473,6 +487,7 @@ def _read_v2(d, o):
                             if n < 0:
                                 raise null_field("IsrNodes")
                             else:
+                                if s: s(n)
                                 e6.isr_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             e6.unknown_tagged_fields = ()
@@ -483,7 +498,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -496,6 +511,7 @@ def _read_v3(d, o):
     else:
         m.brokers = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.node_id, n = unpack_ih(d, o)
@@ -527,6 +543,7 @@ def _read_v3(d, o):
     else:
         m.topics = l3 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -546,6 +563,7 @@ def _read_v3(d, o):
                 else:
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.leader_epoch = -1
@@ -557,6 +575,7 @@ def _read_v3(d, o):
                             if n < 0:
                                 raise null_field("ReplicaNodes")
                             else:
+                                if s: s(n)
                                 e6.replica_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             n, = unpack_i(d, o)
@@ -566,6 +585,7 @@ def _read_v3(d, o):
                             if n < 0:
                                 raise null_field("IsrNodes")
                             else:
+                                if s: s(n)
                                 e6.isr_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             e6.unknown_tagged_fields = ()
@@ -576,7 +596,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -589,6 +609,7 @@ def _read_v5(d, o):
     else:
         m.brokers = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.node_id, n = unpack_ih(d, o)
@@ -620,6 +641,7 @@ def _read_v5(d, o):
     else:
         m.topics = l3 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -639,6 +661,7 @@ def _read_v5(d, o):
                 else:
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.leader_epoch = -1
@@ -649,6 +672,7 @@ def _read_v5(d, o):
                             if n < 0:
                                 raise null_field("ReplicaNodes")
                             else:
+                                if s: s(n)
                                 e6.replica_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             n, = unpack_i(d, o)
@@ -658,6 +682,7 @@ def _read_v5(d, o):
                             if n < 0:
                                 raise null_field("IsrNodes")
                             else:
+                                if s: s(n)
                                 e6.isr_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             n, = unpack_i(d, o)
@@ -667,6 +692,7 @@ def _read_v5(d, o):
                             if n < 0:
                                 raise null_field("OfflineReplicas")
                             else:
+                                if s: s(n)
                                 e6.offline_replicas = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             e6.unknown_tagged_fields = ()
@@ -677,7 +703,7 @@ def _read_v5(d, o):
     return m, o
 
 
-def _read_v7(d, o):
+def _read_v7(d, o, s=None):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -690,6 +716,7 @@ def _read_v7(d, o):
     else:
         m.brokers = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.node_id, n = unpack_ih(d, o)
@@ -721,6 +748,7 @@ def _read_v7(d, o):
     else:
         m.topics = l3 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -740,6 +768,7 @@ def _read_v7(d, o):
                 else:
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiii(d, o)
@@ -749,6 +778,7 @@ def _read_v7(d, o):
                             if n < 0:
                                 raise null_field("ReplicaNodes")
                             else:
+                                if s: s(n)
                                 e6.replica_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             n, = unpack_i(d, o)
@@ -758,6 +788,7 @@ def _read_v7(d, o):
                             if n < 0:
                                 raise null_field("IsrNodes")
                             else:
+                                if s: s(n)
                                 e6.isr_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             n, = unpack_i(d, o)
@@ -767,6 +798,7 @@ def _read_v7(d, o):
                             if n < 0:
                                 raise null_field("OfflineReplicas")
                             else:
+                                if s: s(n)
                                 e6.offline_replicas = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             e6.unknown_tagged_fields = ()
@@ -777,7 +809,7 @@ def _read_v7(d, o):
     return m, o
 
 
-def _read_v8(d, o):
+def _read_v8(d, o, s=None):
     m = _MetadataResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -789,6 +821,7 @@ def _read_v8(d, o):
     else:
         m.brokers = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _MetadataResponseBroker()
                 e2.node_id, n = unpack_ih(d, o)
@@ -820,6 +853,7 @@ def _read_v8(d, o):
     else:
         m.topics = l3 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e4 = _MetadataResponseTopic()
                 e4.topic_id = ZERO_UUID
@@ -838,6 +872,7 @@ def _read_v8(d, o):
                 else:
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _MetadataResponsePartition()
                             e6.error_code, e6.partition_index, e6.leader_id, e6.leader_epoch, n = unpack_hiiii(d, o)
@@ -847,6 +882,7 @@ def _read_v8(d, o):
                             if n < 0:
                                 raise null_field("ReplicaNodes")
                             else:
+                                if s: s(n)
                                 e6.replica_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             n, = unpack_i(d, o)
@@ -856,6 +892,7 @@ def _read_v8(d, o):
                             if n < 0:
                                 raise null_field("IsrNodes")
                             else:
+                                if s: s(n)
                                 e6.isr_nodes = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             n, = unpack_i(d, o)
@@ -865,6 +902,7 @@ def _read_v8(d, o):
                             if n < 0:
                                 raise null_field("OfflineReplicas")
                             else:
+                                if s: s(n)
                                 e6.offline_replicas = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             e6.unknown_tagged_fields = ()
@@ -879,7 +917,7 @@ def _read_v8(d, o):
     return m, o
 
 
-def _read_v9(d, o):
+def _read_v9(d, o, s=None):
     m = _MetadataResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -890,6 +928,7 @@ def _read_v9(d, o):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
             e2.node_id, n = unpack_iB(d, o)
@@ -910,7 +949,7 @@ def _read_v9(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -930,6 +969,7 @@ def _read_v9(d, o):
         n, o = compact_count(d, o, n, 10, "Topics")
     m.topics = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _MetadataResponseTopic()
             e4.topic_id = ZERO_UUID
@@ -947,67 +987,75 @@ def _read_v9(d, o):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e4.partitions = l5 = []
             if n:
+                if s: s(n)
                 c6 = n
                 while len(l5) < c6:
                     e7 = _MetadataResponsePartition()
                     e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.replica_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "ReplicaNodes")
+                        if s: s(n)
                         e7.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.isr_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "IsrNodes")
+                        if s: s(n)
                         e7.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.offline_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "OfflineReplicas")
+                        if s: s(n)
                         e7.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e7.unknown_tagged_fields = ()
                     l5.append(e7)
-                    o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
+                    if s is None:
+                        o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
             e4.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v10(d, o):
+def _read_v10(d, o, s=None):
     m = _MetadataResponse()
     m.error_code = 0
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -1018,6 +1066,7 @@ def _read_v10(d, o):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
             e2.node_id, n = unpack_iB(d, o)
@@ -1038,7 +1087,7 @@ def _read_v10(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -1058,6 +1107,7 @@ def _read_v10(d, o):
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _MetadataResponseTopic()
             e4.error_code, n = unpack_hB(d, o)
@@ -1074,67 +1124,75 @@ def _read_v10(d, o):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e4.partitions = l5 = []
             if n:
+                if s: s(n)
                 c6 = n
                 while len(l5) < c6:
                     e7 = _MetadataResponsePartition()
                     e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.replica_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "ReplicaNodes")
+                        if s: s(n)
                         e7.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.isr_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "IsrNodes")
+                        if s: s(n)
                         e7.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.offline_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "OfflineReplicas")
+                        if s: s(n)
                         e7.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e7.unknown_tagged_fields = ()
                     l5.append(e7)
-                    o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
+                    if s is None:
+                        o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
             e4.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
     m.cluster_authorized_operations, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v11(d, o):
+def _read_v11(d, o, s=None):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -1146,6 +1204,7 @@ def _read_v11(d, o):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
             e2.node_id, n = unpack_iB(d, o)
@@ -1166,7 +1225,7 @@ def _read_v11(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -1186,6 +1245,7 @@ def _read_v11(d, o):
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _MetadataResponseTopic()
             e4.error_code, n = unpack_hB(d, o)
@@ -1202,67 +1262,75 @@ def _read_v11(d, o):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e4.partitions = l5 = []
             if n:
+                if s: s(n)
                 c6 = n
                 while len(l5) < c6:
                     e7 = _MetadataResponsePartition()
                     e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.replica_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "ReplicaNodes")
+                        if s: s(n)
                         e7.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.isr_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "IsrNodes")
+                        if s: s(n)
                         e7.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.offline_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "OfflineReplicas")
+                        if s: s(n)
                         e7.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e7.unknown_tagged_fields = ()
                     l5.append(e7)
-                    o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
+                    if s is None:
+                        o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
             e4.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v12(d, o):
+def _read_v12(d, o, s=None):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.error_code = 0
@@ -1274,6 +1342,7 @@ def _read_v12(d, o):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
             e2.node_id, n = unpack_iB(d, o)
@@ -1294,7 +1363,7 @@ def _read_v12(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -1314,6 +1383,7 @@ def _read_v12(d, o):
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _MetadataResponseTopic()
             e4.error_code, n = unpack_hB(d, o)
@@ -1333,67 +1403,75 @@ def _read_v12(d, o):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e4.partitions = l5 = []
             if n:
+                if s: s(n)
                 c6 = n
                 while len(l5) < c6:
                     e7 = _MetadataResponsePartition()
                     e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.replica_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "ReplicaNodes")
+                        if s: s(n)
                         e7.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.isr_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "IsrNodes")
+                        if s: s(n)
                         e7.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.offline_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "OfflineReplicas")
+                        if s: s(n)
                         e7.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e7.unknown_tagged_fields = ()
                     l5.append(e7)
-                    o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
+                    if s is None:
+                        o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
             e4.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v13(d, o):
+def _read_v13(d, o, s=None):
     m = _MetadataResponse()
     m.cluster_authorized_operations = -2147483648
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -1404,6 +1482,7 @@ def _read_v13(d, o):
         n, o = compact_count(d, o, n, 11, "Brokers")
     m.brokers = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _MetadataResponseBroker()
             e2.node_id, n = unpack_iB(d, o)
@@ -1424,7 +1503,7 @@ def _read_v13(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -1444,6 +1523,7 @@ def _read_v13(d, o):
         n, o = compact_count(d, o, n, 26, "Topics")
     m.topics = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _MetadataResponseTopic()
             e4.error_code, n = unpack_hB(d, o)
@@ -1463,61 +1543,69 @@ def _read_v13(d, o):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e4.partitions = l5 = []
             if n:
+                if s: s(n)
                 c6 = n
                 while len(l5) < c6:
                     e7 = _MetadataResponsePartition()
                     e7.error_code, e7.partition_index, e7.leader_id, e7.leader_epoch, n = unpack_hiiiB(d, o)
                     o += 15
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.replica_nodes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.replica_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "ReplicaNodes")
+                        if s: s(n)
                         e7.replica_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.isr_nodes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.isr_nodes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "IsrNodes")
+                        if s: s(n)
                         e7.isr_nodes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e7.offline_replicas = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e7.offline_replicas = []
                     else:
                         n, o = compact_count(d, o, n, 4, "OfflineReplicas")
+                        if s: s(n)
                         e7.offline_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e7.unknown_tagged_fields = ()
                     l5.append(e7)
-                    o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
+                    if s is None:
+                        o = _shapes_0[len(e7.replica_nodes), len(e7.isr_nodes), len(e7.offline_replicas)](d, o, c6 - len(l5), l5)
             e4.topic_authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
     m.error_code, t = unpack_hB(d, o)
     o += 3
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -2510,5 +2598,5 @@ def _write_v13(m):
 
 
 _shapes_0 = Shapes(_MetadataResponsePartition, (("error_code", "h"), ("partition_index", "i"), ("leader_id", "i"), ("leader_epoch", "i"), ("replica_nodes", "[]i"), ("isr_nodes", "[]i"), ("offline_replicas", "[]i"),), ())
-_READ: dict[int, Callable[[bytes, int], tuple[MetadataResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v11, 12: _read_v12, 13: _read_v13}
+_READ: dict[int, Callable[..., tuple[MetadataResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5, 7: _read_v7, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v11, 12: _read_v12, 13: _read_v13}
 _WRITE: dict[int, Callable[[MetadataResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v5, 6: _write_v5, 7: _write_v7, 8: _write_v8, 9: _write_v9, 10: _write_v10, 11: _write_v11, 12: _write_v12, 13: _write_v13}

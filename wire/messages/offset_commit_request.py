@@ -143,9 +143,9 @@ class OffsetCommitRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[OffsetCommitRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetCommitRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(OffsetCommitRequest, version, error) from error
         if end > len(data):
@@ -162,7 +162,7 @@ class OffsetCommitRequest(Message):
 _OffsetCommitRequest = decoded(OffsetCommitRequest)
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _OffsetCommitRequest()
     m.group_instance_id = None
     n, = unpack_h(d, o)
@@ -186,6 +186,7 @@ def _read_v2(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetCommitRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -204,6 +205,7 @@ def _read_v2(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _OffsetCommitRequestPartition()
                             e4.committed_leader_epoch = -1
@@ -221,7 +223,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _OffsetCommitRequest()
     m.group_instance_id = None
     m.retention_time_ms = -1
@@ -246,6 +248,7 @@ def _read_v5(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetCommitRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -264,6 +267,7 @@ def _read_v5(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _OffsetCommitRequestPartition()
                             e4.committed_leader_epoch = -1
@@ -281,7 +285,7 @@ def _read_v5(d, o):
     return m, o
 
 
-def _read_v6(d, o):
+def _read_v6(d, o, s=None):
     m = _OffsetCommitRequest()
     m.group_instance_id = None
     m.retention_time_ms = -1
@@ -306,6 +310,7 @@ def _read_v6(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetCommitRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -324,6 +329,7 @@ def _read_v6(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _OffsetCommitRequestPartition()
                             e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqih(d, o)
@@ -340,7 +346,7 @@ def _read_v6(d, o):
     return m, o
 
 
-def _read_v7(d, o):
+def _read_v7(d, o, s=None):
     m = _OffsetCommitRequest()
     m.retention_time_ms = -1
     n, = unpack_h(d, o)
@@ -370,6 +376,7 @@ def _read_v7(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetCommitRequestTopic()
                 e2.topic_id = ZERO_UUID
@@ -388,6 +395,7 @@ def _read_v7(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _OffsetCommitRequestPartition()
                             e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqih(d, o)
@@ -404,7 +412,7 @@ def _read_v7(d, o):
     return m, o
 
 
-def _read_v8(d, o):
+def _read_v8(d, o, s=None):
     m = _OffsetCommitRequest()
     m.retention_time_ms = -1
     n = d[o]
@@ -434,6 +442,7 @@ def _read_v8(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _OffsetCommitRequestTopic()
             e2.topic_id = ZERO_UUID
@@ -450,6 +459,7 @@ def _read_v8(d, o):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _OffsetCommitRequestPartition()
                     e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
@@ -464,27 +474,27 @@ def _read_v8(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v10(d, o):
+def _read_v10(d, o, s=None):
     m = _OffsetCommitRequest()
     m.retention_time_ms = -1
     n = d[o]
@@ -514,6 +524,7 @@ def _read_v10(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _OffsetCommitRequestTopic()
             e2.name = ""
@@ -525,6 +536,7 @@ def _read_v10(d, o):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _OffsetCommitRequestPartition()
                     e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
@@ -539,21 +551,21 @@ def _read_v10(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -881,5 +893,5 @@ def _write_v10(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[OffsetCommitRequest, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v6, 7: _read_v7, 8: _read_v8, 9: _read_v8, 10: _read_v10}
+_READ: dict[int, Callable[..., tuple[OffsetCommitRequest, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v5, 6: _read_v6, 7: _read_v7, 8: _read_v8, 9: _read_v8, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetCommitRequest], bytes]] = {2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v5, 6: _write_v6, 7: _write_v7, 8: _write_v8, 9: _write_v8, 10: _write_v10}

@@ -122,9 +122,9 @@ class OffsetCommitResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[OffsetCommitResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetCommitResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(OffsetCommitResponse, version, error) from error
         if end > len(data):
@@ -141,7 +141,7 @@ class OffsetCommitResponse(Message):
 _OffsetCommitResponse = decoded(OffsetCommitResponse)
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _OffsetCommitResponse()
     m.throttle_time_ms = 0
     n, = unpack_i(d, o)
@@ -153,6 +153,7 @@ def _read_v2(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetCommitResponseTopic()
                 e2.topic_id = ZERO_UUID
@@ -171,6 +172,7 @@ def _read_v2(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 6 * n
                         for v6, v7 in iterate_ih(d[o:p4]):
                             e5 = _OffsetCommitResponsePartition()
@@ -186,7 +188,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _OffsetCommitResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -197,6 +199,7 @@ def _read_v3(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetCommitResponseTopic()
                 e2.topic_id = ZERO_UUID
@@ -215,6 +218,7 @@ def _read_v3(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 6 * n
                         for v6, v7 in iterate_ih(d[o:p4]):
                             e5 = _OffsetCommitResponsePartition()
@@ -230,7 +234,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v8(d, o):
+def _read_v8(d, o, s=None):
     m = _OffsetCommitResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -240,6 +244,7 @@ def _read_v8(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _OffsetCommitResponseTopic()
             e2.topic_id = ZERO_UUID
@@ -256,6 +261,7 @@ def _read_v8(d, o):
                 n, o = compact_count(d, o, n, 7, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 7 * n
                 for v6, v7, t in iterate_ihB(d[o:p4]):
                     if t:
@@ -265,7 +271,7 @@ def _read_v8(d, o):
                             e8.partition_index, e8.error_code, t = unpack_ihB(d, o)
                             o += 7
                             if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e8.unknown_tagged_fields = ()
                             l3.append(e8)
@@ -280,20 +286,20 @@ def _read_v8(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v10(d, o):
+def _read_v10(d, o, s=None):
     m = _OffsetCommitResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -303,6 +309,7 @@ def _read_v10(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _OffsetCommitResponseTopic()
             e2.name = ""
@@ -314,6 +321,7 @@ def _read_v10(d, o):
                 n, o = compact_count(d, o, n, 7, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 7 * n
                 for v6, v7, t in iterate_ihB(d[o:p4]):
                     if t:
@@ -323,7 +331,7 @@ def _read_v10(d, o):
                             e8.partition_index, e8.error_code, t = unpack_ihB(d, o)
                             o += 7
                             if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e8.unknown_tagged_fields = ()
                             l3.append(e8)
@@ -338,14 +346,14 @@ def _read_v10(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -470,5 +478,5 @@ def _write_v10(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[OffsetCommitResponse, int]]] = {2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v3, 7: _read_v3, 8: _read_v8, 9: _read_v8, 10: _read_v10}
+_READ: dict[int, Callable[..., tuple[OffsetCommitResponse, int]]] = {2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v3, 7: _read_v3, 8: _read_v8, 9: _read_v8, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetCommitResponse], bytes]] = {2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v3, 7: _write_v3, 8: _write_v8, 9: _write_v8, 10: _write_v10}

@@ -103,9 +103,9 @@ class OffsetDeleteRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[OffsetDeleteRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetDeleteRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(OffsetDeleteRequest, version, error) from error
         if end > len(data):
@@ -122,7 +122,7 @@ class OffsetDeleteRequest(Message):
 _OffsetDeleteRequest = decoded(OffsetDeleteRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _OffsetDeleteRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -139,6 +139,7 @@ def _read_v0(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetDeleteRequestTopic()
                 n, = unpack_h(d, o)
@@ -156,6 +157,7 @@ def _read_v0(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 4 * n
                         for v6, in iterate_i(d[o:p4]):
                             e5 = _OffsetDeleteRequestPartition()
@@ -202,5 +204,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[OffsetDeleteRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[OffsetDeleteRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[OffsetDeleteRequest], bytes]] = {0: _write_v0}

@@ -105,9 +105,9 @@ class OffsetDeleteResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[OffsetDeleteResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetDeleteResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(OffsetDeleteResponse, version, error) from error
         if end > len(data):
@@ -124,7 +124,7 @@ class OffsetDeleteResponse(Message):
 _OffsetDeleteResponse = decoded(OffsetDeleteResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _OffsetDeleteResponse()
     m.error_code, m.throttle_time_ms, n = unpack_hii(d, o)
     o += 10
@@ -135,6 +135,7 @@ def _read_v0(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetDeleteResponseTopic()
                 n, = unpack_h(d, o)
@@ -152,6 +153,7 @@ def _read_v0(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 6 * n
                         for v6, v7 in iterate_ih(d[o:p4]):
                             e5 = _OffsetDeleteResponsePartition()
@@ -191,5 +193,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[OffsetDeleteResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[OffsetDeleteResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[OffsetDeleteResponse], bytes]] = {0: _write_v0}

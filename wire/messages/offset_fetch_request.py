@@ -157,9 +157,9 @@ class OffsetFetchRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[OffsetFetchRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetFetchRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(OffsetFetchRequest, version, error) from error
         if end > len(data):
@@ -176,7 +176,7 @@ class OffsetFetchRequest(Message):
 _OffsetFetchRequest = decoded(OffsetFetchRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _OffsetFetchRequest()
     m.groups = []
     m.require_stable = False
@@ -195,6 +195,7 @@ def _read_v1(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetFetchRequestTopic()
                 n, = unpack_h(d, o)
@@ -210,6 +211,7 @@ def _read_v1(d, o):
                 if n < 0:
                     raise null_field("PartitionIndexes")
                 else:
+                    if s: s(n)
                     e2.partition_indexes = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 e2.unknown_tagged_fields = ()
@@ -218,7 +220,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _OffsetFetchRequest()
     m.groups = []
     m.require_stable = False
@@ -237,6 +239,7 @@ def _read_v2(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetFetchRequestTopic()
                 n, = unpack_h(d, o)
@@ -252,6 +255,7 @@ def _read_v2(d, o):
                 if n < 0:
                     raise null_field("PartitionIndexes")
                 else:
+                    if s: s(n)
                     e2.partition_indexes = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 e2.unknown_tagged_fields = ()
@@ -260,7 +264,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v6(d, o):
+def _read_v6(d, o, s=None):
     m = _OffsetFetchRequest()
     m.groups = []
     m.require_stable = False
@@ -280,6 +284,7 @@ def _read_v6(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetFetchRequestTopic()
                 n = d[o]
@@ -290,31 +295,33 @@ def _read_v6(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e2.partition_indexes = []
                 else:
                     n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                    if s: s(n)
                     e2.partition_indexes = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e2.unknown_tagged_fields = ()
                 l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v7(d, o):
+def _read_v7(d, o, s=None):
     m = _OffsetFetchRequest()
     m.groups = []
     n = d[o]
@@ -333,6 +340,7 @@ def _read_v7(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetFetchRequestTopic()
                 n = d[o]
@@ -343,31 +351,33 @@ def _read_v7(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e2.partition_indexes = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e2.partition_indexes = []
                 else:
                     n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                    if s: s(n)
                     e2.partition_indexes = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e2.unknown_tagged_fields = ()
                 l1.append(e2)
     m.require_stable, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v8(d, o):
+def _read_v8(d, o, s=None):
     m = _OffsetFetchRequest()
     m.group_id = ""
     m.topics = []
@@ -379,6 +389,7 @@ def _read_v8(d, o):
         n, o = compact_count(d, o, n, 3, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _OffsetFetchRequestGroup()
             e2.member_id = None
@@ -399,6 +410,7 @@ def _read_v8(d, o):
             else:
                 e2.topics = l3 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e4 = _OffsetFetchRequestTopics()
                         e4.topic_id = ZERO_UUID
@@ -410,38 +422,40 @@ def _read_v8(d, o):
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
+                            if s: s(n - 1)
                             e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
                             e4.partition_indexes = []
                         else:
                             n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                            if s: s(n)
                             e4.partition_indexes = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e4.unknown_tagged_fields = ()
                         l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.require_stable, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v9(d, o):
+def _read_v9(d, o, s=None):
     m = _OffsetFetchRequest()
     m.group_id = ""
     m.topics = []
@@ -453,6 +467,7 @@ def _read_v9(d, o):
         n, o = compact_count(d, o, n, 8, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _OffsetFetchRequestGroup()
             n = d[o]
@@ -479,6 +494,7 @@ def _read_v9(d, o):
             else:
                 e2.topics = l3 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e4 = _OffsetFetchRequestTopics()
                         e4.topic_id = ZERO_UUID
@@ -490,38 +506,40 @@ def _read_v9(d, o):
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
+                            if s: s(n - 1)
                             e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
                             e4.partition_indexes = []
                         else:
                             n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                            if s: s(n)
                             e4.partition_indexes = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e4.unknown_tagged_fields = ()
                         l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.require_stable, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v10(d, o):
+def _read_v10(d, o, s=None):
     m = _OffsetFetchRequest()
     m.group_id = ""
     m.topics = []
@@ -533,6 +551,7 @@ def _read_v10(d, o):
         n, o = compact_count(d, o, n, 8, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _OffsetFetchRequestGroup()
             n = d[o]
@@ -559,6 +578,7 @@ def _read_v10(d, o):
             else:
                 e2.topics = l3 = []
                 if n:
+                    if s: s(n)
                     c4 = n
                     while len(l3) < c4:
                         e5 = _OffsetFetchRequestTopics()
@@ -566,33 +586,36 @@ def _read_v10(d, o):
                         e5.topic_id, n = unpack_UB(d, o)
                         o += 17
                         if 1 < n < 128:
+                            if s: s(n - 1)
                             e5.partition_indexes = [*unpack_all_i[n - 1](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
                             e5.partition_indexes = []
                         else:
                             n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                            if s: s(n)
                             e5.partition_indexes = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e5.unknown_tagged_fields = ()
                         l3.append(e5)
-                        o = _shapes_0[len(e5.partition_indexes),](d, o, c4 - len(l3), l3)
+                        if s is None:
+                            o = _shapes_0[len(e5.partition_indexes),](d, o, c4 - len(l3), l3)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.require_stable, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -963,5 +986,5 @@ def _write_v10(m):
 
 
 _shapes_0 = Shapes(_OffsetFetchRequestTopics, (("topic_id", "U"), ("partition_indexes", "[]i"),), (("name", ""),))
-_READ: dict[int, Callable[[bytes, int], tuple[OffsetFetchRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2, 6: _read_v6, 7: _read_v7, 8: _read_v8, 9: _read_v9, 10: _read_v10}
+_READ: dict[int, Callable[..., tuple[OffsetFetchRequest, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v2, 4: _read_v2, 5: _read_v2, 6: _read_v6, 7: _read_v7, 8: _read_v8, 9: _read_v9, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetFetchRequest], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v2, 4: _write_v2, 5: _write_v2, 6: _write_v6, 7: _write_v7, 8: _write_v8, 9: _write_v9, 10: _write_v10}

@@ -206,9 +206,9 @@ class OffsetFetchResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[OffsetFetchResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetFetchResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(OffsetFetchResponse, version, error) from error
         if end > len(data):
@@ -225,7 +225,7 @@ class OffsetFetchResponse(Message):
 _OffsetFetchResponse = decoded(OffsetFetchResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _OffsetFetchResponse()
     m.throttle_time_ms = 0
     m.error_code = 0
@@ -239,6 +239,7 @@ def _read_v1(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetFetchResponseTopic()
                 n, = unpack_h(d, o)
@@ -256,6 +257,7 @@ def _read_v1(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _OffsetFetchResponsePartition()
                             e4.committed_leader_epoch = -1
@@ -275,7 +277,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _OffsetFetchResponse()
     m.throttle_time_ms = 0
     m.groups = []
@@ -288,6 +290,7 @@ def _read_v2(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetFetchResponseTopic()
                 n, = unpack_h(d, o)
@@ -305,6 +308,7 @@ def _read_v2(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _OffsetFetchResponsePartition()
                             e4.committed_leader_epoch = -1
@@ -326,7 +330,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _OffsetFetchResponse()
     m.groups = []
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -338,6 +342,7 @@ def _read_v3(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetFetchResponseTopic()
                 n, = unpack_h(d, o)
@@ -355,6 +360,7 @@ def _read_v3(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _OffsetFetchResponsePartition()
                             e4.committed_leader_epoch = -1
@@ -376,7 +382,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _OffsetFetchResponse()
     m.groups = []
     m.throttle_time_ms, n = unpack_ii(d, o)
@@ -388,6 +394,7 @@ def _read_v5(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetFetchResponseTopic()
                 n, = unpack_h(d, o)
@@ -405,6 +412,7 @@ def _read_v5(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _OffsetFetchResponsePartition()
                             e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqih(d, o)
@@ -425,7 +433,7 @@ def _read_v5(d, o):
     return m, o
 
 
-def _read_v6(d, o):
+def _read_v6(d, o, s=None):
     m = _OffsetFetchResponse()
     m.groups = []
     m.throttle_time_ms, n = unpack_iB(d, o)
@@ -436,6 +444,7 @@ def _read_v6(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _OffsetFetchResponseTopic()
             n = d[o]
@@ -451,6 +460,7 @@ def _read_v6(d, o):
                 n, o = compact_count(d, o, n, 20, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _OffsetFetchResponsePartition()
                     e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
@@ -465,27 +475,27 @@ def _read_v6(d, o):
                     e4.error_code, t = unpack_hB(d, o)
                     o += 3
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.error_code, t = unpack_hB(d, o)
     o += 3
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v8(d, o):
+def _read_v8(d, o, s=None):
     m = _OffsetFetchResponse()
     m.topics = []
     m.error_code = 0
@@ -497,6 +507,7 @@ def _read_v8(d, o):
         n, o = compact_count(d, o, n, 5, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _OffsetFetchResponseGroup()
             n = d[o]
@@ -512,6 +523,7 @@ def _read_v8(d, o):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _OffsetFetchResponseTopics()
                     e4.topic_id = ZERO_UUID
@@ -528,6 +540,7 @@ def _read_v8(d, o):
                         n, o = compact_count(d, o, n, 20, "Partitions")
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _OffsetFetchResponsePartitions()
                             e6.partition_index, e6.committed_offset, e6.committed_leader_epoch, n = unpack_iqiB(d, o)
@@ -542,34 +555,34 @@ def _read_v8(d, o):
                             e6.error_code, t = unpack_hB(d, o)
                             o += 3
                             if t:
-                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e6.unknown_tagged_fields = ()
                             l5.append(e6)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             e2.error_code, t = unpack_hB(d, o)
             o += 3
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v10(d, o):
+def _read_v10(d, o, s=None):
     m = _OffsetFetchResponse()
     m.topics = []
     m.error_code = 0
@@ -581,6 +594,7 @@ def _read_v10(d, o):
         n, o = compact_count(d, o, n, 5, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _OffsetFetchResponseGroup()
             n = d[o]
@@ -596,6 +610,7 @@ def _read_v10(d, o):
                 n, o = compact_count(d, o, n, 18, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _OffsetFetchResponseTopics()
                     e4.name = ""
@@ -607,6 +622,7 @@ def _read_v10(d, o):
                         n, o = compact_count(d, o, n, 20, "Partitions")
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _OffsetFetchResponsePartitions()
                             e6.partition_index, e6.committed_offset, e6.committed_leader_epoch, n = unpack_iqiB(d, o)
@@ -621,28 +637,28 @@ def _read_v10(d, o):
                             e6.error_code, t = unpack_hB(d, o)
                             o += 3
                             if t:
-                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e6.unknown_tagged_fields = ()
                             l5.append(e6)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             e2.error_code, t = unpack_hB(d, o)
             o += 3
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -978,5 +994,5 @@ def _write_v10(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[OffsetFetchResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v6, 7: _read_v6, 8: _read_v8, 9: _read_v8, 10: _read_v10}
+_READ: dict[int, Callable[..., tuple[OffsetFetchResponse, int]]] = {1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v6, 7: _read_v6, 8: _read_v8, 9: _read_v8, 10: _read_v10}
 _WRITE: dict[int, Callable[[OffsetFetchResponse], bytes]] = {1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v5, 6: _write_v6, 7: _write_v6, 8: _write_v8, 9: _write_v8, 10: _write_v10}

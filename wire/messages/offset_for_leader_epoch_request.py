@@ -120,9 +120,9 @@ class OffsetForLeaderEpochRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[OffsetForLeaderEpochRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetForLeaderEpochRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(OffsetForLeaderEpochRequest, version, error) from error
         if end > len(data):
@@ -139,7 +139,7 @@ class OffsetForLeaderEpochRequest(Message):
 _OffsetForLeaderEpochRequest = decoded(OffsetForLeaderEpochRequest)
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _OffsetForLeaderEpochRequest()
     m.replica_id = -2
     n, = unpack_i(d, o)
@@ -151,6 +151,7 @@ def _read_v2(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetForLeaderTopic()
                 n, = unpack_h(d, o)
@@ -168,6 +169,7 @@ def _read_v2(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 12 * n
                         for v6, v7, v8 in iterate_iii(d[o:p4]):
                             e5 = _OffsetForLeaderPartition()
@@ -184,7 +186,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _OffsetForLeaderEpochRequest()
     m.replica_id, n = unpack_ii(d, o)
     o += 8
@@ -195,6 +197,7 @@ def _read_v3(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetForLeaderTopic()
                 n, = unpack_h(d, o)
@@ -212,6 +215,7 @@ def _read_v3(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 12 * n
                         for v6, v7, v8 in iterate_iii(d[o:p4]):
                             e5 = _OffsetForLeaderPartition()
@@ -228,7 +232,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _OffsetForLeaderEpochRequest()
     m.replica_id, n = unpack_iB(d, o)
     o += 5
@@ -238,6 +242,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _OffsetForLeaderTopic()
             n = d[o]
@@ -253,6 +258,7 @@ def _read_v4(d, o):
                 n, o = compact_count(d, o, n, 13, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 13 * n
                 for v6, v7, v8, t in iterate_iiiB(d[o:p4]):
                     if t:
@@ -262,7 +268,7 @@ def _read_v4(d, o):
                             e9.partition, e9.current_leader_epoch, e9.leader_epoch, t = unpack_iiiB(d, o)
                             o += 13
                             if t:
-                                e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e9.unknown_tagged_fields = ()
                             l3.append(e9)
@@ -278,14 +284,14 @@ def _read_v4(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -377,5 +383,5 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[OffsetForLeaderEpochRequest, int]]] = {2: _read_v2, 3: _read_v3, 4: _read_v4}
+_READ: dict[int, Callable[..., tuple[OffsetForLeaderEpochRequest, int]]] = {2: _read_v2, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[OffsetForLeaderEpochRequest], bytes]] = {2: _write_v2, 3: _write_v3, 4: _write_v4}

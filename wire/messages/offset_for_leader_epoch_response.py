@@ -119,9 +119,9 @@ class OffsetForLeaderEpochResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[OffsetForLeaderEpochResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[OffsetForLeaderEpochResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(OffsetForLeaderEpochResponse, version, error) from error
         if end > len(data):
@@ -138,7 +138,7 @@ class OffsetForLeaderEpochResponse(Message):
 _OffsetForLeaderEpochResponse = decoded(OffsetForLeaderEpochResponse)
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _OffsetForLeaderEpochResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -149,6 +149,7 @@ def _read_v2(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _OffsetForLeaderTopicResult()
                 n, = unpack_h(d, o)
@@ -166,6 +167,7 @@ def _read_v2(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 18 * n
                         for v6, v7, v8, v9 in iterate_hiiq(d[o:p4]):
                             e5 = _EpochEndOffset()
@@ -183,7 +185,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _OffsetForLeaderEpochResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -193,6 +195,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _OffsetForLeaderTopicResult()
             n = d[o]
@@ -208,6 +211,7 @@ def _read_v4(d, o):
                 n, o = compact_count(d, o, n, 19, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 19 * n
                 for v6, v7, v8, v9, t in iterate_hiiqB(d[o:p4]):
                     if t:
@@ -217,7 +221,7 @@ def _read_v4(d, o):
                             e10.error_code, e10.partition, e10.leader_epoch, e10.end_offset, t = unpack_hiiqB(d, o)
                             o += 19
                             if t:
-                                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e10.unknown_tagged_fields = ()
                             l3.append(e10)
@@ -234,14 +238,14 @@ def _read_v4(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -309,5 +313,5 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[OffsetForLeaderEpochResponse, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v4}
+_READ: dict[int, Callable[..., tuple[OffsetForLeaderEpochResponse, int]]] = {2: _read_v2, 3: _read_v2, 4: _read_v4}
 _WRITE: dict[int, Callable[[OffsetForLeaderEpochResponse], bytes]] = {2: _write_v2, 3: _write_v2, 4: _write_v4}

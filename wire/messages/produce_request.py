@@ -131,9 +131,9 @@ class ProduceRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ProduceRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ProduceRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ProduceRequest, version, error) from error
         if end > len(data):
@@ -150,7 +150,7 @@ class ProduceRequest(Message):
 _ProduceRequest = decoded(ProduceRequest)
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _ProduceRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -167,6 +167,7 @@ def _read_v3(d, o):
     else:
         m.topic_data = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TopicProduceData()
                 e2.topic_id = ZERO_UUID
@@ -185,6 +186,7 @@ def _read_v3(d, o):
                 else:
                     e2.partition_data = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _PartitionProduceData()
                             e4.index, n = unpack_ii(d, o)
@@ -201,7 +203,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v9(d, o):
+def _read_v9(d, o, s=None):
     m = _ProduceRequest()
     n = d[o]
     if 0 < n < 128:
@@ -219,6 +221,7 @@ def _read_v9(d, o):
         n, o = compact_count(d, o, n, 3, "TopicData")
     m.topic_data = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicProduceData()
             e2.topic_id = ZERO_UUID
@@ -235,6 +238,7 @@ def _read_v9(d, o):
                 n, o = compact_count(d, o, n, 6, "PartitionData")
             e2.partition_data = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionProduceData()
                     e4.index, n = unpack_iB(d, o)
@@ -249,27 +253,27 @@ def _read_v9(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v13(d, o):
+def _read_v13(d, o, s=None):
     m = _ProduceRequest()
     n = d[o]
     if 0 < n < 128:
@@ -287,6 +291,7 @@ def _read_v13(d, o):
         n, o = compact_count(d, o, n, 18, "TopicData")
     m.topic_data = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicProduceData()
             e2.name = ""
@@ -298,6 +303,7 @@ def _read_v13(d, o):
                 n, o = compact_count(d, o, n, 6, "PartitionData")
             e2.partition_data = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionProduceData()
                     e4.index, n = unpack_iB(d, o)
@@ -312,21 +318,21 @@ def _read_v13(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -489,5 +495,5 @@ def _write_v13(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ProduceRequest, int]]] = {3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v3, 7: _read_v3, 8: _read_v3, 9: _read_v9, 10: _read_v9, 11: _read_v9, 12: _read_v9, 13: _read_v13}
+_READ: dict[int, Callable[..., tuple[ProduceRequest, int]]] = {3: _read_v3, 4: _read_v3, 5: _read_v3, 6: _read_v3, 7: _read_v3, 8: _read_v3, 9: _read_v9, 10: _read_v9, 11: _read_v9, 12: _read_v9, 13: _read_v13}
 _WRITE: dict[int, Callable[[ProduceRequest], bytes]] = {3: _write_v3, 4: _write_v3, 5: _write_v3, 6: _write_v3, 7: _write_v3, 8: _write_v3, 9: _write_v9, 10: _write_v9, 11: _write_v9, 12: _write_v9, 13: _write_v13}

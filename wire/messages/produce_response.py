@@ -215,9 +215,9 @@ class ProduceResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ProduceResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ProduceResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ProduceResponse, version, error) from error
         if end > len(data):
@@ -234,7 +234,7 @@ class ProduceResponse(Message):
 _ProduceResponse = decoded(ProduceResponse)
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _ProduceResponse()
     m.node_endpoints = []
     n, = unpack_i(d, o)
@@ -246,6 +246,7 @@ def _read_v3(d, o):
     else:
         m.responses = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TopicProduceResponse()
                 e2.topic_id = ZERO_UUID
@@ -264,6 +265,7 @@ def _read_v3(d, o):
                 else:
                     e2.partition_responses = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 22 * n
                         for v6, v7, v8, v9 in iterate_ihqq(d[o:p4]):
                             e5 = _PartitionProduceResponse()
@@ -290,7 +292,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _ProduceResponse()
     m.node_endpoints = []
     n, = unpack_i(d, o)
@@ -302,6 +304,7 @@ def _read_v5(d, o):
     else:
         m.responses = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TopicProduceResponse()
                 e2.topic_id = ZERO_UUID
@@ -320,6 +323,7 @@ def _read_v5(d, o):
                 else:
                     e2.partition_responses = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 30 * n
                         for v6, v7, v8, v9, v10 in iterate_ihqqq(d[o:p4]):
                             e5 = _PartitionProduceResponse()
@@ -346,7 +350,7 @@ def _read_v5(d, o):
     return m, o
 
 
-def _read_v8(d, o):
+def _read_v8(d, o, s=None):
     m = _ProduceResponse()
     m.node_endpoints = []
     n, = unpack_i(d, o)
@@ -358,6 +362,7 @@ def _read_v8(d, o):
     else:
         m.responses = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TopicProduceResponse()
                 e2.topic_id = ZERO_UUID
@@ -376,6 +381,7 @@ def _read_v8(d, o):
                 else:
                     e2.partition_responses = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _PartitionProduceResponse()
                             e4.current_leader = e5 = _LeaderIdAndEpoch()
@@ -391,6 +397,7 @@ def _read_v8(d, o):
                             else:
                                 e4.record_errors = l6 = []
                                 if n:
+                                    if s: s(n)
                                     for _ in range(n):
                                         e7 = _BatchIndexAndErrorMessage()
                                         e7.batch_index, n = unpack_ih(d, o)
@@ -417,7 +424,7 @@ def _read_v8(d, o):
     return m, o
 
 
-def _read_v9(d, o):
+def _read_v9(d, o, s=None):
     m = _ProduceResponse()
     m.node_endpoints = []
     n = d[o]
@@ -428,6 +435,7 @@ def _read_v9(d, o):
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicProduceResponse()
             e2.topic_id = ZERO_UUID
@@ -444,6 +452,7 @@ def _read_v9(d, o):
                 n, o = compact_count(d, o, n, 33, "PartitionResponses")
             e2.partition_responses = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionProduceResponse()
                     e4.current_leader = e5 = _LeaderIdAndEpoch()
@@ -458,6 +467,7 @@ def _read_v9(d, o):
                         n, o = compact_count(d, o, n, 6, "RecordErrors")
                     e4.record_errors = l6 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e7 = _BatchIndexAndErrorMessage()
                             e7.batch_index, n = unpack_iB(d, o)
@@ -472,7 +482,7 @@ def _read_v9(d, o):
                             t = d[o]
                             o += 1
                             if t:
-                                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e7.unknown_tagged_fields = ()
                             l6.append(e7)
@@ -491,6 +501,7 @@ def _read_v9(d, o):
                         u8 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
+                        if s: s(t)
                         for _ in range(t):
                             t9 = d[o]
                             n = d[o + 1]
@@ -509,7 +520,7 @@ def _read_v9(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -520,6 +531,7 @@ def _read_v9(d, o):
         u11 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t12 = d[o]
             n = d[o + 1]
@@ -537,7 +549,7 @@ def _read_v9(d, o):
     return m, o
 
 
-def _read_v10(d, o):
+def _read_v10(d, o, s=None):
     m = _ProduceResponse()
     n = d[o]
     o += 1
@@ -547,6 +559,7 @@ def _read_v10(d, o):
         n, o = compact_count(d, o, n, 3, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicProduceResponse()
             e2.topic_id = ZERO_UUID
@@ -563,6 +576,7 @@ def _read_v10(d, o):
                 n, o = compact_count(d, o, n, 33, "PartitionResponses")
             e2.partition_responses = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionProduceResponse()
                     e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n = unpack_ihqqqB(d, o)
@@ -573,6 +587,7 @@ def _read_v10(d, o):
                         n, o = compact_count(d, o, n, 6, "RecordErrors")
                     e4.record_errors = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _BatchIndexAndErrorMessage()
                             e6.batch_index, n = unpack_iB(d, o)
@@ -587,7 +602,7 @@ def _read_v10(d, o):
                             t = d[o]
                             o += 1
                             if t:
-                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e6.unknown_tagged_fields = ()
                             l5.append(e6)
@@ -610,6 +625,7 @@ def _read_v10(d, o):
                         u8 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
+                        if s: s(t)
                         for _ in range(t):
                             t9 = d[o]
                             n = d[o + 1]
@@ -622,7 +638,7 @@ def _read_v10(d, o):
                                 e11.leader_id, e11.leader_epoch, t = unpack_iiB(d, o)
                                 o += 9
                                 if t:
-                                    e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e11.unknown_tagged_fields = ()
                                 if o != p10:
@@ -636,7 +652,7 @@ def _read_v10(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -648,6 +664,7 @@ def _read_v10(d, o):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]
@@ -664,6 +681,7 @@ def _read_v10(d, o):
                     n, o = compact_count(d, o, n, 11, "NodeEndpoints")
                 m.node_endpoints = l15 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e16 = _NodeEndpoint()
                         e16.node_id, n = unpack_iB(d, o)
@@ -684,7 +702,7 @@ def _read_v10(d, o):
                         t = d[o]
                         o += 1
                         if t:
-                            e16.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e16.unknown_tagged_fields = ()
                         l15.append(e16)
@@ -698,7 +716,7 @@ def _read_v10(d, o):
     return m, o
 
 
-def _read_v13(d, o):
+def _read_v13(d, o, s=None):
     m = _ProduceResponse()
     n = d[o]
     o += 1
@@ -708,6 +726,7 @@ def _read_v13(d, o):
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicProduceResponse()
             e2.name = ""
@@ -719,6 +738,7 @@ def _read_v13(d, o):
                 n, o = compact_count(d, o, n, 33, "PartitionResponses")
             e2.partition_responses = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionProduceResponse()
                     e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n = unpack_ihqqqB(d, o)
@@ -729,6 +749,7 @@ def _read_v13(d, o):
                         n, o = compact_count(d, o, n, 6, "RecordErrors")
                     e4.record_errors = l5 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e6 = _BatchIndexAndErrorMessage()
                             e6.batch_index, n = unpack_iB(d, o)
@@ -743,7 +764,7 @@ def _read_v13(d, o):
                             t = d[o]
                             o += 1
                             if t:
-                                e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e6.unknown_tagged_fields = ()
                             l5.append(e6)
@@ -766,6 +787,7 @@ def _read_v13(d, o):
                         u8 = None
                         if t > 127:
                             t, o = tag_count(d, o, t)
+                        if s: s(t)
                         for _ in range(t):
                             t9 = d[o]
                             n = d[o + 1]
@@ -778,7 +800,7 @@ def _read_v13(d, o):
                                 e11.leader_id, e11.leader_epoch, t = unpack_iiB(d, o)
                                 o += 9
                                 if t:
-                                    e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e11.unknown_tagged_fields = ()
                                 if o != p10:
@@ -792,7 +814,7 @@ def _read_v13(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -804,6 +826,7 @@ def _read_v13(d, o):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]
@@ -820,6 +843,7 @@ def _read_v13(d, o):
                     n, o = compact_count(d, o, n, 11, "NodeEndpoints")
                 m.node_endpoints = l15 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e16 = _NodeEndpoint()
                         e16.node_id, n = unpack_iB(d, o)
@@ -840,7 +864,7 @@ def _read_v13(d, o):
                         t = d[o]
                         o += 1
                         if t:
-                            e16.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e16.unknown_tagged_fields = ()
                         l15.append(e16)
@@ -1286,5 +1310,5 @@ def _write_v13(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ProduceResponse, int]]] = {3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5, 7: _read_v5, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v10, 12: _read_v10, 13: _read_v13}
+_READ: dict[int, Callable[..., tuple[ProduceResponse, int]]] = {3: _read_v3, 4: _read_v3, 5: _read_v5, 6: _read_v5, 7: _read_v5, 8: _read_v8, 9: _read_v9, 10: _read_v10, 11: _read_v10, 12: _read_v10, 13: _read_v13}
 _WRITE: dict[int, Callable[[ProduceResponse], bytes]] = {3: _write_v3, 4: _write_v3, 5: _write_v5, 6: _write_v5, 7: _write_v5, 8: _write_v8, 9: _write_v9, 10: _write_v10, 11: _write_v10, 12: _write_v10, 13: _write_v13}

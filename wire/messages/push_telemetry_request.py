@@ -69,9 +69,9 @@ class PushTelemetryRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[PushTelemetryRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[PushTelemetryRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(PushTelemetryRequest, version, error) from error
         if end > len(data):
@@ -88,7 +88,7 @@ class PushTelemetryRequest(Message):
 _PushTelemetryRequest = decoded(PushTelemetryRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _PushTelemetryRequest()
     m.client_instance_id, m.subscription_id, m.terminating, m.compression_type, n = unpack_UiobB(d, o)
     o += 22
@@ -99,7 +99,7 @@ def _read_v0(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -123,5 +123,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[PushTelemetryRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[PushTelemetryRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[PushTelemetryRequest], bytes]] = {0: _write_v0}

@@ -56,9 +56,9 @@ class PushTelemetryResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[PushTelemetryResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[PushTelemetryResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(PushTelemetryResponse, version, error) from error
         if end > len(data):
@@ -75,12 +75,12 @@ class PushTelemetryResponse(Message):
 _PushTelemetryResponse = decoded(PushTelemetryResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _PushTelemetryResponse()
     m.throttle_time_ms, m.error_code, t = unpack_ihB(d, o)
     o += 7
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -94,5 +94,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[PushTelemetryResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[PushTelemetryResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[PushTelemetryResponse], bytes]] = {0: _write_v0}

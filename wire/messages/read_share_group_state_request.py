@@ -111,9 +111,9 @@ class ReadShareGroupStateRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ReadShareGroupStateRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ReadShareGroupStateRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ReadShareGroupStateRequest, version, error) from error
         if end > len(data):
@@ -130,7 +130,7 @@ class ReadShareGroupStateRequest(Message):
 _ReadShareGroupStateRequest = decoded(ReadShareGroupStateRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ReadShareGroupStateRequest()
     n = d[o]
     if 0 < n < 128:
@@ -145,6 +145,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ReadStateData()
             e2.topic_id, n = unpack_UB(d, o)
@@ -155,6 +156,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 9, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 9 * n
                 for v6, v7, t in iterate_iiB(d[o:p4]):
                     if t:
@@ -164,7 +166,7 @@ def _read_v0(d, o):
                             e8.partition, e8.leader_epoch, t = unpack_iiB(d, o)
                             o += 9
                             if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e8.unknown_tagged_fields = ()
                             l3.append(e8)
@@ -179,14 +181,14 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -232,5 +234,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ReadShareGroupStateRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[ReadShareGroupStateRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ReadShareGroupStateRequest], bytes]] = {0: _write_v0}

@@ -144,9 +144,9 @@ class ReadShareGroupStateResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ReadShareGroupStateResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ReadShareGroupStateResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ReadShareGroupStateResponse, version, error) from error
         if end > len(data):
@@ -163,7 +163,7 @@ class ReadShareGroupStateResponse(Message):
 _ReadShareGroupStateResponse = decoded(ReadShareGroupStateResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ReadShareGroupStateResponse()
     n = d[o]
     o += 1
@@ -173,6 +173,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 18, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ReadStateResult()
             e2.topic_id, n = unpack_UB(d, o)
@@ -183,6 +184,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 21, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionResult()
                     e4.partition, e4.error_code, n = unpack_ihB(d, o)
@@ -202,6 +204,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 20, "StateBatches")
                     e4.state_batches = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 20 * n
                         for v8, v9, v10, v11, t in iterate_qqbhB(d[o:p6]):
                             if t:
@@ -211,7 +214,7 @@ def _read_v0(d, o):
                                     e12.first_offset, e12.last_offset, e12.delivery_state, e12.delivery_count, t = unpack_qqbhB(d, o)
                                     o += 20
                                     if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e12.unknown_tagged_fields = ()
                                     l5.append(e12)
@@ -228,21 +231,21 @@ def _read_v0(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -304,5 +307,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ReadShareGroupStateResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[ReadShareGroupStateResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ReadShareGroupStateResponse], bytes]] = {0: _write_v0}

@@ -121,9 +121,9 @@ class ReadShareGroupStateSummaryResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ReadShareGroupStateSummaryResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ReadShareGroupStateSummaryResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ReadShareGroupStateSummaryResponse, version, error) from error
         if end > len(data):
@@ -140,7 +140,7 @@ class ReadShareGroupStateSummaryResponse(Message):
 _ReadShareGroupStateSummaryResponse = decoded(ReadShareGroupStateSummaryResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ReadShareGroupStateSummaryResponse()
     n = d[o]
     o += 1
@@ -150,6 +150,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 18, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ReadStateSummaryResult()
             e2.topic_id, n = unpack_UB(d, o)
@@ -160,6 +161,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 24, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionResult()
                     e4.delivery_complete_count = -1
@@ -175,27 +177,27 @@ def _read_v0(d, o):
                     e4.state_epoch, e4.leader_epoch, e4.start_offset, t = unpack_iiqB(d, o)
                     o += 17
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ReadShareGroupStateSummaryResponse()
     n = d[o]
     o += 1
@@ -205,6 +207,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 18, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ReadStateSummaryResult()
             e2.topic_id, n = unpack_UB(d, o)
@@ -215,6 +218,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 28, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionResult()
                     e4.partition, e4.error_code, n = unpack_ihB(d, o)
@@ -229,21 +233,21 @@ def _read_v1(d, o):
                     e4.state_epoch, e4.leader_epoch, e4.start_offset, e4.delivery_complete_count, t = unpack_iiqiB(d, o)
                     o += 21
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -339,5 +343,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ReadShareGroupStateSummaryResponse, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[ReadShareGroupStateSummaryResponse, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ReadShareGroupStateSummaryResponse], bytes]] = {0: _write_v0, 1: _write_v1}

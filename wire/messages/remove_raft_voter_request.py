@@ -66,9 +66,9 @@ class RemoveRaftVoterRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[RemoveRaftVoterRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RemoveRaftVoterRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(RemoveRaftVoterRequest, version, error) from error
         if end > len(data):
@@ -85,7 +85,7 @@ class RemoveRaftVoterRequest(Message):
 _RemoveRaftVoterRequest = decoded(RemoveRaftVoterRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _RemoveRaftVoterRequest()
     n = d[o]
     if 0 < n < 128:
@@ -98,7 +98,7 @@ def _read_v0(d, o):
     m.voter_id, m.voter_directory_id, t = unpack_iUB(d, o)
     o += 21
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -127,5 +127,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[RemoveRaftVoterRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[RemoveRaftVoterRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[RemoveRaftVoterRequest], bytes]] = {0: _write_v0}

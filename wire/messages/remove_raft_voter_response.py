@@ -60,9 +60,9 @@ class RemoveRaftVoterResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[RemoveRaftVoterResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RemoveRaftVoterResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(RemoveRaftVoterResponse, version, error) from error
         if end > len(data):
@@ -79,7 +79,7 @@ class RemoveRaftVoterResponse(Message):
 _RemoveRaftVoterResponse = decoded(RemoveRaftVoterResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _RemoveRaftVoterResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -93,7 +93,7 @@ def _read_v0(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -120,5 +120,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[RemoveRaftVoterResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[RemoveRaftVoterResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[RemoveRaftVoterResponse], bytes]] = {0: _write_v0}

@@ -67,9 +67,9 @@ class RenewDelegationTokenRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[RenewDelegationTokenRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RenewDelegationTokenRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(RenewDelegationTokenRequest, version, error) from error
         if end > len(data):
@@ -86,7 +86,7 @@ class RenewDelegationTokenRequest(Message):
 _RenewDelegationTokenRequest = decoded(RenewDelegationTokenRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _RenewDelegationTokenRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -100,7 +100,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _RenewDelegationTokenRequest()
     n = d[o]
     if 0 < n < 128:
@@ -110,7 +110,7 @@ def _read_v2(d, o):
     m.renew_period_ms, t = unpack_qB(d, o)
     o += 9
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -144,5 +144,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[RenewDelegationTokenRequest, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[RenewDelegationTokenRequest, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[RenewDelegationTokenRequest], bytes]] = {1: _write_v1, 2: _write_v2}

@@ -60,9 +60,9 @@ class RequestHeader(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[RequestHeader, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RequestHeader, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(RequestHeader, version, error) from error
         if end > len(data):
@@ -79,7 +79,7 @@ class RequestHeader(Message):
 _RequestHeader = decoded(RequestHeader)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _RequestHeader()
     m.request_api_key, m.request_api_version, m.correlation_id, n = unpack_hhih(d, o)
     o += 10
@@ -91,7 +91,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _RequestHeader()
     m.request_api_key, m.request_api_version, m.correlation_id, n = unpack_hhih(d, o)
     o += 10
@@ -102,7 +102,7 @@ def _read_v2(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -142,5 +142,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[RequestHeader, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[RequestHeader, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[RequestHeader], bytes]] = {1: _write_v1, 2: _write_v2}

@@ -56,9 +56,9 @@ class ResponseHeader(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ResponseHeader, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ResponseHeader, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ResponseHeader, version, error) from error
         if end > len(data):
@@ -75,7 +75,7 @@ class ResponseHeader(Message):
 _ResponseHeader = decoded(ResponseHeader)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ResponseHeader()
     m.unknown_tagged_fields = ()
     m.correlation_id, = unpack_i(d, o)
@@ -83,12 +83,12 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ResponseHeader()
     m.correlation_id, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -108,5 +108,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ResponseHeader, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[ResponseHeader, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[ResponseHeader], bytes]] = {0: _write_v0, 1: _write_v1}

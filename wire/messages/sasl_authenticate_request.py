@@ -61,9 +61,9 @@ class SaslAuthenticateRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[SaslAuthenticateRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SaslAuthenticateRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(SaslAuthenticateRequest, version, error) from error
         if end > len(data):
@@ -80,7 +80,7 @@ class SaslAuthenticateRequest(Message):
 _SaslAuthenticateRequest = decoded(SaslAuthenticateRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _SaslAuthenticateRequest()
     n, = unpack_i(d, o)
     o += 4
@@ -92,7 +92,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _SaslAuthenticateRequest()
     n = d[o]
     if 0 < n < 128:
@@ -102,7 +102,7 @@ def _read_v2(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -135,5 +135,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[SaslAuthenticateRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[SaslAuthenticateRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[SaslAuthenticateRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}

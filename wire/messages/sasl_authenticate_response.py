@@ -75,9 +75,9 @@ class SaslAuthenticateResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[SaslAuthenticateResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SaslAuthenticateResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(SaslAuthenticateResponse, version, error) from error
         if end > len(data):
@@ -94,7 +94,7 @@ class SaslAuthenticateResponse(Message):
 _SaslAuthenticateResponse = decoded(SaslAuthenticateResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _SaslAuthenticateResponse()
     m.session_lifetime_ms = 0
     m.error_code, n = unpack_hh(d, o)
@@ -113,7 +113,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _SaslAuthenticateResponse()
     m.error_code, n = unpack_hh(d, o)
     o += 4
@@ -133,7 +133,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _SaslAuthenticateResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 2
@@ -152,7 +152,7 @@ def _read_v2(d, o):
     m.session_lifetime_ms, t = unpack_qB(d, o)
     o += 9
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -227,5 +227,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[SaslAuthenticateResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[SaslAuthenticateResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[SaslAuthenticateResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}

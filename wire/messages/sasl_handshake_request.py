@@ -56,9 +56,9 @@ class SaslHandshakeRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[SaslHandshakeRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SaslHandshakeRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(SaslHandshakeRequest, version, error) from error
         if end > len(data):
@@ -75,7 +75,7 @@ class SaslHandshakeRequest(Message):
 _SaslHandshakeRequest = decoded(SaslHandshakeRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _SaslHandshakeRequest()
     n, = unpack_h(d, o)
     o += 2
@@ -98,5 +98,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[SaslHandshakeRequest, int]]] = {0: _read_v0, 1: _read_v0}
+_READ: dict[int, Callable[..., tuple[SaslHandshakeRequest, int]]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[SaslHandshakeRequest], bytes]] = {0: _write_v0, 1: _write_v0}

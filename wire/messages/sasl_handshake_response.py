@@ -59,9 +59,9 @@ class SaslHandshakeResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[SaslHandshakeResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SaslHandshakeResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(SaslHandshakeResponse, version, error) from error
         if end > len(data):
@@ -78,7 +78,7 @@ class SaslHandshakeResponse(Message):
 _SaslHandshakeResponse = decoded(SaslHandshakeResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _SaslHandshakeResponse()
     m.error_code, n = unpack_hi(d, o)
     o += 6
@@ -88,6 +88,7 @@ def _read_v0(d, o):
         raise null_field("Mechanisms")
     else:
         m.mechanisms = l1 = []
+        if s: s(n)
         for _ in range(n):
             n, = unpack_h(d, o)
             o += 2
@@ -115,5 +116,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[SaslHandshakeResponse, int]]] = {0: _read_v0, 1: _read_v0}
+_READ: dict[int, Callable[..., tuple[SaslHandshakeResponse, int]]] = {0: _read_v0, 1: _read_v0}
 _WRITE: dict[int, Callable[[SaslHandshakeResponse], bytes]] = {0: _write_v0, 1: _write_v0}

@@ -150,9 +150,9 @@ class ShareAcknowledgeRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ShareAcknowledgeRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareAcknowledgeRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ShareAcknowledgeRequest, version, error) from error
         if end > len(data):
@@ -169,7 +169,7 @@ class ShareAcknowledgeRequest(Message):
 _ShareAcknowledgeRequest = decoded(ShareAcknowledgeRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ShareAcknowledgeRequest()
     m.is_renew_ack = False
     n = d[o]
@@ -196,6 +196,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AcknowledgeTopic()
             e2.topic_id, n = unpack_UB(d, o)
@@ -206,6 +207,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 6, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _AcknowledgePartition()
                     e4.partition_index, n = unpack_iB(d, o)
@@ -216,52 +218,56 @@ def _read_v1(d, o):
                         n, o = compact_count(d, o, n, 18, "AcknowledgementBatches")
                     e4.acknowledgement_batches = l5 = []
                     if n:
+                        if s: s(n)
                         c6 = n
                         while len(l5) < c6:
                             e7 = _AcknowledgementBatch()
                             e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                             o += 17
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
                                 o += 1 * n - 1
                             elif n == 1:
                                 e7.acknowledge_types = []
                             else:
                                 n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
+                                if s: s(n)
                                 e7.acknowledge_types = [*unpack_all_b[n](d, o)]
                                 o += 1 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e7.unknown_tagged_fields = ()
                             l5.append(e7)
-                            o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                            if s is None:
+                                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _ShareAcknowledgeRequest()
     n = d[o]
     if 0 < n < 128:
@@ -287,6 +293,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _AcknowledgeTopic()
             e2.topic_id, n = unpack_UB(d, o)
@@ -297,6 +304,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 6, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _AcknowledgePartition()
                     e4.partition_index, n = unpack_iB(d, o)
@@ -307,46 +315,50 @@ def _read_v2(d, o):
                         n, o = compact_count(d, o, n, 18, "AcknowledgementBatches")
                     e4.acknowledgement_batches = l5 = []
                     if n:
+                        if s: s(n)
                         c6 = n
                         while len(l5) < c6:
                             e7 = _AcknowledgementBatch()
                             e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                             o += 17
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
                                 o += 1 * n - 1
                             elif n == 1:
                                 e7.acknowledge_types = []
                             else:
                                 n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
+                                if s: s(n)
                                 e7.acknowledge_types = [*unpack_all_b[n](d, o)]
                                 o += 1 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e7.unknown_tagged_fields = ()
                             l5.append(e7)
-                            o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                            if s is None:
+                                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -507,5 +519,5 @@ def _write_v2(m):
 
 
 _shapes_0 = Shapes(_AcknowledgementBatch, (("first_offset", "q"), ("last_offset", "q"), ("acknowledge_types", "[]b"),), ())
-_READ: dict[int, Callable[[bytes, int], tuple[ShareAcknowledgeRequest, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[ShareAcknowledgeRequest, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ShareAcknowledgeRequest], bytes]] = {1: _write_v1, 2: _write_v2}

@@ -170,9 +170,9 @@ class ShareAcknowledgeResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ShareAcknowledgeResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareAcknowledgeResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ShareAcknowledgeResponse, version, error) from error
         if end > len(data):
@@ -189,7 +189,7 @@ class ShareAcknowledgeResponse(Message):
 _ShareAcknowledgeResponse = decoded(ShareAcknowledgeResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ShareAcknowledgeResponse()
     m.acquisition_lock_timeout_ms = 0
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -209,6 +209,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ShareAcknowledgeTopicResponse()
             e2.topic_id, n = unpack_UB(d, o)
@@ -219,6 +220,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 17, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
@@ -234,20 +236,20 @@ def _read_v1(d, o):
                     e5.leader_id, e5.leader_epoch, t = unpack_iiB(d, o)
                     o += 9
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e5.unknown_tagged_fields = ()
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -259,6 +261,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 11, "NodeEndpoints")
     m.node_endpoints = l6 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e7 = _NodeEndpoint()
             e7.node_id, n = unpack_iB(d, o)
@@ -279,20 +282,20 @@ def _read_v1(d, o):
             t = d[o]
             o += 1
             if t:
-                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e7.unknown_tagged_fields = ()
             l6.append(e7)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _ShareAcknowledgeResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -311,6 +314,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ShareAcknowledgeTopicResponse()
             e2.topic_id, n = unpack_UB(d, o)
@@ -321,6 +325,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 17, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
@@ -336,20 +341,20 @@ def _read_v2(d, o):
                     e5.leader_id, e5.leader_epoch, t = unpack_iiB(d, o)
                     o += 9
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e5.unknown_tagged_fields = ()
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -361,6 +366,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 11, "NodeEndpoints")
     m.node_endpoints = l6 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e7 = _NodeEndpoint()
             e7.node_id, n = unpack_iB(d, o)
@@ -381,14 +387,14 @@ def _read_v2(d, o):
             t = d[o]
             o += 1
             if t:
-                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e7.unknown_tagged_fields = ()
             l6.append(e7)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -578,5 +584,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ShareAcknowledgeResponse, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[ShareAcknowledgeResponse, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ShareAcknowledgeResponse], bytes]] = {1: _write_v1, 2: _write_v2}

@@ -191,9 +191,9 @@ class ShareFetchRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ShareFetchRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareFetchRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ShareFetchRequest, version, error) from error
         if end > len(data):
@@ -210,7 +210,7 @@ class ShareFetchRequest(Message):
 _ShareFetchRequest = decoded(ShareFetchRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ShareFetchRequest()
     m.share_acquire_mode = 0
     m.is_renew_ack = False
@@ -238,6 +238,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _FetchTopic()
             e2.topic_id, n = unpack_UB(d, o)
@@ -248,6 +249,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 6, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _FetchPartition()
                     e4.partition_max_bytes = 0
@@ -259,39 +261,43 @@ def _read_v1(d, o):
                         n, o = compact_count(d, o, n, 18, "AcknowledgementBatches")
                     e4.acknowledgement_batches = l5 = []
                     if n:
+                        if s: s(n)
                         c6 = n
                         while len(l5) < c6:
                             e7 = _AcknowledgementBatch()
                             e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                             o += 17
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
                                 o += 1 * n - 1
                             elif n == 1:
                                 e7.acknowledge_types = []
                             else:
                                 n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
+                                if s: s(n)
                                 e7.acknowledge_types = [*unpack_all_b[n](d, o)]
                                 o += 1 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e7.unknown_tagged_fields = ()
                             l5.append(e7)
-                            o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                            if s is None:
+                                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -303,38 +309,42 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l8 = []
     if n:
+        if s: s(n)
         c9 = n
         while len(l8) < c9:
             e10 = _ForgottenTopic()
             e10.topic_id, n = unpack_UB(d, o)
             o += 17
             if 1 < n < 128:
+                if s: s(n - 1)
                 e10.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e10.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
+                if s: s(n)
                 e10.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e10.unknown_tagged_fields = ()
             l8.append(e10)
-            o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
+            if s is None:
+                o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _ShareFetchRequest()
     n = d[o]
     if 0 < n < 128:
@@ -360,6 +370,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _FetchTopic()
             e2.topic_id, n = unpack_UB(d, o)
@@ -370,6 +381,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 6, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _FetchPartition()
                     e4.partition_max_bytes = 0
@@ -381,39 +393,43 @@ def _read_v2(d, o):
                         n, o = compact_count(d, o, n, 18, "AcknowledgementBatches")
                     e4.acknowledgement_batches = l5 = []
                     if n:
+                        if s: s(n)
                         c6 = n
                         while len(l5) < c6:
                             e7 = _AcknowledgementBatch()
                             e7.first_offset, e7.last_offset, n = unpack_qqB(d, o)
                             o += 17
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e7.acknowledge_types = [*unpack_all_b[n - 1](d, o)]
                                 o += 1 * n - 1
                             elif n == 1:
                                 e7.acknowledge_types = []
                             else:
                                 n, o = compact_count(d, o, n, 1, "AcknowledgeTypes")
+                                if s: s(n)
                                 e7.acknowledge_types = [*unpack_all_b[n](d, o)]
                                 o += 1 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e7.unknown_tagged_fields = ()
                             l5.append(e7)
-                            o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
+                            if s is None:
+                                o = _shapes_0[len(e7.acknowledge_types),](d, o, c6 - len(l5), l5)
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -425,32 +441,36 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 18, "ForgottenTopicsData")
     m.forgotten_topics_data = l8 = []
     if n:
+        if s: s(n)
         c9 = n
         while len(l8) < c9:
             e10 = _ForgottenTopic()
             e10.topic_id, n = unpack_UB(d, o)
             o += 17
             if 1 < n < 128:
+                if s: s(n - 1)
                 e10.partitions = [*unpack_all_i[n - 1](d, o)]
                 o += 4 * n - 4
             elif n == 1:
                 e10.partitions = []
             else:
                 n, o = compact_count(d, o, n, 4, "Partitions")
+                if s: s(n)
                 e10.partitions = [*unpack_all_i[n](d, o)]
                 o += 4 * n
             t = d[o]
             o += 1
             if t:
-                e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e10.unknown_tagged_fields = ()
             l8.append(e10)
-            o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
+            if s is None:
+                o = _shapes_1[len(e10.partitions),](d, o, c9 - len(l8), l8)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -658,5 +678,5 @@ def _write_v2(m):
 
 _shapes_0 = Shapes(_AcknowledgementBatch, (("first_offset", "q"), ("last_offset", "q"), ("acknowledge_types", "[]b"),), ())
 _shapes_1 = Shapes(_ForgottenTopic, (("topic_id", "U"), ("partitions", "[]i"),), ())
-_READ: dict[int, Callable[[bytes, int], tuple[ShareFetchRequest, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[ShareFetchRequest, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[ShareFetchRequest], bytes]] = {1: _write_v1, 2: _write_v2}

@@ -208,9 +208,9 @@ class ShareFetchResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ShareFetchResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareFetchResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ShareFetchResponse, version, error) from error
         if end > len(data):
@@ -227,7 +227,7 @@ class ShareFetchResponse(Message):
 _ShareFetchResponse = decoded(ShareFetchResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ShareFetchResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -246,6 +246,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 18, "Responses")
     m.responses = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ShareFetchableTopicResponse()
             e2.topic_id, n = unpack_UB(d, o)
@@ -256,6 +257,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 22, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.partition_index, e4.error_code, n = unpack_ihB(d, o)
@@ -280,7 +282,7 @@ def _read_v1(d, o):
                     e5.leader_id, e5.leader_epoch, t = unpack_iiB(d, o)
                     o += 9
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e5.unknown_tagged_fields = ()
                     n = d[o]
@@ -296,6 +298,7 @@ def _read_v1(d, o):
                         n, o = compact_count(d, o, n, 19, "AcquiredRecords")
                     e4.acquired_records = l6 = []
                     if n:
+                        if s: s(n)
                         p7 = o + 19 * n
                         for v9, v10, v11, t in iterate_qqhB(d[o:p7]):
                             if t:
@@ -305,7 +308,7 @@ def _read_v1(d, o):
                                     e12.first_offset, e12.last_offset, e12.delivery_count, t = unpack_qqhB(d, o)
                                     o += 19
                                     if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e12.unknown_tagged_fields = ()
                                     l6.append(e12)
@@ -321,14 +324,14 @@ def _read_v1(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -340,6 +343,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 11, "NodeEndpoints")
     m.node_endpoints = l13 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e14 = _NodeEndpoint()
             e14.node_id, n = unpack_iB(d, o)
@@ -360,14 +364,14 @@ def _read_v1(d, o):
             t = d[o]
             o += 1
             if t:
-                e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                e14.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e14.unknown_tagged_fields = ()
             l13.append(e14)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -495,5 +499,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ShareFetchResponse, int]]] = {1: _read_v1, 2: _read_v1}
+_READ: dict[int, Callable[..., tuple[ShareFetchResponse, int]]] = {1: _read_v1, 2: _read_v1}
 _WRITE: dict[int, Callable[[ShareFetchResponse], bytes]] = {1: _write_v1, 2: _write_v1}

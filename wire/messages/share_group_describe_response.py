@@ -183,9 +183,9 @@ class ShareGroupDescribeResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ShareGroupDescribeResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareGroupDescribeResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ShareGroupDescribeResponse, version, error) from error
         if end > len(data):
@@ -202,7 +202,7 @@ class ShareGroupDescribeResponse(Message):
 _ShareGroupDescribeResponse = decoded(ShareGroupDescribeResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ShareGroupDescribeResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -212,6 +212,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 20, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.error_code, n = unpack_hB(d, o)
@@ -247,6 +248,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 12, "Members")
             e2.members = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _Member()
                     n = d[o]
@@ -280,6 +282,7 @@ def _read_v1(d, o):
                     else:
                         n, o = compact_count(d, o, n, 1, "SubscribedTopicNames")
                     e4.subscribed_topic_names = l5 = []
+                    if s: s(n)
                     for _ in range(n):
                         n = d[o]
                         if 0 < n < 128:
@@ -296,6 +299,7 @@ def _read_v1(d, o):
                         n, o = compact_count(d, o, n, 19, "TopicPartitions")
                     e7.topic_partitions = l8 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e9 = _TopicPartitions()
                             e9.topic_id, n = unpack_UB(d, o)
@@ -307,45 +311,47 @@ def _read_v1(d, o):
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e9.partitions = [*unpack_all_i[n - 1](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
                                 e9.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
                                 e9.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e9.unknown_tagged_fields = ()
                             l8.append(e9)
                     t = d[o]
                     o += 1
                     if t:
-                        e7.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e7.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e7.unknown_tagged_fields = ()
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             e2.authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -495,5 +501,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ShareGroupDescribeResponse, int]]] = {1: _read_v1}
+_READ: dict[int, Callable[..., tuple[ShareGroupDescribeResponse, int]]] = {1: _read_v1}
 _WRITE: dict[int, Callable[[ShareGroupDescribeResponse], bytes]] = {1: _write_v1}

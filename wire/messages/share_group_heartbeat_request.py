@@ -71,9 +71,9 @@ class ShareGroupHeartbeatRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ShareGroupHeartbeatRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ShareGroupHeartbeatRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ShareGroupHeartbeatRequest, version, error) from error
         if end > len(data):
@@ -90,7 +90,7 @@ class ShareGroupHeartbeatRequest(Message):
 _ShareGroupHeartbeatRequest = decoded(ShareGroupHeartbeatRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _ShareGroupHeartbeatRequest()
     n = d[o]
     if 0 < n < 128:
@@ -121,6 +121,7 @@ def _read_v1(d, o):
         m.subscribed_topic_names = None
     else:
         m.subscribed_topic_names = l1 = []
+        if s: s(n)
         for _ in range(n):
             n = d[o]
             if 0 < n < 128:
@@ -131,7 +132,7 @@ def _read_v1(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -190,5 +191,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ShareGroupHeartbeatRequest, int]]] = {1: _read_v1}
+_READ: dict[int, Callable[..., tuple[ShareGroupHeartbeatRequest, int]]] = {1: _read_v1}
 _WRITE: dict[int, Callable[[ShareGroupHeartbeatRequest], bytes]] = {1: _write_v1}

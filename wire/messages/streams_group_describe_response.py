@@ -348,9 +348,9 @@ class StreamsGroupDescribeResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[StreamsGroupDescribeResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[StreamsGroupDescribeResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupDescribeResponse, version, error) from error
         if end > len(data):
@@ -367,7 +367,7 @@ class StreamsGroupDescribeResponse(Message):
 _StreamsGroupDescribeResponse = decoded(StreamsGroupDescribeResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _StreamsGroupDescribeResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -377,6 +377,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 20, "Groups")
     m.groups = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _DescribedGroup()
             e2.error_code, n = unpack_hB(d, o)
@@ -415,6 +416,7 @@ def _read_v0(d, o):
                 else:
                     e3.subtopologies = l4 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e5 = _Subtopology()
                             n = d[o]
@@ -429,6 +431,7 @@ def _read_v0(d, o):
                             else:
                                 n, o = compact_count(d, o, n, 1, "SourceTopics")
                             e5.source_topics = l6 = []
+                            if s: s(n)
                             for _ in range(n):
                                 n = d[o]
                                 if 0 < n < 128:
@@ -443,6 +446,7 @@ def _read_v0(d, o):
                             else:
                                 n, o = compact_count(d, o, n, 1, "RepartitionSinkTopics")
                             e5.repartition_sink_topics = l8 = []
+                            if s: s(n)
                             for _ in range(n):
                                 n = d[o]
                                 if 0 < n < 128:
@@ -458,6 +462,7 @@ def _read_v0(d, o):
                                 n, o = compact_count(d, o, n, 9, "StateChangelogTopics")
                             e5.state_changelog_topics = l10 = []
                             if n:
+                                if s: s(n)
                                 for _ in range(n):
                                     e11 = _TopicInfo()
                                     n = d[o]
@@ -473,6 +478,7 @@ def _read_v0(d, o):
                                         n, o = compact_count(d, o, n, 3, "TopicConfigs")
                                     e11.topic_configs = l12 = []
                                     if n:
+                                        if s: s(n)
                                         for _ in range(n):
                                             e13 = _KeyValue()
                                             n = d[o]
@@ -488,14 +494,14 @@ def _read_v0(d, o):
                                             t = d[o]
                                             o += 1
                                             if t:
-                                                e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                                                e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                             else:
                                                 e13.unknown_tagged_fields = ()
                                             l12.append(e13)
                                     t = d[o]
                                     o += 1
                                     if t:
-                                        e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e11.unknown_tagged_fields = ()
                                     l10.append(e11)
@@ -507,6 +513,7 @@ def _read_v0(d, o):
                                 n, o = compact_count(d, o, n, 9, "RepartitionSourceTopics")
                             e5.repartition_source_topics = l14 = []
                             if n:
+                                if s: s(n)
                                 for _ in range(n):
                                     e15 = _TopicInfo()
                                     n = d[o]
@@ -522,6 +529,7 @@ def _read_v0(d, o):
                                         n, o = compact_count(d, o, n, 3, "TopicConfigs")
                                     e15.topic_configs = l16 = []
                                     if n:
+                                        if s: s(n)
                                         for _ in range(n):
                                             e17 = _KeyValue()
                                             n = d[o]
@@ -537,28 +545,28 @@ def _read_v0(d, o):
                                             t = d[o]
                                             o += 1
                                             if t:
-                                                e17.unknown_tagged_fields, o = read_tags(d, o, t)
+                                                e17.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                             else:
                                                 e17.unknown_tagged_fields = ()
                                             l16.append(e17)
                                     t = d[o]
                                     o += 1
                                     if t:
-                                        e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e15.unknown_tagged_fields = ()
                                     l14.append(e15)
                             t = d[o]
                             o += 1
                             if t:
-                                e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e5.unknown_tagged_fields = ()
                             l4.append(e5)
                 t = d[o]
                 o += 1
                 if t:
-                    e3.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e3.unknown_tagged_fields = ()
             n = d[o]
@@ -569,6 +577,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 28, "Members")
             e2.members = l18 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e19 = _Member()
                     n = d[o]
@@ -623,7 +632,7 @@ def _read_v0(d, o):
                         e20.port, t = unpack_HB(d, o)
                         o += 3
                         if t:
-                            e20.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e20.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e20.unknown_tagged_fields = ()
                     n = d[o]
@@ -634,6 +643,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 3, "ClientTags")
                     e19.client_tags = l21 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e22 = _KeyValue()
                             n = d[o]
@@ -649,7 +659,7 @@ def _read_v0(d, o):
                             t = d[o]
                             o += 1
                             if t:
-                                e22.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e22.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e22.unknown_tagged_fields = ()
                             l21.append(e22)
@@ -661,6 +671,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 14, "TaskOffsets")
                     e19.task_offsets = l23 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e24 = _TaskOffset()
                             n = d[o]
@@ -671,7 +682,7 @@ def _read_v0(d, o):
                             e24.partition, e24.offset, t = unpack_iqB(d, o)
                             o += 13
                             if t:
-                                e24.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e24.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e24.unknown_tagged_fields = ()
                             l23.append(e24)
@@ -683,6 +694,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 14, "TaskEndOffsets")
                     e19.task_end_offsets = l25 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e26 = _TaskOffset()
                             n = d[o]
@@ -693,7 +705,7 @@ def _read_v0(d, o):
                             e26.partition, e26.offset, t = unpack_iqB(d, o)
                             o += 13
                             if t:
-                                e26.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e26.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e26.unknown_tagged_fields = ()
                             l25.append(e26)
@@ -706,6 +718,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 3, "ActiveTasks")
                     e27.active_tasks = l28 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e29 = _TaskIds()
                             n = d[o]
@@ -716,18 +729,20 @@ def _read_v0(d, o):
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e29.partitions = [*unpack_all_i[n - 1](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
                                 e29.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
                                 e29.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e29.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e29.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e29.unknown_tagged_fields = ()
                             l28.append(e29)
@@ -739,6 +754,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 3, "StandbyTasks")
                     e27.standby_tasks = l30 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e31 = _TaskIds()
                             n = d[o]
@@ -749,18 +765,20 @@ def _read_v0(d, o):
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e31.partitions = [*unpack_all_i[n - 1](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
                                 e31.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
                                 e31.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e31.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e31.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e31.unknown_tagged_fields = ()
                             l30.append(e31)
@@ -772,6 +790,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 3, "WarmupTasks")
                     e27.warmup_tasks = l32 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e33 = _TaskIds()
                             n = d[o]
@@ -782,25 +801,27 @@ def _read_v0(d, o):
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e33.partitions = [*unpack_all_i[n - 1](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
                                 e33.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
                                 e33.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e33.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e33.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e33.unknown_tagged_fields = ()
                             l32.append(e33)
                     t = d[o]
                     o += 1
                     if t:
-                        e27.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e27.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e27.unknown_tagged_fields = ()
                     e19.target_assignment = e34 = _Assignment()
@@ -812,6 +833,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 3, "ActiveTasks")
                     e34.active_tasks = l35 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e36 = _TaskIds()
                             n = d[o]
@@ -822,18 +844,20 @@ def _read_v0(d, o):
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e36.partitions = [*unpack_all_i[n - 1](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
                                 e36.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
                                 e36.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e36.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e36.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e36.unknown_tagged_fields = ()
                             l35.append(e36)
@@ -845,6 +869,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 3, "StandbyTasks")
                     e34.standby_tasks = l37 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e38 = _TaskIds()
                             n = d[o]
@@ -855,18 +880,20 @@ def _read_v0(d, o):
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e38.partitions = [*unpack_all_i[n - 1](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
                                 e38.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
                                 e38.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e38.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e38.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e38.unknown_tagged_fields = ()
                             l37.append(e38)
@@ -878,6 +905,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 3, "WarmupTasks")
                     e34.warmup_tasks = l39 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e40 = _TaskIds()
                             n = d[o]
@@ -888,45 +916,47 @@ def _read_v0(d, o):
                             n = d[o]
                             o += 1
                             if 1 < n < 128:
+                                if s: s(n - 1)
                                 e40.partitions = [*unpack_all_i[n - 1](d, o)]
                                 o += 4 * n - 4
                             elif n == 1:
                                 e40.partitions = []
                             else:
                                 n, o = compact_count(d, o, n, 4, "Partitions")
+                                if s: s(n)
                                 e40.partitions = [*unpack_all_i[n](d, o)]
                                 o += 4 * n
                             t = d[o]
                             o += 1
                             if t:
-                                e40.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e40.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e40.unknown_tagged_fields = ()
                             l39.append(e40)
                     t = d[o]
                     o += 1
                     if t:
-                        e34.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e34.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e34.unknown_tagged_fields = ()
                     e19.is_classic, t = unpack_oB(d, o)
                     o += 2
                     if t:
-                        e19.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e19.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e19.unknown_tagged_fields = ()
                     l18.append(e19)
             e2.authorized_operations, t = unpack_iB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -1427,5 +1457,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[StreamsGroupDescribeResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[StreamsGroupDescribeResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[StreamsGroupDescribeResponse], bytes]] = {0: _write_v0}

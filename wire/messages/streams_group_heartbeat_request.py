@@ -304,9 +304,9 @@ class StreamsGroupHeartbeatRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[StreamsGroupHeartbeatRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[StreamsGroupHeartbeatRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupHeartbeatRequest, version, error) from error
         if end > len(data):
@@ -323,7 +323,7 @@ class StreamsGroupHeartbeatRequest(Message):
 _StreamsGroupHeartbeatRequest = decoded(StreamsGroupHeartbeatRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _StreamsGroupHeartbeatRequest()
     n = d[o]
     if 0 < n < 128:
@@ -366,6 +366,7 @@ def _read_v0(d, o):
             n, o = compact_count(d, o, n, 8, "Subtopologies")
         e1.subtopologies = l2 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e3 = _Subtopology()
                 n = d[o]
@@ -380,6 +381,7 @@ def _read_v0(d, o):
                 else:
                     n, o = compact_count(d, o, n, 1, "SourceTopics")
                 e3.source_topics = l4 = []
+                if s: s(n)
                 for _ in range(n):
                     n = d[o]
                     if 0 < n < 128:
@@ -394,6 +396,7 @@ def _read_v0(d, o):
                 else:
                     n, o = compact_count(d, o, n, 1, "SourceTopicRegex")
                 e3.source_topic_regex = l6 = []
+                if s: s(n)
                 for _ in range(n):
                     n = d[o]
                     if 0 < n < 128:
@@ -409,6 +412,7 @@ def _read_v0(d, o):
                     n, o = compact_count(d, o, n, 9, "StateChangelogTopics")
                 e3.state_changelog_topics = l8 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e9 = _TopicInfo()
                         n = d[o]
@@ -424,6 +428,7 @@ def _read_v0(d, o):
                             n, o = compact_count(d, o, n, 3, "TopicConfigs")
                         e9.topic_configs = l10 = []
                         if n:
+                            if s: s(n)
                             for _ in range(n):
                                 e11 = _KeyValue()
                                 n = d[o]
@@ -439,14 +444,14 @@ def _read_v0(d, o):
                                 t = d[o]
                                 o += 1
                                 if t:
-                                    e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e11.unknown_tagged_fields = ()
                                 l10.append(e11)
                         t = d[o]
                         o += 1
                         if t:
-                            e9.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e9.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e9.unknown_tagged_fields = ()
                         l8.append(e9)
@@ -457,6 +462,7 @@ def _read_v0(d, o):
                 else:
                     n, o = compact_count(d, o, n, 1, "RepartitionSinkTopics")
                 e3.repartition_sink_topics = l12 = []
+                if s: s(n)
                 for _ in range(n):
                     n = d[o]
                     if 0 < n < 128:
@@ -472,6 +478,7 @@ def _read_v0(d, o):
                     n, o = compact_count(d, o, n, 9, "RepartitionSourceTopics")
                 e3.repartition_source_topics = l14 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e15 = _TopicInfo()
                         n = d[o]
@@ -487,6 +494,7 @@ def _read_v0(d, o):
                             n, o = compact_count(d, o, n, 3, "TopicConfigs")
                         e15.topic_configs = l16 = []
                         if n:
+                            if s: s(n)
                             for _ in range(n):
                                 e17 = _KeyValue()
                                 n = d[o]
@@ -502,14 +510,14 @@ def _read_v0(d, o):
                                 t = d[o]
                                 o += 1
                                 if t:
-                                    e17.unknown_tagged_fields, o = read_tags(d, o, t)
+                                    e17.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                 else:
                                     e17.unknown_tagged_fields = ()
                                 l16.append(e17)
                         t = d[o]
                         o += 1
                         if t:
-                            e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e15.unknown_tagged_fields = ()
                         l14.append(e15)
@@ -521,61 +529,69 @@ def _read_v0(d, o):
                     n, o = compact_count(d, o, n, 4, "CopartitionGroups")
                 e3.copartition_groups = l18 = []
                 if n:
+                    if s: s(n)
                     c19 = n
                     while len(l18) < c19:
                         e20 = _CopartitionGroup()
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
+                            if s: s(n - 1)
                             e20.source_topics = [*unpack_all_h[n - 1](d, o)]
                             o += 2 * n - 2
                         elif n == 1:
                             e20.source_topics = []
                         else:
                             n, o = compact_count(d, o, n, 2, "SourceTopics")
+                            if s: s(n)
                             e20.source_topics = [*unpack_all_h[n](d, o)]
                             o += 2 * n
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
+                            if s: s(n - 1)
                             e20.source_topic_regex = [*unpack_all_h[n - 1](d, o)]
                             o += 2 * n - 2
                         elif n == 1:
                             e20.source_topic_regex = []
                         else:
                             n, o = compact_count(d, o, n, 2, "SourceTopicRegex")
+                            if s: s(n)
                             e20.source_topic_regex = [*unpack_all_h[n](d, o)]
                             o += 2 * n
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
+                            if s: s(n - 1)
                             e20.repartition_source_topics = [*unpack_all_h[n - 1](d, o)]
                             o += 2 * n - 2
                         elif n == 1:
                             e20.repartition_source_topics = []
                         else:
                             n, o = compact_count(d, o, n, 2, "RepartitionSourceTopics")
+                            if s: s(n)
                             e20.repartition_source_topics = [*unpack_all_h[n](d, o)]
                             o += 2 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e20.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e20.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e20.unknown_tagged_fields = ()
                         l18.append(e20)
-                        o = _shapes_0[len(e20.source_topics), len(e20.source_topic_regex), len(e20.repartition_source_topics)](d, o, c19 - len(l18), l18)
+                        if s is None:
+                            o = _shapes_0[len(e20.source_topics), len(e20.source_topic_regex), len(e20.repartition_source_topics)](d, o, c19 - len(l18), l18)
                 t = d[o]
                 o += 1
                 if t:
-                    e3.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e3.unknown_tagged_fields = ()
                 l2.append(e3)
         t = d[o]
         o += 1
         if t:
-            e1.unknown_tagged_fields, o = read_tags(d, o, t)
+            e1.unknown_tagged_fields, o = read_tags(d, o, t, s)
         else:
             e1.unknown_tagged_fields = ()
     n = d[o]
@@ -589,6 +605,7 @@ def _read_v0(d, o):
     else:
         m.active_tasks = l21 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e22 = _TaskIds()
                 n = d[o]
@@ -599,18 +616,20 @@ def _read_v0(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e22.partitions = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e22.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
+                    if s: s(n)
                     e22.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e22.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e22.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e22.unknown_tagged_fields = ()
                 l21.append(e22)
@@ -625,6 +644,7 @@ def _read_v0(d, o):
     else:
         m.standby_tasks = l23 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e24 = _TaskIds()
                 n = d[o]
@@ -635,18 +655,20 @@ def _read_v0(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e24.partitions = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e24.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
+                    if s: s(n)
                     e24.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e24.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e24.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e24.unknown_tagged_fields = ()
                 l23.append(e24)
@@ -661,6 +683,7 @@ def _read_v0(d, o):
     else:
         m.warmup_tasks = l25 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e26 = _TaskIds()
                 n = d[o]
@@ -671,18 +694,20 @@ def _read_v0(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e26.partitions = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e26.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
+                    if s: s(n)
                     e26.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e26.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e26.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e26.unknown_tagged_fields = ()
                 l25.append(e26)
@@ -708,7 +733,7 @@ def _read_v0(d, o):
         e27.port, t = unpack_HB(d, o)
         o += 3
         if t:
-            e27.unknown_tagged_fields, o = read_tags(d, o, t)
+            e27.unknown_tagged_fields, o = read_tags(d, o, t, s)
         else:
             e27.unknown_tagged_fields = ()
     n = d[o]
@@ -722,6 +747,7 @@ def _read_v0(d, o):
     else:
         m.client_tags = l28 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e29 = _KeyValue()
                 n = d[o]
@@ -737,7 +763,7 @@ def _read_v0(d, o):
                 t = d[o]
                 o += 1
                 if t:
-                    e29.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e29.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e29.unknown_tagged_fields = ()
                 l28.append(e29)
@@ -752,6 +778,7 @@ def _read_v0(d, o):
     else:
         m.task_offsets = l30 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e31 = _TaskOffset()
                 n = d[o]
@@ -762,7 +789,7 @@ def _read_v0(d, o):
                 e31.partition, e31.offset, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e31.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e31.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e31.unknown_tagged_fields = ()
                 l30.append(e31)
@@ -777,6 +804,7 @@ def _read_v0(d, o):
     else:
         m.task_end_offsets = l32 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e33 = _TaskOffset()
                 n = d[o]
@@ -787,14 +815,14 @@ def _read_v0(d, o):
                 e33.partition, e33.offset, t = unpack_iqB(d, o)
                 o += 13
                 if t:
-                    e33.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e33.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e33.unknown_tagged_fields = ()
                 l32.append(e33)
     m.shutdown_application, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -1227,5 +1255,5 @@ def _write_v0(m):
 
 
 _shapes_0 = Shapes(_CopartitionGroup, (("source_topics", "[]h"), ("source_topic_regex", "[]h"), ("repartition_source_topics", "[]h"),), ())
-_READ: dict[int, Callable[[bytes, int], tuple[StreamsGroupHeartbeatRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[StreamsGroupHeartbeatRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[StreamsGroupHeartbeatRequest], bytes]] = {0: _write_v0}

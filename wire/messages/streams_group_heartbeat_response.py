@@ -206,9 +206,9 @@ class StreamsGroupHeartbeatResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[StreamsGroupHeartbeatResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[StreamsGroupHeartbeatResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(StreamsGroupHeartbeatResponse, version, error) from error
         if end > len(data):
@@ -225,7 +225,7 @@ class StreamsGroupHeartbeatResponse(Message):
 _StreamsGroupHeartbeatResponse = decoded(StreamsGroupHeartbeatResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _StreamsGroupHeartbeatResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -252,6 +252,7 @@ def _read_v0(d, o):
     else:
         m.status = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _Status()
                 e2.status_code, n = unpack_bB(d, o)
@@ -263,7 +264,7 @@ def _read_v0(d, o):
                 t = d[o]
                 o += 1
                 if t:
-                    e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e2.unknown_tagged_fields = ()
                 l1.append(e2)
@@ -278,6 +279,7 @@ def _read_v0(d, o):
     else:
         m.active_tasks = l3 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e4 = _TaskIds()
                 n = d[o]
@@ -288,18 +290,20 @@ def _read_v0(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e4.partitions = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e4.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
+                    if s: s(n)
                     e4.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e4.unknown_tagged_fields = ()
                 l3.append(e4)
@@ -314,6 +318,7 @@ def _read_v0(d, o):
     else:
         m.standby_tasks = l5 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e6 = _TaskIds()
                 n = d[o]
@@ -324,18 +329,20 @@ def _read_v0(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e6.partitions = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e6.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
+                    if s: s(n)
                     e6.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e6.unknown_tagged_fields = ()
                 l5.append(e6)
@@ -350,6 +357,7 @@ def _read_v0(d, o):
     else:
         m.warmup_tasks = l7 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e8 = _TaskIds()
                 n = d[o]
@@ -360,18 +368,20 @@ def _read_v0(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     e8.partitions = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
                     e8.partitions = []
                 else:
                     n, o = compact_count(d, o, n, 4, "Partitions")
+                    if s: s(n)
                     e8.partitions = [*unpack_all_i[n](d, o)]
                     o += 4 * n
                 t = d[o]
                 o += 1
                 if t:
-                    e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e8.unknown_tagged_fields = ()
                 l7.append(e8)
@@ -386,6 +396,7 @@ def _read_v0(d, o):
     else:
         m.partitions_by_user_endpoint = l9 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e10 = _EndpointToPartitions()
                 e10.user_endpoint = e11 = _Endpoint()
@@ -397,7 +408,7 @@ def _read_v0(d, o):
                 e11.port, t = unpack_HB(d, o)
                 o += 3
                 if t:
-                    e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e11.unknown_tagged_fields = ()
                 n = d[o]
@@ -408,6 +419,7 @@ def _read_v0(d, o):
                     n, o = compact_count(d, o, n, 3, "ActivePartitions")
                 e10.active_partitions = l12 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e13 = _TopicPartition()
                         n = d[o]
@@ -418,18 +430,20 @@ def _read_v0(d, o):
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
+                            if s: s(n - 1)
                             e13.partitions = [*unpack_all_i[n - 1](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
                             e13.partitions = []
                         else:
                             n, o = compact_count(d, o, n, 4, "Partitions")
+                            if s: s(n)
                             e13.partitions = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e13.unknown_tagged_fields = ()
                         l12.append(e13)
@@ -441,6 +455,7 @@ def _read_v0(d, o):
                     n, o = compact_count(d, o, n, 3, "StandbyPartitions")
                 e10.standby_partitions = l14 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e15 = _TopicPartition()
                         n = d[o]
@@ -451,32 +466,34 @@ def _read_v0(d, o):
                         n = d[o]
                         o += 1
                         if 1 < n < 128:
+                            if s: s(n - 1)
                             e15.partitions = [*unpack_all_i[n - 1](d, o)]
                             o += 4 * n - 4
                         elif n == 1:
                             e15.partitions = []
                         else:
                             n, o = compact_count(d, o, n, 4, "Partitions")
+                            if s: s(n)
                             e15.partitions = [*unpack_all_i[n](d, o)]
                             o += 4 * n
                         t = d[o]
                         o += 1
                         if t:
-                            e15.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e15.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e15.unknown_tagged_fields = ()
                         l14.append(e15)
                 t = d[o]
                 o += 1
                 if t:
-                    e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e10.unknown_tagged_fields = ()
                 l9.append(e10)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -701,5 +718,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[StreamsGroupHeartbeatResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[StreamsGroupHeartbeatResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[StreamsGroupHeartbeatResponse], bytes]] = {0: _write_v0}

@@ -106,9 +106,9 @@ class SyncGroupRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[SyncGroupRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SyncGroupRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(SyncGroupRequest, version, error) from error
         if end > len(data):
@@ -125,7 +125,7 @@ class SyncGroupRequest(Message):
 _SyncGroupRequest = decoded(SyncGroupRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _SyncGroupRequest()
     m.group_instance_id = None
     m.protocol_type = None
@@ -151,6 +151,7 @@ def _read_v0(d, o):
     else:
         m.assignments = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _SyncGroupRequestAssignment()
                 n, = unpack_h(d, o)
@@ -171,7 +172,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _SyncGroupRequest()
     m.protocol_type = None
     m.protocol_name = None
@@ -202,6 +203,7 @@ def _read_v3(d, o):
     else:
         m.assignments = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _SyncGroupRequestAssignment()
                 n, = unpack_h(d, o)
@@ -222,7 +224,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _SyncGroupRequest()
     m.protocol_type = None
     m.protocol_name = None
@@ -253,6 +255,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 3, "Assignments")
     m.assignments = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _SyncGroupRequestAssignment()
             n = d[o]
@@ -268,20 +271,20 @@ def _read_v4(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _SyncGroupRequest()
     n = d[o]
     if 0 < n < 128:
@@ -326,6 +329,7 @@ def _read_v5(d, o):
         n, o = compact_count(d, o, n, 3, "Assignments")
     m.assignments = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _SyncGroupRequestAssignment()
             n = d[o]
@@ -341,14 +345,14 @@ def _read_v5(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -567,5 +571,5 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[SyncGroupRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
+_READ: dict[int, Callable[..., tuple[SyncGroupRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[SyncGroupRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v4, 5: _write_v5}

@@ -73,9 +73,9 @@ class SyncGroupResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[SyncGroupResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SyncGroupResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(SyncGroupResponse, version, error) from error
         if end > len(data):
@@ -92,7 +92,7 @@ class SyncGroupResponse(Message):
 _SyncGroupResponse = decoded(SyncGroupResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _SyncGroupResponse()
     m.throttle_time_ms = 0
     m.protocol_type = None
@@ -107,7 +107,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _SyncGroupResponse()
     m.protocol_type = None
     m.protocol_name = None
@@ -121,7 +121,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _SyncGroupResponse()
     m.protocol_type = None
     m.protocol_name = None
@@ -134,13 +134,13 @@ def _read_v4(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v5(d, o):
+def _read_v5(d, o, s=None):
     m = _SyncGroupResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -167,7 +167,7 @@ def _read_v5(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -251,5 +251,5 @@ def _write_v5(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[SyncGroupResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v5}
+_READ: dict[int, Callable[..., tuple[SyncGroupResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1, 3: _read_v1, 4: _read_v4, 5: _read_v5}
 _WRITE: dict[int, Callable[[SyncGroupResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1, 3: _write_v1, 4: _write_v4, 5: _write_v5}

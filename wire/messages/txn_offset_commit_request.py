@@ -138,9 +138,9 @@ class TxnOffsetCommitRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[TxnOffsetCommitRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[TxnOffsetCommitRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(TxnOffsetCommitRequest, version, error) from error
         if end > len(data):
@@ -157,7 +157,7 @@ class TxnOffsetCommitRequest(Message):
 _TxnOffsetCommitRequest = decoded(TxnOffsetCommitRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _TxnOffsetCommitRequest()
     m.generation_id = -1
     m.member_id = ""
@@ -183,6 +183,7 @@ def _read_v0(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TxnOffsetCommitRequestTopic()
                 n, = unpack_h(d, o)
@@ -200,6 +201,7 @@ def _read_v0(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _TxnOffsetCommitRequestPartition()
                             e4.committed_leader_epoch = -1
@@ -217,7 +219,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _TxnOffsetCommitRequest()
     m.generation_id = -1
     m.member_id = ""
@@ -243,6 +245,7 @@ def _read_v2(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TxnOffsetCommitRequestTopic()
                 n, = unpack_h(d, o)
@@ -260,6 +263,7 @@ def _read_v2(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         for _ in range(n):
                             e4 = _TxnOffsetCommitRequestPartition()
                             e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqih(d, o)
@@ -276,7 +280,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _TxnOffsetCommitRequest()
     n = d[o]
     if 0 < n < 128:
@@ -310,6 +314,7 @@ def _read_v3(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TxnOffsetCommitRequestTopic()
             n = d[o]
@@ -325,6 +330,7 @@ def _read_v3(d, o):
                 n, o = compact_count(d, o, n, 18, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _TxnOffsetCommitRequestPartition()
                     e4.partition_index, e4.committed_offset, e4.committed_leader_epoch, n = unpack_iqiB(d, o)
@@ -339,21 +345,21 @@ def _read_v3(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -534,5 +540,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[TxnOffsetCommitRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3}
+_READ: dict[int, Callable[..., tuple[TxnOffsetCommitRequest, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2, 3: _read_v3, 4: _read_v3, 5: _read_v3}
 _WRITE: dict[int, Callable[[TxnOffsetCommitRequest], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2, 3: _write_v3, 4: _write_v3, 5: _write_v3}

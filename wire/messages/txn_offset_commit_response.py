@@ -115,9 +115,9 @@ class TxnOffsetCommitResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[TxnOffsetCommitResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[TxnOffsetCommitResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(TxnOffsetCommitResponse, version, error) from error
         if end > len(data):
@@ -134,7 +134,7 @@ class TxnOffsetCommitResponse(Message):
 _TxnOffsetCommitResponse = decoded(TxnOffsetCommitResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _TxnOffsetCommitResponse()
     m.throttle_time_ms, n = unpack_ii(d, o)
     o += 8
@@ -145,6 +145,7 @@ def _read_v0(d, o):
     else:
         m.topics = l1 = []
         if n:
+            if s: s(n)
             for _ in range(n):
                 e2 = _TxnOffsetCommitResponseTopic()
                 n, = unpack_h(d, o)
@@ -162,6 +163,7 @@ def _read_v0(d, o):
                 else:
                     e2.partitions = l3 = []
                     if n:
+                        if s: s(n)
                         p4 = o + 6 * n
                         for v6, v7 in iterate_ih(d[o:p4]):
                             e5 = _TxnOffsetCommitResponsePartition()
@@ -177,7 +179,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _TxnOffsetCommitResponse()
     m.throttle_time_ms, n = unpack_iB(d, o)
     o += 5
@@ -187,6 +189,7 @@ def _read_v3(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TxnOffsetCommitResponseTopic()
             n = d[o]
@@ -202,6 +205,7 @@ def _read_v3(d, o):
                 n, o = compact_count(d, o, n, 7, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 7 * n
                 for v6, v7, t in iterate_ihB(d[o:p4]):
                     if t:
@@ -211,7 +215,7 @@ def _read_v3(d, o):
                             e8.partition_index, e8.error_code, t = unpack_ihB(d, o)
                             o += 7
                             if t:
-                                e8.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e8.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e8.unknown_tagged_fields = ()
                             l3.append(e8)
@@ -226,14 +230,14 @@ def _read_v3(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -301,5 +305,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[TxnOffsetCommitResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v3}
+_READ: dict[int, Callable[..., tuple[TxnOffsetCommitResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v0, 3: _read_v3, 4: _read_v3, 5: _read_v3}
 _WRITE: dict[int, Callable[[TxnOffsetCommitResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v0, 3: _write_v3, 4: _write_v3, 5: _write_v3}

@@ -57,9 +57,9 @@ class UnregisterBrokerRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[UnregisterBrokerRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UnregisterBrokerRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(UnregisterBrokerRequest, version, error) from error
         if end > len(data):
@@ -76,12 +76,12 @@ class UnregisterBrokerRequest(Message):
 _UnregisterBrokerRequest = decoded(UnregisterBrokerRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _UnregisterBrokerRequest()
     m.broker_id, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -95,5 +95,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[UnregisterBrokerRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[UnregisterBrokerRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[UnregisterBrokerRequest], bytes]] = {0: _write_v0}

@@ -101,9 +101,9 @@ class UpdateFeaturesRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[UpdateFeaturesRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UpdateFeaturesRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(UpdateFeaturesRequest, version, error) from error
         if end > len(data):
@@ -120,7 +120,7 @@ class UpdateFeaturesRequest(Message):
 _UpdateFeaturesRequest = decoded(UpdateFeaturesRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _UpdateFeaturesRequest()
     m.validate_only = False
     m.timeout_ms, n = unpack_iB(d, o)
@@ -131,6 +131,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 5, "FeatureUpdates")
     m.feature_updates = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _FeatureUpdateKey()
             e2.upgrade_type = 1
@@ -142,20 +143,20 @@ def _read_v0(d, o):
             e2.max_version_level, e2.allow_downgrade, t = unpack_hoB(d, o)
             o += 4
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _UpdateFeaturesRequest()
     m.timeout_ms, n = unpack_iB(d, o)
     o += 5
@@ -165,6 +166,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 5, "FeatureUpdates")
     m.feature_updates = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _FeatureUpdateKey()
             e2.allow_downgrade = False
@@ -176,14 +178,14 @@ def _read_v1(d, o):
             e2.max_version_level, e2.upgrade_type, t = unpack_hbB(d, o)
             o += 4
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     m.validate_only, t = unpack_oB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -249,5 +251,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[UpdateFeaturesRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1}
+_READ: dict[int, Callable[..., tuple[UpdateFeaturesRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1}
 _WRITE: dict[int, Callable[[UpdateFeaturesRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1}

@@ -92,9 +92,9 @@ class UpdateFeaturesResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[UpdateFeaturesResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UpdateFeaturesResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(UpdateFeaturesResponse, version, error) from error
         if end > len(data):
@@ -111,7 +111,7 @@ class UpdateFeaturesResponse(Message):
 _UpdateFeaturesResponse = decoded(UpdateFeaturesResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _UpdateFeaturesResponse()
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
     o += 6
@@ -130,6 +130,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 5, "Results")
     m.results = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _UpdatableFeatureResult()
             n = d[o]
@@ -149,20 +150,20 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _UpdateFeaturesResponse()
     m.results = []
     m.throttle_time_ms, m.error_code, n = unpack_ihB(d, o)
@@ -177,7 +178,7 @@ def _read_v2(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -255,5 +256,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[UpdateFeaturesResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[UpdateFeaturesResponse, int]]] = {0: _read_v0, 1: _read_v0, 2: _read_v2}
 _WRITE: dict[int, Callable[[UpdateFeaturesResponse], bytes]] = {0: _write_v0, 1: _write_v0, 2: _write_v2}

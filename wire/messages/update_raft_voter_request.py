@@ -124,9 +124,9 @@ class UpdateRaftVoterRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[UpdateRaftVoterRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UpdateRaftVoterRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(UpdateRaftVoterRequest, version, error) from error
         if end > len(data):
@@ -143,7 +143,7 @@ class UpdateRaftVoterRequest(Message):
 _UpdateRaftVoterRequest = decoded(UpdateRaftVoterRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _UpdateRaftVoterRequest()
     n = d[o]
     if 0 < n < 128:
@@ -161,6 +161,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 5, "Listeners")
     m.listeners = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _Listener()
             n = d[o]
@@ -176,7 +177,7 @@ def _read_v0(d, o):
             e2.port, t = unpack_HB(d, o)
             o += 3
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -184,13 +185,13 @@ def _read_v0(d, o):
     e3.min_supported_version, e3.max_supported_version, t = unpack_hhB(d, o)
     o += 5
     if t:
-        e3.unknown_tagged_fields, o = read_tags(d, o, t)
+        e3.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         e3.unknown_tagged_fields = ()
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -249,5 +250,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[UpdateRaftVoterRequest, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[UpdateRaftVoterRequest, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[UpdateRaftVoterRequest], bytes]] = {0: _write_v0}

@@ -97,9 +97,9 @@ class UpdateRaftVoterResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[UpdateRaftVoterResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UpdateRaftVoterResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(UpdateRaftVoterResponse, version, error) from error
         if end > len(data):
@@ -116,7 +116,7 @@ class UpdateRaftVoterResponse(Message):
 _UpdateRaftVoterResponse = decoded(UpdateRaftVoterResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _UpdateRaftVoterResponse()
     m.current_leader = e1 = _CurrentLeader()
     e1.leader_id = -1
@@ -131,6 +131,7 @@ def _read_v0(d, o):
         u2 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t3 = d[o]
             n = d[o + 1]
@@ -149,7 +150,7 @@ def _read_v0(d, o):
                 e5.port, t = unpack_iB(d, o)
                 o += 5
                 if t:
-                    e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                    e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                 else:
                     e5.unknown_tagged_fields = ()
                 if o != p4:
@@ -191,5 +192,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[UpdateRaftVoterResponse, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[UpdateRaftVoterResponse, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[UpdateRaftVoterResponse], bytes]] = {0: _write_v0}

@@ -135,9 +135,9 @@ class VoteRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[VoteRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[VoteRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(VoteRequest, version, error) from error
         if end > len(data):
@@ -154,7 +154,7 @@ class VoteRequest(Message):
 _VoteRequest = decoded(VoteRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _VoteRequest()
     m.voter_id = -1
     n = d[o]
@@ -173,6 +173,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             n = d[o]
@@ -188,6 +189,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 25, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 25 * n
                 for v6, v7, v8, v9, v10, t in iterate_iiiiqB(d[o:p4]):
                     if t:
@@ -200,7 +202,7 @@ def _read_v0(d, o):
                             e11.partition_index, e11.replica_epoch, e11.replica_id, e11.last_offset_epoch, e11.last_offset, t = unpack_iiiiqB(d, o)
                             o += 25
                             if t:
-                                e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e11.unknown_tagged_fields = ()
                             l3.append(e11)
@@ -221,20 +223,20 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _VoteRequest()
     n = d[o]
     if 0 < n < 128:
@@ -252,6 +254,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             n = d[o]
@@ -267,6 +270,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 57, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 57 * n
                 for v6, v7, v8, v9, v10, v11, v12, t in iterate_iiiUUiqB(d[o:p4]):
                     if t:
@@ -277,7 +281,7 @@ def _read_v1(d, o):
                             e13.partition_index, e13.replica_epoch, e13.replica_id, e13.replica_directory_id, e13.voter_directory_id, e13.last_offset_epoch, e13.last_offset, t = unpack_iiiUUiqB(d, o)
                             o += 57
                             if t:
-                                e13.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e13.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e13.unknown_tagged_fields = ()
                             l3.append(e13)
@@ -298,20 +302,20 @@ def _read_v1(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _VoteRequest()
     n = d[o]
     if 0 < n < 128:
@@ -329,6 +333,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             n = d[o]
@@ -344,6 +349,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 58, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 58 * n
                 for v6, v7, v8, v9, v10, v11, v12, v13, t in iterate_iiiUUiqoB(d[o:p4]):
                     if t:
@@ -353,7 +359,7 @@ def _read_v2(d, o):
                             e14.partition_index, e14.replica_epoch, e14.replica_id, e14.replica_directory_id, e14.voter_directory_id, e14.last_offset_epoch, e14.last_offset, e14.pre_vote, t = unpack_iiiUUiqoB(d, o)
                             o += 58
                             if t:
-                                e14.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e14.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e14.unknown_tagged_fields = ()
                             l3.append(e14)
@@ -374,14 +380,14 @@ def _read_v2(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -549,5 +555,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[VoteRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[VoteRequest, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[VoteRequest], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}

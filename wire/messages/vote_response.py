@@ -149,9 +149,9 @@ class VoteResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[VoteResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[VoteResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(VoteResponse, version, error) from error
         if end > len(data):
@@ -168,7 +168,7 @@ class VoteResponse(Message):
 _VoteResponse = decoded(VoteResponse)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _VoteResponse()
     m.node_endpoints = []
     m.error_code, n = unpack_hB(d, o)
@@ -179,6 +179,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             n = d[o]
@@ -194,6 +195,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 16, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 16 * n
                 for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:p4]):
                     if t:
@@ -203,7 +205,7 @@ def _read_v0(d, o):
                             e11.partition_index, e11.error_code, e11.leader_id, e11.leader_epoch, e11.vote_granted, t = unpack_ihiioB(d, o)
                             o += 16
                             if t:
-                                e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e11.unknown_tagged_fields = ()
                             l3.append(e11)
@@ -221,7 +223,7 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -232,6 +234,7 @@ def _read_v0(d, o):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]
@@ -249,7 +252,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _VoteResponse()
     m.error_code, n = unpack_hB(d, o)
     o += 3
@@ -259,6 +262,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 3, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _TopicData()
             n = d[o]
@@ -274,6 +278,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 16, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 p4 = o + 16 * n
                 for v6, v7, v8, v9, v10, t in iterate_ihiioB(d[o:p4]):
                     if t:
@@ -283,7 +288,7 @@ def _read_v1(d, o):
                             e11.partition_index, e11.error_code, e11.leader_id, e11.leader_epoch, e11.vote_granted, t = unpack_ihiioB(d, o)
                             o += 16
                             if t:
-                                e11.unknown_tagged_fields, o = read_tags(d, o, t)
+                                e11.unknown_tagged_fields, o = read_tags(d, o, t, s)
                             else:
                                 e11.unknown_tagged_fields = ()
                             l3.append(e11)
@@ -301,7 +306,7 @@ def _read_v1(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -313,6 +318,7 @@ def _read_v1(d, o):
         u12 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t13 = d[o]
             n = d[o + 1]
@@ -329,6 +335,7 @@ def _read_v1(d, o):
                     n, o = compact_count(d, o, n, 8, "NodeEndpoints")
                 m.node_endpoints = l15 = []
                 if n:
+                    if s: s(n)
                     for _ in range(n):
                         e16 = _NodeEndpoint()
                         e16.node_id, n = unpack_iB(d, o)
@@ -340,7 +347,7 @@ def _read_v1(d, o):
                         e16.port, t = unpack_HB(d, o)
                         o += 3
                         if t:
-                            e16.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e16.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e16.unknown_tagged_fields = ()
                         l15.append(e16)
@@ -458,5 +465,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[VoteResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1}
+_READ: dict[int, Callable[..., tuple[VoteResponse, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v1}
 _WRITE: dict[int, Callable[[VoteResponse], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v1}

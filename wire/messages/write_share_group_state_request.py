@@ -149,9 +149,9 @@ class WriteShareGroupStateRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[WriteShareGroupStateRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[WriteShareGroupStateRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(WriteShareGroupStateRequest, version, error) from error
         if end > len(data):
@@ -168,7 +168,7 @@ class WriteShareGroupStateRequest(Message):
 _WriteShareGroupStateRequest = decoded(WriteShareGroupStateRequest)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _WriteShareGroupStateRequest()
     n = d[o]
     if 0 < n < 128:
@@ -183,6 +183,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _WriteStateData()
             e2.topic_id, n = unpack_UB(d, o)
@@ -193,6 +194,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 22, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.delivery_complete_count = -1
@@ -204,6 +206,7 @@ def _read_v0(d, o):
                         n, o = compact_count(d, o, n, 20, "StateBatches")
                     e4.state_batches = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 20 * n
                         for v8, v9, v10, v11, t in iterate_qqbhB(d[o:p6]):
                             if t:
@@ -213,7 +216,7 @@ def _read_v0(d, o):
                                     e12.first_offset, e12.last_offset, e12.delivery_state, e12.delivery_count, t = unpack_qqbhB(d, o)
                                     o += 20
                                     if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e12.unknown_tagged_fields = ()
                                     l5.append(e12)
@@ -230,27 +233,27 @@ def _read_v0(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _WriteShareGroupStateRequest()
     n = d[o]
     if 0 < n < 128:
@@ -265,6 +268,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 18, "Topics")
     m.topics = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _WriteStateData()
             e2.topic_id, n = unpack_UB(d, o)
@@ -275,6 +279,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 26, "Partitions")
             e2.partitions = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _PartitionData()
                     e4.partition, e4.state_epoch, e4.leader_epoch, e4.start_offset, e4.delivery_complete_count, n = unpack_iiiqiB(d, o)
@@ -285,6 +290,7 @@ def _read_v1(d, o):
                         n, o = compact_count(d, o, n, 20, "StateBatches")
                     e4.state_batches = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 20 * n
                         for v8, v9, v10, v11, t in iterate_qqbhB(d[o:p6]):
                             if t:
@@ -294,7 +300,7 @@ def _read_v1(d, o):
                                     e12.first_offset, e12.last_offset, e12.delivery_state, e12.delivery_count, t = unpack_qqbhB(d, o)
                                     o += 20
                                     if t:
-                                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e12.unknown_tagged_fields = ()
                                     l5.append(e12)
@@ -311,21 +317,21 @@ def _read_v1(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -433,5 +439,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[WriteShareGroupStateRequest, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[WriteShareGroupStateRequest, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[WriteShareGroupStateRequest], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -121,9 +121,9 @@ class WriteTxnMarkersRequest(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[WriteTxnMarkersRequest, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[WriteTxnMarkersRequest, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(WriteTxnMarkersRequest, version, error) from error
         if end > len(data):
@@ -140,7 +140,7 @@ class WriteTxnMarkersRequest(Message):
 _WriteTxnMarkersRequest = decoded(WriteTxnMarkersRequest)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _WriteTxnMarkersRequest()
     n = d[o]
     o += 1
@@ -150,6 +150,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 17, "Markers")
     m.markers = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _WritableTxnMarker()
             e2.transaction_version = 0
@@ -161,6 +162,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _WritableTxnMarkerTopic()
                     n = d[o]
@@ -171,38 +173,40 @@ def _read_v1(d, o):
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.partition_indexes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                        if s: s(n)
                         e4.partition_indexes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             e2.coordinator_epoch, t = unpack_iB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _WriteTxnMarkersRequest()
     n = d[o]
     o += 1
@@ -212,6 +216,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 18, "Markers")
     m.markers = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _WritableTxnMarker()
             e2.producer_id, e2.producer_epoch, e2.transaction_result, n = unpack_qhoB(d, o)
@@ -222,6 +227,7 @@ def _read_v2(d, o):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _WritableTxnMarkerTopic()
                     n = d[o]
@@ -232,32 +238,34 @@ def _read_v2(d, o):
                     n = d[o]
                     o += 1
                     if 1 < n < 128:
+                        if s: s(n - 1)
                         e4.partition_indexes = [*unpack_all_i[n - 1](d, o)]
                         o += 4 * n - 4
                     elif n == 1:
                         e4.partition_indexes = []
                     else:
                         n, o = compact_count(d, o, n, 4, "PartitionIndexes")
+                        if s: s(n)
                         e4.partition_indexes = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             e2.coordinator_epoch, e2.transaction_version, t = unpack_ibB(d, o)
             o += 6
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -355,5 +363,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[WriteTxnMarkersRequest, int]]] = {1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[WriteTxnMarkersRequest, int]]] = {1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[WriteTxnMarkersRequest], bytes]] = {1: _write_v1, 2: _write_v2}

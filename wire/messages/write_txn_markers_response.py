@@ -124,9 +124,9 @@ class WriteTxnMarkersResponse(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[WriteTxnMarkersResponse, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[WriteTxnMarkersResponse, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(WriteTxnMarkersResponse, version, error) from error
         if end > len(data):
@@ -143,7 +143,7 @@ class WriteTxnMarkersResponse(Message):
 _WriteTxnMarkersResponse = decoded(WriteTxnMarkersResponse)
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _WriteTxnMarkersResponse()
     n = d[o]
     o += 1
@@ -153,6 +153,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 10, "Markers")
     m.markers = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _WritableTxnMarkerResult()
             e2.producer_id, n = unpack_qB(d, o)
@@ -163,6 +164,7 @@ def _read_v1(d, o):
                 n, o = compact_count(d, o, n, 3, "Topics")
             e2.topics = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _WritableTxnMarkerTopicResult()
                     n = d[o]
@@ -178,6 +180,7 @@ def _read_v1(d, o):
                         n, o = compact_count(d, o, n, 7, "Partitions")
                     e4.partitions = l5 = []
                     if n:
+                        if s: s(n)
                         p6 = o + 7 * n
                         for v8, v9, t in iterate_ihB(d[o:p6]):
                             if t:
@@ -187,7 +190,7 @@ def _read_v1(d, o):
                                     e10.partition_index, e10.error_code, t = unpack_ihB(d, o)
                                     o += 7
                                     if t:
-                                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                                     else:
                                         e10.unknown_tagged_fields = ()
                                     l5.append(e10)
@@ -202,21 +205,21 @@ def _read_v1(d, o):
                     t = d[o]
                     o += 1
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -271,5 +274,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[WriteTxnMarkersResponse, int]]] = {1: _read_v1, 2: _read_v1}
+_READ: dict[int, Callable[..., tuple[WriteTxnMarkersResponse, int]]] = {1: _read_v1, 2: _read_v1}
 _WRITE: dict[int, Callable[[WriteTxnMarkersResponse], bytes]] = {1: _write_v1, 2: _write_v1}

@@ -79,9 +79,9 @@ class AccessControlEntryRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[AccessControlEntryRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[AccessControlEntryRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(AccessControlEntryRecord, version, error) from error
         if end > len(data):
@@ -98,7 +98,7 @@ class AccessControlEntryRecord(Message):
 _AccessControlEntryRecord = decoded(AccessControlEntryRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _AccessControlEntryRecord()
     m.id, m.resource_type, n = unpack_UbB(d, o)
     o += 17
@@ -120,7 +120,7 @@ def _read_v0(d, o):
     m.operation, m.permission_type, t = unpack_bbB(d, o)
     o += 3
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -158,5 +158,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[AccessControlEntryRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[AccessControlEntryRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[AccessControlEntryRecord], bytes]] = {0: _write_v0}

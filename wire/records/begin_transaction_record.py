@@ -57,9 +57,9 @@ class BeginTransactionRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[BeginTransactionRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BeginTransactionRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(BeginTransactionRecord, version, error) from error
         if end > len(data):
@@ -76,7 +76,7 @@ class BeginTransactionRecord(Message):
 _BeginTransactionRecord = decoded(BeginTransactionRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _BeginTransactionRecord()
     m.name = None
     t = d[o]
@@ -86,6 +86,7 @@ def _read_v0(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -140,5 +141,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[BeginTransactionRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[BeginTransactionRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[BeginTransactionRecord], bytes]] = {0: _write_v0}

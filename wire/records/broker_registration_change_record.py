@@ -79,9 +79,9 @@ class BrokerRegistrationChangeRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[BrokerRegistrationChangeRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[BrokerRegistrationChangeRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(BrokerRegistrationChangeRecord, version, error) from error
         if end > len(data):
@@ -98,7 +98,7 @@ class BrokerRegistrationChangeRecord(Message):
 _BrokerRegistrationChangeRecord = decoded(BrokerRegistrationChangeRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _BrokerRegistrationChangeRecord()
     m.in_controlled_shutdown = 0
     m.log_dirs = []
@@ -111,6 +111,7 @@ def _read_v0(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -137,7 +138,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _BrokerRegistrationChangeRecord()
     m.log_dirs = []
     m.cordoned_log_dirs = None
@@ -150,6 +151,7 @@ def _read_v1(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -179,7 +181,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _BrokerRegistrationChangeRecord()
     m.cordoned_log_dirs = None
     m.fenced = 0
@@ -192,6 +194,7 @@ def _read_v2(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -213,12 +216,14 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.log_dirs = [*unpack_all_U[n - 1](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "LogDirs")
+                    if s: s(n)
                     m.log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
                 if o != p3:
@@ -233,7 +238,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _BrokerRegistrationChangeRecord()
     m.fenced = 0
     m.in_controlled_shutdown = 0
@@ -246,6 +251,7 @@ def _read_v3(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -267,12 +273,14 @@ def _read_v3(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.log_dirs = [*unpack_all_U[n - 1](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "LogDirs")
+                    if s: s(n)
                     m.log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
                 if o != p3:
@@ -281,6 +289,7 @@ def _read_v3(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.cordoned_log_dirs = [*unpack_all_U[n - 1](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
@@ -290,6 +299,7 @@ def _read_v3(d, o):
                     if n < 0:
                         m.cordoned_log_dirs = None
                     else:
+                        if s: s(n)
                         m.cordoned_log_dirs = [*unpack_all_U[n](d, o)]
                         o += 16 * n
                 if o != p3:
@@ -418,5 +428,5 @@ def _write_v3(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[BrokerRegistrationChangeRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3}
+_READ: dict[int, Callable[..., tuple[BrokerRegistrationChangeRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3}
 _WRITE: dict[int, Callable[[BrokerRegistrationChangeRecord], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3}

@@ -53,9 +53,9 @@ class ClearElrRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ClearElrRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ClearElrRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ClearElrRecord, version, error) from error
         if end > len(data):
@@ -72,7 +72,7 @@ class ClearElrRecord(Message):
 _ClearElrRecord = decoded(ClearElrRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ClearElrRecord()
     n = d[o]
     if 0 < n < 128:
@@ -82,7 +82,7 @@ def _read_v0(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -104,5 +104,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ClearElrRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[ClearElrRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ClearElrRecord], bytes]] = {0: _write_v0}

@@ -87,9 +87,9 @@ class ClientQuotaRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ClientQuotaRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ClientQuotaRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ClientQuotaRecord, version, error) from error
         if end > len(data):
@@ -106,7 +106,7 @@ class ClientQuotaRecord(Message):
 _ClientQuotaRecord = decoded(ClientQuotaRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ClientQuotaRecord()
     n = d[o]
     o += 1
@@ -116,6 +116,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 3, "Entity")
     m.entity = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _EntityData()
             n = d[o]
@@ -134,7 +135,7 @@ def _read_v0(d, o):
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -146,7 +147,7 @@ def _read_v0(d, o):
     m.value, m.remove, t = unpack_doB(d, o)
     o += 10
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -198,5 +199,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ClientQuotaRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[ClientQuotaRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ClientQuotaRecord], bytes]] = {0: _write_v0}

@@ -64,9 +64,9 @@ class ConfigRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ConfigRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ConfigRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ConfigRecord, version, error) from error
         if end > len(data):
@@ -83,7 +83,7 @@ class ConfigRecord(Message):
 _ConfigRecord = decoded(ConfigRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ConfigRecord()
     m.resource_type, n = unpack_bB(d, o)
     o += 1
@@ -107,7 +107,7 @@ def _read_v0(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -148,5 +148,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ConfigRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[ConfigRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ConfigRecord], bytes]] = {0: _write_v0}

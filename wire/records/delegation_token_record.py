@@ -72,9 +72,9 @@ class DelegationTokenRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[DelegationTokenRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[DelegationTokenRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(DelegationTokenRecord, version, error) from error
         if end > len(data):
@@ -91,7 +91,7 @@ class DelegationTokenRecord(Message):
 _DelegationTokenRecord = decoded(DelegationTokenRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _DelegationTokenRecord()
     n = d[o]
     if 0 < n < 128:
@@ -110,6 +110,7 @@ def _read_v0(d, o):
     else:
         n, o = compact_count(d, o, n, 1, "Renewers")
     m.renewers = l1 = []
+    if s: s(n)
     for _ in range(n):
         n = d[o]
         if 0 < n < 128:
@@ -126,7 +127,7 @@ def _read_v0(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -176,5 +177,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[DelegationTokenRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[DelegationTokenRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[DelegationTokenRecord], bytes]] = {0: _write_v0}

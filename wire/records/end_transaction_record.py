@@ -48,9 +48,9 @@ class EndTransactionRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[EndTransactionRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[EndTransactionRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(EndTransactionRecord, version, error) from error
         if end > len(data):
@@ -67,12 +67,12 @@ class EndTransactionRecord(Message):
 _EndTransactionRecord = decoded(EndTransactionRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _EndTransactionRecord()
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -86,5 +86,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[EndTransactionRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[EndTransactionRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[EndTransactionRecord], bytes]] = {0: _write_v0}

@@ -56,9 +56,9 @@ class FenceBrokerRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[FenceBrokerRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[FenceBrokerRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(FenceBrokerRecord, version, error) from error
         if end > len(data):
@@ -75,12 +75,12 @@ class FenceBrokerRecord(Message):
 _FenceBrokerRecord = decoded(FenceBrokerRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _FenceBrokerRecord()
     m.id, m.epoch, t = unpack_iqB(d, o)
     o += 13
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -94,5 +94,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[FenceBrokerRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[FenceBrokerRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[FenceBrokerRecord], bytes]] = {0: _write_v0}

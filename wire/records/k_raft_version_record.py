@@ -56,9 +56,9 @@ class KRaftVersionRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[KRaftVersionRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[KRaftVersionRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(KRaftVersionRecord, version, error) from error
         if end > len(data):
@@ -75,12 +75,12 @@ class KRaftVersionRecord(Message):
 _KRaftVersionRecord = decoded(KRaftVersionRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _KRaftVersionRecord()
     m.version, m.k_raft_version, t = unpack_hhB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -94,5 +94,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[KRaftVersionRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[KRaftVersionRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[KRaftVersionRecord], bytes]] = {0: _write_v0}

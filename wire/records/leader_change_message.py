@@ -95,9 +95,9 @@ class LeaderChangeMessage(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[LeaderChangeMessage, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[LeaderChangeMessage, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(LeaderChangeMessage, version, error) from error
         if end > len(data):
@@ -114,7 +114,7 @@ class LeaderChangeMessage(Message):
 _LeaderChangeMessage = decoded(LeaderChangeMessage)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _LeaderChangeMessage()
     m.version, m.leader_id, n = unpack_hiB(d, o)
     o += 7
@@ -124,6 +124,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 5, "Voters")
     m.voters = l1 = []
     if n:
+        if s: s(n)
         p2 = o + 5 * n
         for v4, t in iterate_iB(d[o:p2]):
             if t:
@@ -134,7 +135,7 @@ def _read_v0(d, o):
                     e5.voter_id, t = unpack_iB(d, o)
                     o += 5
                     if t:
-                        e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e5.unknown_tagged_fields = ()
                     l1.append(e5)
@@ -154,6 +155,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 5, "GrantingVoters")
     m.granting_voters = l6 = []
     if n:
+        if s: s(n)
         p7 = o + 5 * n
         for v9, t in iterate_iB(d[o:p7]):
             if t:
@@ -164,7 +166,7 @@ def _read_v0(d, o):
                     e10.voter_id, t = unpack_iB(d, o)
                     o += 5
                     if t:
-                        e10.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e10.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e10.unknown_tagged_fields = ()
                     l6.append(e10)
@@ -179,13 +181,13 @@ def _read_v0(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _LeaderChangeMessage()
     m.version, m.leader_id, n = unpack_hiB(d, o)
     o += 7
@@ -195,6 +197,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 21, "Voters")
     m.voters = l1 = []
     if n:
+        if s: s(n)
         p2 = o + 21 * n
         for v4, v5, t in iterate_iUB(d[o:p2]):
             if t:
@@ -204,7 +207,7 @@ def _read_v1(d, o):
                     e6.voter_id, e6.voter_directory_id, t = unpack_iUB(d, o)
                     o += 21
                     if t:
-                        e6.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e6.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e6.unknown_tagged_fields = ()
                     l1.append(e6)
@@ -224,6 +227,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 21, "GrantingVoters")
     m.granting_voters = l7 = []
     if n:
+        if s: s(n)
         p8 = o + 21 * n
         for v10, v11, t in iterate_iUB(d[o:p8]):
             if t:
@@ -233,7 +237,7 @@ def _read_v1(d, o):
                     e12.voter_id, e12.voter_directory_id, t = unpack_iUB(d, o)
                     o += 21
                     if t:
-                        e12.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e12.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e12.unknown_tagged_fields = ()
                     l7.append(e12)
@@ -248,7 +252,7 @@ def _read_v1(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -324,5 +328,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[LeaderChangeMessage, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[LeaderChangeMessage, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[LeaderChangeMessage], bytes]] = {0: _write_v0, 1: _write_v1}

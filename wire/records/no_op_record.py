@@ -48,9 +48,9 @@ class NoOpRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[NoOpRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[NoOpRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(NoOpRecord, version, error) from error
         if end > len(data):
@@ -67,12 +67,12 @@ class NoOpRecord(Message):
 _NoOpRecord = decoded(NoOpRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _NoOpRecord()
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -86,5 +86,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[NoOpRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[NoOpRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[NoOpRecord], bytes]] = {0: _write_v0}

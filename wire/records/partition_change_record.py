@@ -94,9 +94,9 @@ class PartitionChangeRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[PartitionChangeRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[PartitionChangeRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(PartitionChangeRecord, version, error) from error
         if end > len(data):
@@ -113,7 +113,7 @@ class PartitionChangeRecord(Message):
 _PartitionChangeRecord = decoded(PartitionChangeRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _PartitionChangeRecord()
     m.directories = None
     m.eligible_leader_replicas = None
@@ -131,6 +131,7 @@ def _read_v0(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -142,6 +143,7 @@ def _read_v0(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.isr = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -151,6 +153,7 @@ def _read_v0(d, o):
                     if n < 0:
                         m.isr = None
                     else:
+                        if s: s(n)
                         m.isr = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -164,6 +167,7 @@ def _read_v0(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.replicas = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -173,6 +177,7 @@ def _read_v0(d, o):
                     if n < 0:
                         m.replicas = None
                     else:
+                        if s: s(n)
                         m.replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -181,6 +186,7 @@ def _read_v0(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -190,6 +196,7 @@ def _read_v0(d, o):
                     if n < 0:
                         m.removing_replicas = None
                     else:
+                        if s: s(n)
                         m.removing_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -198,6 +205,7 @@ def _read_v0(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -207,6 +215,7 @@ def _read_v0(d, o):
                     if n < 0:
                         m.adding_replicas = None
                     else:
+                        if s: s(n)
                         m.adding_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -230,7 +239,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _PartitionChangeRecord()
     m.eligible_leader_replicas = None
     m.last_known_elr = None
@@ -248,6 +257,7 @@ def _read_v1(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -259,6 +269,7 @@ def _read_v1(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.isr = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -268,6 +279,7 @@ def _read_v1(d, o):
                     if n < 0:
                         m.isr = None
                     else:
+                        if s: s(n)
                         m.isr = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -281,6 +293,7 @@ def _read_v1(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.replicas = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -290,6 +303,7 @@ def _read_v1(d, o):
                     if n < 0:
                         m.replicas = None
                     else:
+                        if s: s(n)
                         m.replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -298,6 +312,7 @@ def _read_v1(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -307,6 +322,7 @@ def _read_v1(d, o):
                     if n < 0:
                         m.removing_replicas = None
                     else:
+                        if s: s(n)
                         m.removing_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -315,6 +331,7 @@ def _read_v1(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -324,6 +341,7 @@ def _read_v1(d, o):
                     if n < 0:
                         m.adding_replicas = None
                     else:
+                        if s: s(n)
                         m.adding_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -337,6 +355,7 @@ def _read_v1(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.directories = [*unpack_all_U[n - 1](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
@@ -346,6 +365,7 @@ def _read_v1(d, o):
                     if n < 0:
                         m.directories = None
                     else:
+                        if s: s(n)
                         m.directories = [*unpack_all_U[n](d, o)]
                         o += 16 * n
                 if o != p3:
@@ -362,7 +382,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _PartitionChangeRecord()
     m.isr = None
     m.leader = -2
@@ -380,6 +400,7 @@ def _read_v2(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -391,6 +412,7 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.isr = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -400,6 +422,7 @@ def _read_v2(d, o):
                     if n < 0:
                         m.isr = None
                     else:
+                        if s: s(n)
                         m.isr = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -413,6 +436,7 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.replicas = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -422,6 +446,7 @@ def _read_v2(d, o):
                     if n < 0:
                         m.replicas = None
                     else:
+                        if s: s(n)
                         m.replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -430,6 +455,7 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -439,6 +465,7 @@ def _read_v2(d, o):
                     if n < 0:
                         m.removing_replicas = None
                     else:
+                        if s: s(n)
                         m.removing_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -447,6 +474,7 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -456,6 +484,7 @@ def _read_v2(d, o):
                     if n < 0:
                         m.adding_replicas = None
                     else:
+                        if s: s(n)
                         m.adding_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -469,6 +498,7 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.eligible_leader_replicas = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -478,6 +508,7 @@ def _read_v2(d, o):
                     if n < 0:
                         m.eligible_leader_replicas = None
                     else:
+                        if s: s(n)
                         m.eligible_leader_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -486,6 +517,7 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.last_known_elr = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -495,6 +527,7 @@ def _read_v2(d, o):
                     if n < 0:
                         m.last_known_elr = None
                     else:
+                        if s: s(n)
                         m.last_known_elr = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -503,6 +536,7 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.directories = [*unpack_all_U[n - 1](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
@@ -512,6 +546,7 @@ def _read_v2(d, o):
                     if n < 0:
                         m.directories = None
                     else:
+                        if s: s(n)
                         m.directories = [*unpack_all_U[n](d, o)]
                         o += 16 * n
                 if o != p3:
@@ -832,5 +867,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[PartitionChangeRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[PartitionChangeRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[PartitionChangeRecord], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}

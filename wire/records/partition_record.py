@@ -102,9 +102,9 @@ class PartitionRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[PartitionRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[PartitionRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(PartitionRecord, version, error) from error
         if end > len(data):
@@ -121,7 +121,7 @@ class PartitionRecord(Message):
 _PartitionRecord = decoded(PartitionRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _PartitionRecord()
     m.directories = []
     m.eligible_leader_replicas = None
@@ -129,45 +129,53 @@ def _read_v0(d, o):
     m.partition_id, m.topic_id, n = unpack_iUB(d, o)
     o += 21
     if 1 < n < 128:
+        if s: s(n - 1)
         m.replicas = [*unpack_all_i[n - 1](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "Replicas")
+        if s: s(n)
         m.replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
+        if s: s(n - 1)
         m.isr = [*unpack_all_i[n - 1](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.isr = []
     else:
         n, o = compact_count(d, o, n, 4, "Isr")
+        if s: s(n)
         m.isr = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
+        if s: s(n - 1)
         m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.removing_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "RemovingReplicas")
+        if s: s(n)
         m.removing_replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
+        if s: s(n - 1)
         m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.adding_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "AddingReplicas")
+        if s: s(n)
         m.adding_replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     m.leader_recovery_state = 0
@@ -178,6 +186,7 @@ def _read_v0(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -202,63 +211,73 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _PartitionRecord()
     m.eligible_leader_replicas = None
     m.last_known_elr = None
     m.partition_id, m.topic_id, n = unpack_iUB(d, o)
     o += 21
     if 1 < n < 128:
+        if s: s(n - 1)
         m.replicas = [*unpack_all_i[n - 1](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "Replicas")
+        if s: s(n)
         m.replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
+        if s: s(n - 1)
         m.isr = [*unpack_all_i[n - 1](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.isr = []
     else:
         n, o = compact_count(d, o, n, 4, "Isr")
+        if s: s(n)
         m.isr = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
+        if s: s(n - 1)
         m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.removing_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "RemovingReplicas")
+        if s: s(n)
         m.removing_replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
+        if s: s(n - 1)
         m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.adding_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "AddingReplicas")
+        if s: s(n)
         m.adding_replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     m.leader, m.leader_epoch, m.partition_epoch, n = unpack_iiiB(d, o)
     o += 13
     if 1 < n < 128:
+        if s: s(n - 1)
         m.directories = [*unpack_all_U[n - 1](d, o)]
         o += 16 * n - 16
     elif n == 1:
         m.directories = []
     else:
         n, o = compact_count(d, o, n, 16, "Directories")
+        if s: s(n)
         m.directories = [*unpack_all_U[n](d, o)]
         o += 16 * n
     m.leader_recovery_state = 0
@@ -269,6 +288,7 @@ def _read_v1(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -293,61 +313,71 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _PartitionRecord()
     m.partition_id, m.topic_id, n = unpack_iUB(d, o)
     o += 21
     if 1 < n < 128:
+        if s: s(n - 1)
         m.replicas = [*unpack_all_i[n - 1](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "Replicas")
+        if s: s(n)
         m.replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
+        if s: s(n - 1)
         m.isr = [*unpack_all_i[n - 1](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.isr = []
     else:
         n, o = compact_count(d, o, n, 4, "Isr")
+        if s: s(n)
         m.isr = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
+        if s: s(n - 1)
         m.removing_replicas = [*unpack_all_i[n - 1](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.removing_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "RemovingReplicas")
+        if s: s(n)
         m.removing_replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     n = d[o]
     o += 1
     if 1 < n < 128:
+        if s: s(n - 1)
         m.adding_replicas = [*unpack_all_i[n - 1](d, o)]
         o += 4 * n - 4
     elif n == 1:
         m.adding_replicas = []
     else:
         n, o = compact_count(d, o, n, 4, "AddingReplicas")
+        if s: s(n)
         m.adding_replicas = [*unpack_all_i[n](d, o)]
         o += 4 * n
     m.leader, m.leader_epoch, m.partition_epoch, n = unpack_iiiB(d, o)
     o += 13
     if 1 < n < 128:
+        if s: s(n - 1)
         m.directories = [*unpack_all_U[n - 1](d, o)]
         o += 16 * n - 16
     elif n == 1:
         m.directories = []
     else:
         n, o = compact_count(d, o, n, 16, "Directories")
+        if s: s(n)
         m.directories = [*unpack_all_U[n](d, o)]
         o += 16 * n
     m.leader_recovery_state = 0
@@ -360,6 +390,7 @@ def _read_v2(d, o):
         u1 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t2 = d[o]
             n = d[o + 1]
@@ -376,6 +407,7 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.eligible_leader_replicas = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -385,6 +417,7 @@ def _read_v2(d, o):
                     if n < 0:
                         m.eligible_leader_replicas = None
                     else:
+                        if s: s(n)
                         m.eligible_leader_replicas = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -393,6 +426,7 @@ def _read_v2(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.last_known_elr = [*unpack_all_i[n - 1](d, o)]
                     o += 4 * n - 4
                 elif n == 1:
@@ -402,6 +436,7 @@ def _read_v2(d, o):
                     if n < 0:
                         m.last_known_elr = None
                     else:
+                        if s: s(n)
                         m.last_known_elr = [*unpack_all_i[n](d, o)]
                         o += 4 * n
                 if o != p3:
@@ -619,5 +654,5 @@ def _write_v2(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[PartitionRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
+_READ: dict[int, Callable[..., tuple[PartitionRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2}
 _WRITE: dict[int, Callable[[PartitionRecord], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2}

@@ -58,9 +58,9 @@ class ProducerIdsRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ProducerIdsRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ProducerIdsRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ProducerIdsRecord, version, error) from error
         if end > len(data):
@@ -77,12 +77,12 @@ class ProducerIdsRecord(Message):
 _ProducerIdsRecord = decoded(ProducerIdsRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ProducerIdsRecord()
     m.broker_id, m.broker_epoch, m.next_producer_id, t = unpack_iqqB(d, o)
     o += 21
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -96,5 +96,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ProducerIdsRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[ProducerIdsRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ProducerIdsRecord], bytes]] = {0: _write_v0}

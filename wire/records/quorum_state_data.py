@@ -102,9 +102,9 @@ class QuorumStateData(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[QuorumStateData, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[QuorumStateData, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(QuorumStateData, version, error) from error
         if end > len(data):
@@ -121,7 +121,7 @@ class QuorumStateData(Message):
 _QuorumStateData = decoded(QuorumStateData)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _QuorumStateData()
     m.voted_directory_id = ZERO_UUID
     n = d[o]
@@ -140,6 +140,7 @@ def _read_v0(d, o):
     else:
         m.current_voters = l1 = []
         if n:
+            if s: s(n)
             p2 = o + 5 * n
             for v4, t in iterate_iB(d[o:p2]):
                 if t:
@@ -149,7 +150,7 @@ def _read_v0(d, o):
                         e5.voter_id, t = unpack_iB(d, o)
                         o += 5
                         if t:
-                            e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                            e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
                         else:
                             e5.unknown_tagged_fields = ()
                         l1.append(e5)
@@ -163,13 +164,13 @@ def _read_v0(d, o):
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _QuorumStateData()
     m.cluster_id = ""
     m.applied_offset = 0
@@ -177,7 +178,7 @@ def _read_v1(d, o):
     m.leader_id, m.leader_epoch, m.voted_id, m.voted_directory_id, t = unpack_iiiUB(d, o)
     o += 29
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -236,5 +237,5 @@ def _write_v1(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[QuorumStateData, int]]] = {0: _read_v0, 1: _read_v1}
+_READ: dict[int, Callable[..., tuple[QuorumStateData, int]]] = {0: _read_v0, 1: _read_v1}
 _WRITE: dict[int, Callable[[QuorumStateData], bytes]] = {0: _write_v0, 1: _write_v1}

@@ -155,9 +155,9 @@ class RegisterBrokerRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[RegisterBrokerRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RegisterBrokerRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(RegisterBrokerRecord, version, error) from error
         if end > len(data):
@@ -174,7 +174,7 @@ class RegisterBrokerRecord(Message):
 _RegisterBrokerRecord = decoded(RegisterBrokerRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _RegisterBrokerRecord()
     m.is_migrating_zk_broker = False
     m.in_controlled_shutdown = False
@@ -188,6 +188,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 7, "EndPoints")
     m.end_points = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _BrokerEndpoint()
             n = d[o]
@@ -203,7 +204,7 @@ def _read_v0(d, o):
             e2.port, e2.security_protocol, t = unpack_HhB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -215,6 +216,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _BrokerFeature()
             n = d[o]
@@ -225,7 +227,7 @@ def _read_v0(d, o):
             e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
@@ -244,6 +246,7 @@ def _read_v0(d, o):
         u5 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t6 = d[o]
             n = d[o + 1]
@@ -263,7 +266,7 @@ def _read_v0(d, o):
     return m, o
 
 
-def _read_v1(d, o):
+def _read_v1(d, o, s=None):
     m = _RegisterBrokerRecord()
     m.is_migrating_zk_broker = False
     m.log_dirs = []
@@ -276,6 +279,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 7, "EndPoints")
     m.end_points = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _BrokerEndpoint()
             n = d[o]
@@ -291,7 +295,7 @@ def _read_v1(d, o):
             e2.port, e2.security_protocol, t = unpack_HhB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -303,6 +307,7 @@ def _read_v1(d, o):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _BrokerFeature()
             n = d[o]
@@ -313,7 +318,7 @@ def _read_v1(d, o):
             e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
@@ -332,6 +337,7 @@ def _read_v1(d, o):
         u5 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t6 = d[o]
             n = d[o + 1]
@@ -351,7 +357,7 @@ def _read_v1(d, o):
     return m, o
 
 
-def _read_v2(d, o):
+def _read_v2(d, o, s=None):
     m = _RegisterBrokerRecord()
     m.log_dirs = []
     m.cordoned_log_dirs = None
@@ -363,6 +369,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 7, "EndPoints")
     m.end_points = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _BrokerEndpoint()
             n = d[o]
@@ -378,7 +385,7 @@ def _read_v2(d, o):
             e2.port, e2.security_protocol, t = unpack_HhB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -390,6 +397,7 @@ def _read_v2(d, o):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _BrokerFeature()
             n = d[o]
@@ -400,7 +408,7 @@ def _read_v2(d, o):
             e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
@@ -419,6 +427,7 @@ def _read_v2(d, o):
         u5 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t6 = d[o]
             n = d[o + 1]
@@ -438,7 +447,7 @@ def _read_v2(d, o):
     return m, o
 
 
-def _read_v3(d, o):
+def _read_v3(d, o, s=None):
     m = _RegisterBrokerRecord()
     m.cordoned_log_dirs = None
     m.broker_id, m.is_migrating_zk_broker, m.incarnation_id, m.broker_epoch, n = unpack_ioUqB(d, o)
@@ -449,6 +458,7 @@ def _read_v3(d, o):
         n, o = compact_count(d, o, n, 7, "EndPoints")
     m.end_points = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _BrokerEndpoint()
             n = d[o]
@@ -464,7 +474,7 @@ def _read_v3(d, o):
             e2.port, e2.security_protocol, t = unpack_HhB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -476,6 +486,7 @@ def _read_v3(d, o):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _BrokerFeature()
             n = d[o]
@@ -486,7 +497,7 @@ def _read_v3(d, o):
             e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
@@ -506,6 +517,7 @@ def _read_v3(d, o):
         u5 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t6 = d[o]
             n = d[o + 1]
@@ -517,12 +529,14 @@ def _read_v3(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.log_dirs = [*unpack_all_U[n - 1](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "LogDirs")
+                    if s: s(n)
                     m.log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
                 if o != p7:
@@ -537,7 +551,7 @@ def _read_v3(d, o):
     return m, o
 
 
-def _read_v4(d, o):
+def _read_v4(d, o, s=None):
     m = _RegisterBrokerRecord()
     m.broker_id, m.is_migrating_zk_broker, m.incarnation_id, m.broker_epoch, n = unpack_ioUqB(d, o)
     o += 30
@@ -547,6 +561,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 7, "EndPoints")
     m.end_points = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _BrokerEndpoint()
             n = d[o]
@@ -562,7 +577,7 @@ def _read_v4(d, o):
             e2.port, e2.security_protocol, t = unpack_HhB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -574,6 +589,7 @@ def _read_v4(d, o):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _BrokerFeature()
             n = d[o]
@@ -584,7 +600,7 @@ def _read_v4(d, o):
             e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
@@ -605,6 +621,7 @@ def _read_v4(d, o):
         u5 = None
         if t > 127:
             t, o = tag_count(d, o, t)
+        if s: s(t)
         for _ in range(t):
             t6 = d[o]
             n = d[o + 1]
@@ -616,12 +633,14 @@ def _read_v4(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.log_dirs = [*unpack_all_U[n - 1](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
                     m.log_dirs = []
                 else:
                     n, o = compact_count(d, o, n, 16, "LogDirs")
+                    if s: s(n)
                     m.log_dirs = [*unpack_all_U[n](d, o)]
                     o += 16 * n
                 if o != p7:
@@ -630,6 +649,7 @@ def _read_v4(d, o):
                 n = d[o]
                 o += 1
                 if 1 < n < 128:
+                    if s: s(n - 1)
                     m.cordoned_log_dirs = [*unpack_all_U[n - 1](d, o)]
                     o += 16 * n - 16
                 elif n == 1:
@@ -639,6 +659,7 @@ def _read_v4(d, o):
                     if n < 0:
                         m.cordoned_log_dirs = None
                     else:
+                        if s: s(n)
                         m.cordoned_log_dirs = [*unpack_all_U[n](d, o)]
                         o += 16 * n
                 if o != p7:
@@ -1047,5 +1068,5 @@ def _write_v4(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[RegisterBrokerRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v4}
+_READ: dict[int, Callable[..., tuple[RegisterBrokerRecord, int]]] = {0: _read_v0, 1: _read_v1, 2: _read_v2, 3: _read_v3, 4: _read_v4}
 _WRITE: dict[int, Callable[[RegisterBrokerRecord], bytes]] = {0: _write_v0, 1: _write_v1, 2: _write_v2, 3: _write_v3, 4: _write_v4}

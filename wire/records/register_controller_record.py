@@ -122,9 +122,9 @@ class RegisterControllerRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[RegisterControllerRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RegisterControllerRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(RegisterControllerRecord, version, error) from error
         if end > len(data):
@@ -141,7 +141,7 @@ class RegisterControllerRecord(Message):
 _RegisterControllerRecord = decoded(RegisterControllerRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _RegisterControllerRecord()
     m.controller_id, m.incarnation_id, m.zk_migration_ready, n = unpack_iUoB(d, o)
     o += 22
@@ -151,6 +151,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 7, "EndPoints")
     m.end_points = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _ControllerEndpoint()
             n = d[o]
@@ -166,7 +167,7 @@ def _read_v0(d, o):
             e2.port, e2.security_protocol, t = unpack_HhB(d, o)
             o += 5
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
@@ -178,6 +179,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 6, "Features")
     m.features = l3 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e4 = _ControllerFeature()
             n = d[o]
@@ -188,14 +190,14 @@ def _read_v0(d, o):
             e4.min_supported_version, e4.max_supported_version, t = unpack_hhB(d, o)
             o += 5
             if t:
-                e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e4.unknown_tagged_fields = ()
             l3.append(e4)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -255,5 +257,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[RegisterControllerRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[RegisterControllerRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[RegisterControllerRecord], bytes]] = {0: _write_v0}

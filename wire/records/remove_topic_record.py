@@ -56,9 +56,9 @@ class RemoveTopicRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[RemoveTopicRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RemoveTopicRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(RemoveTopicRecord, version, error) from error
         if end > len(data):
@@ -75,12 +75,12 @@ class RemoveTopicRecord(Message):
 _RemoveTopicRecord = decoded(RemoveTopicRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _RemoveTopicRecord()
     m.topic_id, t = unpack_UB(d, o)
     o += 17
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -96,5 +96,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[RemoveTopicRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[RemoveTopicRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[RemoveTopicRecord], bytes]] = {0: _write_v0}

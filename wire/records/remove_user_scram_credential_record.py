@@ -59,9 +59,9 @@ class RemoveUserScramCredentialRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[RemoveUserScramCredentialRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[RemoveUserScramCredentialRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(RemoveUserScramCredentialRecord, version, error) from error
         if end > len(data):
@@ -78,7 +78,7 @@ class RemoveUserScramCredentialRecord(Message):
 _RemoveUserScramCredentialRecord = decoded(RemoveUserScramCredentialRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _RemoveUserScramCredentialRecord()
     n = d[o]
     if 0 < n < 128:
@@ -88,7 +88,7 @@ def _read_v0(d, o):
     m.mechanism, t = unpack_bB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -110,5 +110,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[RemoveUserScramCredentialRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[RemoveUserScramCredentialRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[RemoveUserScramCredentialRecord], bytes]] = {0: _write_v0}

@@ -54,9 +54,9 @@ class SnapshotFooterRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[SnapshotFooterRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[SnapshotFooterRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(SnapshotFooterRecord, version, error) from error
         if end > len(data):
@@ -73,12 +73,12 @@ class SnapshotFooterRecord(Message):
 _SnapshotFooterRecord = decoded(SnapshotFooterRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _SnapshotFooterRecord()
     m.version, t = unpack_hB(d, o)
     o += 3
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -92,5 +92,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[SnapshotFooterRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[SnapshotFooterRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[SnapshotFooterRecord], bytes]] = {0: _write_v0}

@@ -61,9 +61,9 @@ class TopicRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[TopicRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[TopicRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(TopicRecord, version, error) from error
         if end > len(data):
@@ -80,7 +80,7 @@ class TopicRecord(Message):
 _TopicRecord = decoded(TopicRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _TopicRecord()
     n = d[o]
     if 0 < n < 128:
@@ -90,7 +90,7 @@ def _read_v0(d, o):
     m.topic_id, t = unpack_UB(d, o)
     o += 17
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -114,5 +114,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[TopicRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[TopicRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[TopicRecord], bytes]] = {0: _write_v0}

@@ -56,9 +56,9 @@ class UnregisterBrokerRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[UnregisterBrokerRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UnregisterBrokerRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(UnregisterBrokerRecord, version, error) from error
         if end > len(data):
@@ -75,12 +75,12 @@ class UnregisterBrokerRecord(Message):
 _UnregisterBrokerRecord = decoded(UnregisterBrokerRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _UnregisterBrokerRecord()
     m.broker_id, m.broker_epoch, t = unpack_iqB(d, o)
     o += 13
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -94,5 +94,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[UnregisterBrokerRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[UnregisterBrokerRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[UnregisterBrokerRecord], bytes]] = {0: _write_v0}

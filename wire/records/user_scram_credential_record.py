@@ -72,9 +72,9 @@ class UserScramCredentialRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[UserScramCredentialRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[UserScramCredentialRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(UserScramCredentialRecord, version, error) from error
         if end > len(data):
@@ -91,7 +91,7 @@ class UserScramCredentialRecord(Message):
 _UserScramCredentialRecord = decoded(UserScramCredentialRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _UserScramCredentialRecord()
     n = d[o]
     if 0 < n < 128:
@@ -117,7 +117,7 @@ def _read_v0(d, o):
     m.iterations, t = unpack_iB(d, o)
     o += 5
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -160,5 +160,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[UserScramCredentialRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[UserScramCredentialRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[UserScramCredentialRecord], bytes]] = {0: _write_v0}

@@ -139,9 +139,9 @@ class VotersRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[VotersRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[VotersRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(VotersRecord, version, error) from error
         if end > len(data):
@@ -158,7 +158,7 @@ class VotersRecord(Message):
 _VotersRecord = decoded(VotersRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _VotersRecord()
     m.version, n = unpack_hB(d, o)
     o += 3
@@ -168,6 +168,7 @@ def _read_v0(d, o):
         n, o = compact_count(d, o, n, 27, "Voters")
     m.voters = l1 = []
     if n:
+        if s: s(n)
         for _ in range(n):
             e2 = _Voter()
             e2.voter_id, e2.voter_directory_id, n = unpack_iUB(d, o)
@@ -178,6 +179,7 @@ def _read_v0(d, o):
                 n, o = compact_count(d, o, n, 5, "Endpoints")
             e2.endpoints = l3 = []
             if n:
+                if s: s(n)
                 for _ in range(n):
                     e4 = _Endpoint()
                     n = d[o]
@@ -193,7 +195,7 @@ def _read_v0(d, o):
                     e4.port, t = unpack_HB(d, o)
                     o += 3
                     if t:
-                        e4.unknown_tagged_fields, o = read_tags(d, o, t)
+                        e4.unknown_tagged_fields, o = read_tags(d, o, t, s)
                     else:
                         e4.unknown_tagged_fields = ()
                     l3.append(e4)
@@ -201,20 +203,20 @@ def _read_v0(d, o):
             e5.min_supported_version, e5.max_supported_version, t = unpack_hhB(d, o)
             o += 5
             if t:
-                e5.unknown_tagged_fields, o = read_tags(d, o, t)
+                e5.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e5.unknown_tagged_fields = ()
             t = d[o]
             o += 1
             if t:
-                e2.unknown_tagged_fields, o = read_tags(d, o, t)
+                e2.unknown_tagged_fields, o = read_tags(d, o, t, s)
             else:
                 e2.unknown_tagged_fields = ()
             l1.append(e2)
     t = d[o]
     o += 1
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -272,5 +274,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[VotersRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[VotersRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[VotersRecord], bytes]] = {0: _write_v0}

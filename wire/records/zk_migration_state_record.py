@@ -54,9 +54,9 @@ class ZkMigrationStateRecord(Message):
         return message
 
     @staticmethod
-    def read_from(data: bytes, version: int, offset: int) -> tuple[ZkMigrationStateRecord, int]:
+    def read_from(data: bytes, version: int, offset: int, spend: Callable[[int], None] | None = None) -> tuple[ZkMigrationStateRecord, int]:
         try:
-            message, end = _READ[version](data, offset)
+            message, end = _READ[version](data, offset, spend)
         except READ_FAULTS as error:
             raise unreadable(ZkMigrationStateRecord, version, error) from error
         if end > len(data):
@@ -73,12 +73,12 @@ class ZkMigrationStateRecord(Message):
 _ZkMigrationStateRecord = decoded(ZkMigrationStateRecord)
 
 
-def _read_v0(d, o):
+def _read_v0(d, o, s=None):
     m = _ZkMigrationStateRecord()
     m.zk_migration_state, t = unpack_bB(d, o)
     o += 2
     if t:
-        m.unknown_tagged_fields, o = read_tags(d, o, t)
+        m.unknown_tagged_fields, o = read_tags(d, o, t, s)
     else:
         m.unknown_tagged_fields = ()
     return m, o
@@ -92,5 +92,5 @@ def _write_v0(m):
     return b"".join(r)
 
 
-_READ: dict[int, Callable[[bytes, int], tuple[ZkMigrationStateRecord, int]]] = {0: _read_v0}
+_READ: dict[int, Callable[..., tuple[ZkMigrationStateRecord, int]]] = {0: _read_v0}
 _WRITE: dict[int, Callable[[ZkMigrationStateRecord], bytes]] = {0: _write_v0}

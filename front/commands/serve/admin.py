@@ -36,7 +36,13 @@ def checked(options: Mapping[str, Any]) -> AdminSettings | None:
     with blaming("--admin-token-file", OSError, UnicodeDecodeError):
         token = None if token_file is None else token_file.read_text().strip()
     try:
-        return AdminSettings(options["admin_host"], int(port), token, options["admin_insecure"])
+        return AdminSettings(
+            options["admin_host"],
+            int(port),
+            token,
+            options["admin_insecure"],
+            request_timeout_s=options["admin_request_timeout_ms"] / 1000,
+        )
     except ValueError as error:
         if token_file is not None:
             raise OptionError(str(error), "--admin-token-file") from error

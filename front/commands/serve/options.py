@@ -17,7 +17,7 @@ from typing import Any
 
 from mockraft.double.proposals import NAMES
 from mockraft.server.config import ROWS
-from mockraft.server.options import PORT_MAX, Option
+from mockraft.server.options import INT_MAX, PORT_MAX, Option
 from mockraft.wire.names import did_you_mean, similar_names
 
 ADMIN_OFF = "off"
@@ -74,6 +74,15 @@ _OF_THE_PROCESS = (
         "File with the token that users of the admin API must send (Bearer).",
     ),
     Option("admin_insecure", bool, False, "Admin API", "Open the admin API to other machines without a token."),
+    Option(
+        "admin_request_timeout_ms",
+        int,
+        10_000,
+        "Admin API",
+        "Close a connection to the admin API whose request headers, or then body, are not complete after so long.",
+        1,
+        INT_MAX,
+    ),
     Option(
         "virtual_clock",
         bool,

@@ -78,7 +78,7 @@ def alter_credentials(
                 error_codes.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
             )
         elif refusal := _refusal(image, alteration):
-            refused[user] = refusal
+            refused[user] = refusal.kept()
         elif isinstance(alteration, Deletion):
             removals.put(user, alteration)
         else:

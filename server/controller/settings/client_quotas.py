@@ -66,7 +66,7 @@ def alter_client_quotas(
             records += _alter_entity(controller, entity, values)
             results[found] = Altered(entity, None)
         except ApiError as refusal:
-            results[found] = Altered(entity, refusal)
+            results[found] = Altered(entity, refusal.kept())
     check_fits_one_batch(records)
     return ControllerResult(records, list(results.values()), "client quotas altered" if records else "")
 

@@ -63,10 +63,9 @@ def validate_topic(name: str, configs: Mapping[str, str]) -> None:
     invalid = reason_invalid(name)
     if invalid is not None:
         raise ApiError(error_codes.INVALID_TOPIC_EXCEPTION, invalid)
-    keys = config_keys.keys(TOPIC)
-    for unknown in _unknown(keys, configs):
+    for unknown in _unknown(config_keys.keys(TOPIC), configs):
         raise invalid_config(f"Unknown topic config name: {unknown}")
-    values = parse_all(keys, configs)
+    values = parse_all(TOPIC, configs)
     low, high = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if low > high:
         raise invalid_config(
@@ -94,10 +93,9 @@ def validate_client_metrics(name: str, configs: Mapping[str, str]) -> None:
     """Validate as ClientMetricsConfigs.validate: names, push interval, match patterns (KIP-714)."""
     if not name:
         raise invalid_request("Subscription name can't be empty")
-    keys = config_keys.keys(CLIENT_METRICS)
-    for unknown in _unknown(keys, configs):
+    for unknown in _unknown(config_keys.keys(CLIENT_METRICS), configs):
         raise invalid_request(f"Unknown client metrics configuration: {unknown}")
-    values = parse_all(keys, configs)
+    values = parse_all(CLIENT_METRICS, configs)
     interval_ms = values["interval.ms"]
     if interval_ms not in _INTERVAL_MS_RANGE:
         raise ApiError(
@@ -113,10 +111,9 @@ def validate_group(name: str, configs: Mapping[str, str]) -> None:
     """Validate as GroupConfig.validate: names, values, the broker's bounds, and sessions longer than heartbeats."""
     if not name:
         raise invalid_request("Default group resources are not allowed.")
-    keys = config_keys.keys(GROUP)
-    for unknown in _unknown(keys, configs):
+    for unknown in _unknown(config_keys.keys(GROUP), configs):
         raise invalid_config(f"Unknown group config name: {unknown}")
-    values = parse_all(keys, configs)
+    values = parse_all(GROUP, configs)
     for key in _BOUNDED_GROUP_KEYS:
         _check_bounds(key, values[key])
     for kind in ("consumer", "share", "streams"):

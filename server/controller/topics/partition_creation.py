@@ -34,7 +34,7 @@ def create_partitions(
         try:
             _add_partitions(controller, asked, records, quota)
         except ApiError as refusal:
-            results[asked.name] = refusal
+            results[asked.name] = refusal.kept()
     return ControllerResult(records, results, "partitions created")
 
 

@@ -43,7 +43,7 @@ def alter_reassignments(
                         raise ApiError(error_codes.UNKNOWN_SERVER_ERROR)
                     records.append(record)
             except ApiError as error:
-                refusal = error
+                refusal = error.kept()
             partitions.append((target.partition_index, refusal))
         results.append((asked.name, partitions))
     return ControllerResult(records, results, "reassignments altered")

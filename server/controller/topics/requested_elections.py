@@ -45,7 +45,7 @@ def elect_leaders(
                 elected.append((partition_id, None))
             except ApiError as refusal:
                 if not wants_all or refusal.error_code != error_codes.ELECTION_NOT_NEEDED:
-                    elected.append((partition_id, refusal))
+                    elected.append((partition_id, refusal.kept()))
         results.append((name, elected))
     check_fits_one_batch(records)
     return ControllerResult(records, results, f"{election.value} leaders elected", atomic=False)

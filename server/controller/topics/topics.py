@@ -64,7 +64,7 @@ def create_topics(
             except configs.BrokenOperationError:
                 raise
             except ApiError as refusal:
-                results[topic.name] = refusal
+                results[topic.name] = refusal.kept()
     check_fits_one_batch(records)
     return ControllerResult(records, results, "topics created" if records else "")
 
@@ -81,7 +81,7 @@ def delete_topics(
             quota.draw(len(controller.image.topics.by_id[topic_id].partitions))
             records.append(RecordAt(RemoveTopicRecord(topic_id=topic_id), 0))
         except ApiError as refusal:
-            results[topic_id] = refusal
+            results[topic_id] = refusal.kept()
     return ControllerResult(records, results, "topics deleted" if records else "")
 
 

@@ -61,7 +61,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(controller: Controlle
         yield b"{"
         await asyncio.Event().wait()
 
-    async with asking(controller.double, body_timeout_s=0.05) as http:
+    async with asking(controller.double, request_timeout_s=0.05) as http:
         answer = await http.patch("/v1/settings", content=hanging(), headers={"content-type": "application/json"})
     assert answer.status_code == 408
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mockraft.server.apis.registry import APIS
 from mockraft.server.config import ControllerConfig
-from mockraft.server.effects import Close, Effect, Send
+from mockraft.server.effects import AwaitSent, Close, Effect, Send
 from mockraft.server.node import Node
 from mockraft.wire import sasl
 from mockraft.wire.connection import FrameReader, read_response, write_request
@@ -68,6 +68,8 @@ class Peer:
                     self.data += effect.data
                 elif isinstance(effect, Close):
                     self.closed = effect.reason
+                elif isinstance(effect, AwaitSent):
+                    self.take(self.listener.node.sent(self.connection_id, self.listener.now_ms))
 
     def send(self, data: bytes) -> None:
         self.take(self.listener.node.step(self.connection_id, data, self.listener.now_ms))

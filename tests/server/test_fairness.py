@@ -1,0 +1,269 @@
+"""One client's requests delay no other's for long, and take bounded memory, whatever they are filled with."""
+
+import asyncio
+import itertools
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mockraft.conformance.smallest_elements import Filling, fillings
+from mockraft.conformance.under_attack import (
+    Attack,
+    GoodBroker,
+    never_reads,
+    peak_memory,
+    sends_and_reads,
+)
+from mockraft.double.process import MockraftController
+from mockraft.kafka_configs import config_responses
+from mockraft.server.apis.registry import APIS
+from mockraft.server.config import ControllerConfig
+from mockraft.server.effects import AwaitSent, PauseReading
+from mockraft.server.node import BURST_BYTES_MAX
+from mockraft.wire import api_keys
+from mockraft.wire.connection import (
+    HEADER_TAGS_MAX,
+    TooManyElementsError,
+    parse_request,
+    read_request_body,
+    write_request,
+)
+from mockraft.wire.errors import WireError
+from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
+from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from mockraft.wire.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from mockraft.wire.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from mockraft.wire.messages.envelope_request import EnvelopeRequest
+
+from ..budgets import budget, soak
+from ..conftest import registration_request
+
+FILLINGS = [
+    filling
+    for api in APIS.values()
+    for version in sorted({api.min_version, api.max_version})
+    for filling in fillings(api_keys.name(api.api_key), version)
+]
+ELEMENTS = 200
+WAIT_MS_MAX = 5_000
+"""A generous bound on a busy machine; benchmarks/fairness.py measures the real one."""
+MEMORY_MIB_MAX = 400
+LARGEST_MEMORY_MIB_MAX = 2_048
+FRAME_BYTES = 8 << 20
+ATTACKS = budget(
+    (
+        "ApiVersions v4 unknown tagged fields",
+        "CreateTopics v7 topics, distinct names",
+        "IncrementalAlterConfigs v1 resources, distinct names",
+        "AssignReplicasToDirs v0 directories.topics",
+    ),
+    tuple(each.name for each in FILLINGS),
+)
+
+
+def body_of(filling: Filling, elements: int, elements_max: int) -> Any:
+    request = parse_request(filling.frame(1 << 20, elements)[4:])
+    return read_request_body(request, APIS[request.api_key].request, elements_max)
+
+
+@pytest.mark.parametrize("filling", FILLINGS, ids=lambda filling: filling.name)
+def test_every_array_counts(filling: Filling) -> None:
+    # A nested array has INNER elements in each outer one, and so fewer altogether than allowed.
+    elements = ELEMENTS * (20 if filling.is_nested else 1)
+    assert body_of(filling, elements, elements + 1)  # a tagged array takes one for its tag
+    with pytest.raises(TooManyElementsError, match=f"client 'attacker' has more than {elements // 2} elements"):
+        body_of(filling, elements, elements // 2)
+
+
+def test_the_limit_is_exact_and_a_request_at_it_is_read() -> None:
+    assignments = [CreatableReplicaAssignment(partition_index=n, broker_ids=[1, 2, 3]) for n in range(100)]
+    topic = CreatableTopic(name="a", num_partitions=-1, replication_factor=-1, assignments=assignments)
+    request = parse_request(write_request(CreateTopicsRequest(topics=[topic]), 7, 1, "c")[4:])
+    assert read_request_body(request, CreateTopicsRequest, 401).topics == [topic]
+    with pytest.raises(TooManyElementsError, match="request_elements_max=400"):
+        read_request_body(request, CreateTopicsRequest, 400)
+
+
+def test_a_request_header_with_many_tagged_fields_is_refused() -> None:
+    tags = b"\x7b\0" * (HEADER_TAGS_MAX + 1)
+    with pytest.raises(WireError, match="more than 1000 elements"):
+        parse_request(struct.pack(">hhih", 18, 3, 1, 1) + b"c" + b"\xe9\x07" + tags)
+
+
+def test_over_the_limit_the_connection_is_closed_with_client_api_number_and_option(rig: Any) -> None:
+    connection = rig.connect()
+    filling = next(each for each in FILLINGS if each.name == "CreateTopics v7 topics")
+    rig.send(connection, filling.frame(1 << 20))
+    rig.effects = rig.node.sent(connection, rig.now_ms)
+    (close,) = rig.closes()
+    reason = "CreateTopicsRequest of client 'attacker' has more than 65536 elements, request_elements_max=65536"
+    assert close.reason == f"refused: {reason}"
+    assert rig.node.journal.counters()["closed"] == {"request_elements_max": 1}
+
+
+def test_a_forwarded_request_over_the_limit_is_answered_as_one_that_cannot_be_read(rig: Any) -> None:
+    filling = next(each for each in FILLINGS if each.name == "CreateTopics v7 topics")
+    principal = b"\0\0" + b"\5User\2x\0\0"
+    envelope = EnvelopeRequest(
+        request_data=filling.frame(1 << 20)[4:], request_principal=principal, client_host_address=bytes(4)
+    )
+    connection = rig.connect()
+    rig.send(connection, rig.frame(envelope, 0))
+    assert rig.effects == [AwaitSent(connection), PauseReading(connection)]
+    rig.effects = rig.node.sent(connection, rig.now_ms)
+    assert rig.closes() == []
+    assert rig.node.journal.exchanges()[-1].response.error_code == 35
+
+
+def test_alter_partition_of_100_000_partitions_is_read_by_default() -> None:
+    isr = [BrokerState(broker_id=each, broker_epoch=7) for each in (1, 2, 3)]
+    partitions = [PartitionData(partition_index=n, new_isr_with_epochs=isr) for n in range(100_000)]
+    message = AlterPartitionRequest(topics=[TopicData(topic_id=bytes(16), partitions=partitions)])
+    request = parse_request(write_request(message, 3, 1, "b")[4:])
+    limit = APIS[message.api_key].elements_max(ControllerConfig())
+    assert len(read_request_body(request, AlterPartitionRequest, limit).topics[0].partitions) == 100_000
+
+
+def test_a_long_request_waits_for_its_turn_and_a_short_one_does_not(rig: Any) -> None:
+    first, second = rig.connect(), rig.connect()
+    long = ApiVersionsRequest(client_software_name="x" * BURST_BYTES_MAX, client_software_version="1")
+    rig.send(first, rig.frame(long, 3))
+    assert rig.effects == [AwaitSent(first), PauseReading(first)]
+    rig.send(second, rig.frame(BrokerHeartbeatRequest(), 1))
+    assert len(rig.sends(second)) == 1
+    rig.effects = rig.node.sent(first, rig.now_ms)
+    assert len(rig.sends(first)) == 1
+    assert rig.node.received_bytes == 0
+
+
+def test_requests_that_wait_count_as_received_bytes(make_rig: Any) -> None:
+    rig = make_rig(received_bytes_max=2 * BURST_BYTES_MAX)
+    first, second = rig.connect(), rig.connect()
+    frame = rig.frame(ApiVersionsRequest(client_software_name="x" * BURST_BYTES_MAX, client_software_version="1"), 3)
+    rig.send(first, frame)
+    rig.send(second, frame)
+    assert [close.connection_id for close in rig.closes()] == [second]
+    assert rig.node.received_bytes == len(frame)
+
+
+async def test_connections_take_turns(make_controller: Any) -> None:
+    """Each of three has three bursts of requests: the turns go round, and one is in each iteration of the loop."""
+    from .test_tcp import connected, frames_until, listening
+
+    order: list[int] = []
+    async with listening(make_controller()) as (listener, port):
+        clients = [await connected(port) for _ in range(3)]
+        sent = listener.node.sent
+
+        def noting(connection_id: int, now_ms: int) -> Any:
+            order.append(connection_id)
+            return sent(connection_id, now_ms)
+
+        listener.node.sent = noting  # type: ignore[method-assign]
+        loop = asyncio.get_running_loop()
+        requests = b"".join(write_request(ApiVersionsRequest(), 0, number, "c") for number in range(48))
+        for each in clients:
+            await loop.sock_sendall(each, requests)
+        for each in clients:
+            await frames_until(each, 48)
+            each.close()
+    counts = [order.count(each) for each in set(order)]
+    assert len(counts) == 3
+    # Nobody has two turns while another waits that was there before.
+    assert all(a != b for a, b in itertools.pairwise(order[: 3 * min(counts) - 2]))
+
+
+def test_a_resource_named_often_is_refused_beyond_the_limit(make_rig: Any, make_controller: Any) -> None:
+    controller = make_controller(ControllerConfig(request_elements_max=100))
+    rig = make_rig(*APIS.values(), controller=controller)
+    resource = DescribeConfigsResource(resource_type=4, resource_name="3000", configuration_keys=None)
+    answered = rig.ask(rig.connect(), DescribeConfigsRequest(resources=[resource] * 50), 4)
+    good = [each for each in answered.results if each.error_code == 0]
+    assert 0 < sum(len(each.configs) for each in good) <= 800
+    assert {each.error_code for each in answered.results[len(good) :]} == {44}
+    assert "request_elements_max" in answered.results[-1].error_message
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_shared_configs_are_encoded_as_each_alone(version: int) -> None:
+    synonym = DescribeConfigsSynonym(name="s", value=None)
+    configs = [
+        DescribeConfigsResourceResult(name=f"n{n}", value="v" * n, synonyms=[synonym] * (n % 3)) for n in range(150)
+    ]
+    few = configs[:3]
+    results = [
+        DescribeConfigsResult(
+            error_code=n % 3,
+            error_message=None if n % 2 else "x" * n,
+            resource_type=2,
+            resource_name="y" * 3 * n,
+            configs=(configs, few, [])[n % 3],
+        )
+        for n in range(config_responses.SHARED_MIN + 1)
+    ]
+    expected = DescribeConfigsResponse(results=results).write(version)
+    assert config_responses.response(results).write(version) == expected
+
+
+@pytest.fixture(scope="module")
+def controller_process(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    process = MockraftController(tmp_path_factory.mktemp("fair"), "AAAAAAAAAAAAAAAAAAAAAQ", keep_data=False)
+    process.start()
+    process.wait_until_running()
+    yield process
+    process.kill()
+
+
+BROKER_IDS = itertools.count(2)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_heartbeats_go_on_and_memory_is_bounded_under_attack(controller_process: MockraftController, name: str) -> None:
+    filling = next(each for each in FILLINGS if each.name == name)
+    limit = APIS[parse_request(filling.frame(100)[4:]).api_key].elements_max(ControllerConfig())
+    # One just within the limit, which is answered, and one far above, which is refused.
+    frames = [filling.frame(FRAME_BYTES, limit), filling.frame(FRAME_BYTES)]
+    check_attack(controller_process, frames, MEMORY_MIB_MAX)
+
+
+def test_heartbeats_go_on_while_forty_clients_pipeline_and_never_read(controller_process: MockraftController) -> None:
+    pipelined = write_request(ApiVersionsRequest(), 0, 1, "attacker") * 1_000
+    check_attack(controller_process, [pipelined] * 40, MEMORY_MIB_MAX, client=never_reads)
+
+
+@soak
+def test_heartbeats_go_on_beside_requests_of_100_mb(controller_process: MockraftController) -> None:
+    for filling in FILLINGS:
+        if filling.name in ("ApiVersions v4 unknown tagged fields", "AssignReplicasToDirs v0 directories.topics"):
+            check_attack(controller_process, [filling.frame(100_000_000)], LARGEST_MEMORY_MIB_MAX)
+
+
+def check_attack(process: MockraftController, frames: list[bytes], memory_mib_max: int, client: Any = None) -> None:
+    address = process.host, process.port
+    broker = GoodBroker(address, registration_request(process.cluster_id, next(BROKER_IDS)))
+    with peak_memory(process.pid) as peak_mib:
+        with Attack(address, frames, client or sends_and_reads) as attack:
+            beats = itertools.count()
+            enough = 100 if client else 3
+            waits = broker.beat_until(lambda: next(beats) >= enough and (client is not None or attack.rounds >= 3))
+        broker.close()
+        assert waits.max_ms < WAIT_MS_MAX
+        assert waits.fenced == 0
+        assert peak_mib() < memory_mib_max
+
+
+def test_the_log_names_client_api_number_and_option(controller_process: MockraftController) -> None:
+    filling = next(each for each in FILLINGS if each.name == "ElectLeaders v2 topicPartitions.partitions")
+    with Attack((controller_process.host, controller_process.port), [filling.frame(1 << 20)]) as attack:
+        while attack.rounds < 1:
+            pass
+    logged = Path(controller_process.log_path).read_text()
+    assert "ElectLeadersRequest of client 'attacker' has more than 65536 elements, request_elements_max=65536" in logged
