@@ -94,15 +94,11 @@ def attacked(controller: Contender, scenario: Scenario, broker_id: int) -> tuple
     (registration,) = registrations(controller.cluster_id, [broker_id])
     try:
         broker = GoodBroker(address(controller), registration)
-        with peak_memory(controller.pid) as peak_mib:
-            with Attack(address(controller), scenario.frames, scenario.client) as attack:
-                end = time.perf_counter() + ATTACK_S
-                is_enough = scenario.client is never_reads
-
-                def is_over() -> bool:
-                    return time.perf_counter() > end and (is_enough or attack.rounds > 1)
-
-                waits = broker.beat_until(is_over)
+        peak_mib = peak_memory(controller.pid)
+        with Attack(address(controller), scenario.frames, scenario.client) as attack:
+            end = time.perf_counter() + ATTACK_S
+            is_enough = scenario.client is never_reads
+            waits = broker.beat_until(lambda: time.perf_counter() > end and (is_enough or attack.rounds > 1))
         broker.close()
         return waits, peak_mib()
     except OSError:

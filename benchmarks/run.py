@@ -13,6 +13,7 @@ fleet       10,000 simulated brokers, on mockraft and on Kafka's controller
 startup     time until a controller accepts connections and three brokers run
 failover    time without an active controller after the active one is killed
 double      cost of stubs; request rate of other test doubles
+fairness    a broker's heartbeats beside hostile clients, on mockraft and on Kafka's controller
 plugin      cost of the pytest plugin, of a new controller and of a reset
 spark       frames of a capture on Spark, with tshark
 
@@ -35,7 +36,7 @@ from result import Result
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
-BENCHMARKS = ("codec", "controller", "growth", "fleet", "startup", "failover", "double", "plugin", "spark")
+BENCHMARKS = ("codec", "controller", "growth", "fleet", "startup", "failover", "double", "fairness", "plugin", "spark")
 
 
 def main() -> int:

@@ -8,7 +8,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,9 +132,8 @@ class Attack:
             self.rounds = next(self._rounds) + 1
 
 
-@contextlib.contextmanager
-def peak_memory(pid: int) -> Iterator[Callable[[], float]]:
-    """Return a function that gives the largest resident memory of a process since the beginning, in MiB (Linux)."""
+def peak_memory(pid: int) -> Callable[[], float]:
+    """Return a function that gives the largest resident memory of a process since this call, in MiB (Linux)."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
     def peak_mib() -> float:
@@ -142,4 +141,4 @@ def peak_memory(pid: int) -> Iterator[Callable[[], float]]:
         assert found is not None
         return int(found[1]) / 1024
 
-    yield peak_mib
+    return peak_mib

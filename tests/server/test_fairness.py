@@ -249,15 +249,15 @@ def test_heartbeats_go_on_beside_requests_of_100_mb(controller_process: Mockraft
 def check_attack(process: MockraftController, frames: list[bytes], memory_mib_max: int, client: Any = None) -> None:
     address = process.host, process.port
     broker = GoodBroker(address, registration_request(process.cluster_id, next(BROKER_IDS)))
-    with peak_memory(process.pid) as peak_mib:
-        with Attack(address, frames, client or sends_and_reads) as attack:
-            beats = itertools.count()
-            enough = 100 if client else 3
-            waits = broker.beat_until(lambda: next(beats) >= enough and (client is not None or attack.rounds >= 3))
-        broker.close()
-        assert waits.max_ms < WAIT_MS_MAX
-        assert waits.fenced == 0
-        assert peak_mib() < memory_mib_max
+    peak_mib = peak_memory(process.pid)
+    with Attack(address, frames, client or sends_and_reads) as attack:
+        beats = itertools.count()
+        enough = 100 if client else 3
+        waits = broker.beat_until(lambda: next(beats) >= enough and (client is not None or attack.rounds >= 3))
+    broker.close()
+    assert waits.max_ms < WAIT_MS_MAX
+    assert waits.fenced == 0
+    assert peak_mib() < memory_mib_max
 
 
 def test_the_log_names_client_api_number_and_option(controller_process: MockraftController) -> None:

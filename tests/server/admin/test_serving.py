@@ -67,3 +67,48 @@ async def test_unread_stream_ends_with_its_server(
         assert await loop.sock_recv(deaf, 100)
         await server.stop()
     assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /v1/health HTTP/1.1\r\nHost: loc"], ids=["nothing", "half of the headers"])
+async def test_half_a_request_times_out(controller: Controller, sent: bytes) -> None:
+    server = await AdminServer.start(controller.double, AdminSettings(request_timeout_s=0.05))
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(sent)
+    assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
+    writer.close()
+    await server.stop()
+
+
+async def test_the_next_request_of_a_connection_times_out_too(controller: Controller) -> None:
+    server = await AdminServer.start(controller.double, AdminSettings(request_timeout_s=0.05))
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+    writer.write(b"GET /v1/hea")
+    assert b"HTTP/1.1 408 " in await reader.read()
+    writer.close()
+    await server.stop()
+
+
+@pytest.mark.parametrize(
+    "half",
+    [b"GET /v1/health HTTP/1.1\r\n", b"POST /v1/reset HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"],
+    ids=["headers", "body"],
+)
+async def test_half_sent_requests_do_not_lock_out_others(controller: Controller, half: bytes) -> None:
+    """The oldest of them give way, so that the newest connection is served; whole requests in progress stay."""
+    server = await AdminServer.start(controller.double, AdminSettings(connections_max=20))
+    async with httpx.AsyncClient(base_url=server.url) as http, http.stream("GET", "/v1/requests/stream") as stream:
+        assert stream.status_code == 200
+        halves = []
+        for _ in range(60):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(half)
+            halves.append((reader, writer))
+        assert await halves[0][0].read() == b""
+        async with httpx.AsyncClient(base_url=server.url) as other:
+            assert (await other.get("/v1/health")).status_code == 200
+        assert await anext(stream.aiter_text()) == ": mockraft\n\n"
+        for _, writer in halves:
+            writer.close()
+    await server.stop()
