@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contenders import Contender, address, contenders, registrations
-from mockraft.conformance.smallest_elements import Filling, fillings
-from mockraft.conformance.under_attack import (
+from mockraft.conformance.hostile.smallest_elements import Filling, fillings
+from mockraft.conformance.hostile.under_attack import (
     Attack,
     Client,
     GoodBroker,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mockraft.conformance.smallest_elements import Filling, fillings
-from mockraft.conformance.under_attack import (
+from mockraft.conformance.hostile.smallest_elements import Filling, fillings
+from mockraft.conformance.hostile.under_attack import (
     Attack,
     GoodBroker,
     never_reads,
