@@ -15,6 +15,9 @@ from typing import NamedTuple
 from .history import Operation
 from .models import IMPOSSIBLE, Model
 
+CONFIGURATIONS_MAX = 200_000
+"""Configurations of one key after which it counts as not linearizable; one that is needs few more than operations."""
+
 _SHOWN = 8
 
 
@@ -71,15 +74,16 @@ class _Search:
     """A depth-first search; sets of operations are bits of an int."""
 
     def __init__(self, history: Sequence[Operation], model: Model) -> None:
-        self.operations = sorted(history, key=lambda each: each.earliest)
+        self.operations = sorted(model.relevant(history), key=lambda each: each.earliest)
         self.longest: tuple[tuple[int, ...], Hashable, list[Operation]] = ((), model.initial, [])
         self._model = model
         self._required = sum(1 << number for number, each in enumerate(self.operations) if each.latest < math.inf)
+        self._all = (1 << len(self.operations)) - 1
         self._visited: set[tuple[int, Hashable]] = set()
 
     def succeeds(self) -> bool:
         path = [self._step(0, self._model.initial, ())]
-        while path:
+        while path and len(self._visited) < CONFIGURATIONS_MAX:
             step = path[-1]
             if step.done & self._required == self._required:
                 return True
@@ -117,13 +121,15 @@ class _Search:
 
     def _candidates(self, done: int) -> list[int]:
         """Operations of which each began before any other one that is left returned."""
-        left = []
+        found = []
         first_return = math.inf
-        for number, operation in enumerate(self.operations):
-            if done >> number & 1:
-                continue
+        left = self._all & ~done
+        while left:
+            number = (left & -left).bit_length() - 1
+            operation = self.operations[number]
             if operation.earliest > first_return:
                 break
-            left.append(number)
+            found.append(number)
             first_return = min(first_return, operation.latest)
-        return left
+            left &= left - 1
+        return found

@@ -10,10 +10,11 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from mockraft.conformance.blocking_connection import BlockingConnection
 from mockraft.kafka.child_process import wait_until
@@ -32,11 +33,12 @@ from .checker import violations
 from .history import UNKNOWN, Operation
 from .models import ABSENT, EXISTS, OK, ConfigList, Model, ProducerIds, TopicName
 
+T = TypeVar("T")
+
 MODELS: dict[str, Model] = {"topic": TopicName(), "config": ConfigList(), "producer-ids": ProducerIds()}
 BROKER_ID = 1
 FAR_OFFSET = 1 << 40
 TIMEOUT_S = 3
-_CONFIGURED = "configured"
 _SET_KEY = "retention.ms"
 _APPEND_KEY = "leader.replication.throttled.replicas"
 _BARRIER_KEY = "flush.ms"
@@ -99,6 +101,8 @@ def _leads(connection: BlockingConnection) -> bool:
 class Clients:
     """Clients of one quorum. `history` has all operations, `servers` the addresses of the controllers.
 
+    Topics have names of the `seed`, so that a quorum may have other clients before and after.
+
     `may_be_stale`: what changes nothing may be answered with any earlier state. Kafka's leader answers reads, and
     refuses what contradicts its committed state, without asking a majority whether it still leads.
     """
@@ -106,6 +110,8 @@ class Clients:
     def __init__(self, servers: Sequence[str], cluster_id: str, seed: int, *, may_be_stale: bool = False) -> None:
         self.history: list[Operation] = []
         self._may_be_stale = may_be_stale
+        self._topics = [f"seed-{seed}-{number}" for number in range(_TOPICS)]
+        self._configured = f"seed-{seed}-configured"
         self.servers = list(servers)
         self._cluster_id = cluster_id
         self._rng = random.Random(seed)
@@ -113,7 +119,7 @@ class Clients:
         self._broker_epoch = -1
         self._values = count(1)
         self._ended = threading.Event()
-        self._prepare()
+        self._retried(self._prepare, "a broker and a topic")
 
     @property
     def acknowledged(self) -> int:
@@ -150,20 +156,33 @@ class Clients:
         enough = self.acknowledged + operations
         wait_until(lambda: self.acknowledged >= enough, 60, f"{operations} more operations")
 
-    def _prepare(self) -> None:
+    def _retried(self, operate: Callable[[LeaderConnection], T | None], what: str) -> T:
+        """Call `operate` until it gives something true, at whichever server leads then."""
+
+        def once() -> T | None:
+            if not self._own.find_leader():
+                return None
+            try:
+                return operate(self._own)
+            except OutcomeUnknownError:
+                self._own.leave()
+                return None
+
+        return wait_until(once, 60, what)
+
+    def _prepare(self, leader: LeaderConnection) -> bool:
         """Register and unfence the broker that has the topics, and create the topic that has the configs."""
-        leader = self._own
-        wait_until(leader.find_leader, 60, "a leader")
         registered = leader.exchange(registration_request(self._cluster_id, BROKER_ID), 4)
-        assert registered.error_code == error_codes.NONE, registered
+        assert _known(registered.error_code) is None, registered
         self._broker_epoch = registered.broker_epoch
         heartbeat = BrokerHeartbeatRequest(
             broker_id=BROKER_ID, broker_epoch=self._broker_epoch, current_metadata_offset=FAR_OFFSET
         )
-        assert not leader.exchange(heartbeat, 1).is_fenced
-        created = leader.exchange(_creation(_CONFIGURED), 7)
-        assert created.topics[0].error_code == error_codes.NONE, created
-        leader.leave()
+        beat = leader.exchange(heartbeat, 1)
+        assert _known(beat.error_code) is None, beat
+        (created,) = leader.exchange(_creation(self._configured), 7).topics
+        assert _known(created.error_code, _CREATED) in (None, EXISTS), created
+        return not beat.is_fenced
 
     def _work(self, rng: random.Random) -> None:
         leader = LeaderConnection(self.servers, rng)
@@ -173,7 +192,7 @@ class Clients:
                 continue
             kind = rng.choice(("topic", "topic", "config", "producer-ids"))
             if kind == "topic":
-                self._change_topic(leader, rng.choice(("create", "delete")), f"t{rng.randrange(_TOPICS)}")
+                self._change_topic(leader, rng.choice(("create", "delete")), rng.choice(self._topics))
             elif kind == "config":
                 self._use_config(leader, rng.choice(("set", "append", "read set", "read append")))
             else:
@@ -196,12 +215,12 @@ class Clients:
         name, _, suffix = kind.partition(" ")
         key = _SET_KEY if "set" in (name, suffix) else _APPEND_KEY
         if name == "read":
-            self._record(leader, f"config {key}", "read", None, lambda: _described(leader)[key])
+            self._record(leader, f"config {key}", "read", None, lambda: self._described(leader)[key])
             return
         number = next(self._values)
         value = str(number) if name == "set" else f"{number}:{BROKER_ID}"
         change = (SET if name == "set" else APPEND, key, value)
-        self._record(leader, f"config {key}", name, value, lambda: _altered(leader, change))
+        self._record(leader, f"config {key}", name, value, lambda: self._altered(leader, change))
 
     def _allocate(self, leader: LeaderConnection) -> None:
         request = AllocateProducerIdsRequest(broker_id=BROKER_ID, broker_epoch=self._broker_epoch)
@@ -226,42 +245,45 @@ class Clients:
 
     def _read_everything(self) -> None:
         """Observe every object after all others have ended: one client, on the leader of the whole quorum."""
-        leader = self._own
+        last: list[Callable[[LeaderConnection], None]] = [self._allocate]
+        last += [partial(self._change_topic, name="create", topic=topic) for topic in self._topics]
+        for operate in last:
+            self._retried(partial(self._has_outcome, operate), "an operation at the end")
+        self.history += self._retried(self._read_configs, "the configs at the end")
 
-        def is_acknowledged() -> bool:
-            known = len(self.history)
-            self._allocate(leader)
-            return bool(self.history[known].result != UNKNOWN)
+    def _has_outcome(self, operate: Callable[[LeaderConnection], None], leader: LeaderConnection) -> bool:
+        operate(leader)
+        return bool(self.history[-1].result != UNKNOWN)
 
-        wait_until(lambda: leader.find_leader() and is_acknowledged(), 60, "a producer id block at the end")
-        for number in range(_TOPICS):
-            self._change_topic(leader, "create", f"t{number}")
+    def _read_configs(self, leader: LeaderConnection) -> list[Operation]:
         # Kafka describes the configs of its published image, which may be behind what it acknowledged.
         barrier = str(next(self._values))
-        _altered(leader, (SET, _BARRIER_KEY, barrier))
+        self._altered(leader, (SET, _BARRIER_KEY, barrier))
         called_at = time.monotonic()
-        configs = wait_until(lambda: _if_newer(_described(leader), barrier), 30, "the configs")
-        for key in (_SET_KEY, _APPEND_KEY):
-            self.history.append(Operation(f"config {key}", "read", None, configs[key], called_at, time.monotonic()))
+        configs = wait_until(lambda: _if_newer(self._described(leader), barrier), 30, "the configs")
+        return [
+            Operation(f"config {key}", "read", None, configs[key], called_at, time.monotonic())
+            for key in (_SET_KEY, _APPEND_KEY)
+        ]
+
+    def _altered(self, leader: LeaderConnection, change: tuple[int, str, str]) -> str:
+        (altered,) = leader.exchange(change_configs((TOPIC, self._configured, change)), 1).responses
+        return _known(altered.error_code) or OK
+
+    def _described(self, leader: LeaderConnection) -> dict[str, tuple[str, ...]]:
+        """The topic's own configs as lists; without a value of its own a config is empty."""
+        resource = DescribeConfigsResource(resource_type=TOPIC, resource_name=self._configured)
+        (described,) = leader.exchange(DescribeConfigsRequest(resources=[resource]), 4).results
+        assert described.error_code == error_codes.NONE, error_codes.name(described.error_code)
+        topic_config = 1
+        own = {each.name: each.value for each in described.configs if each.config_source == topic_config}
+        return {
+            key: tuple(filter(None, (own.get(key) or "").split(","))) for key in (_SET_KEY, _APPEND_KEY, _BARRIER_KEY)
+        }
 
 
 def _creation(name: str) -> CreateTopicsRequest:
     return CreateTopicsRequest(topics=[assigned(name, [BROKER_ID])], timeout_ms=10_000)
-
-
-def _altered(leader: LeaderConnection, change: tuple[int, str, str]) -> str:
-    (altered,) = leader.exchange(change_configs((TOPIC, _CONFIGURED, change)), 1).responses
-    return _known(altered.error_code) or OK
-
-
-def _described(leader: LeaderConnection) -> dict[str, tuple[str, ...]]:
-    """The topic's own configs as lists; without a value of its own a config is empty."""
-    resource = DescribeConfigsResource(resource_type=TOPIC, resource_name=_CONFIGURED)
-    (described,) = leader.exchange(DescribeConfigsRequest(resources=[resource]), 4).results
-    assert described.error_code == error_codes.NONE, error_codes.name(described.error_code)
-    topic_config = 1
-    own = {each.name: each.value for each in described.configs if each.config_source == topic_config}
-    return {key: tuple(filter(None, (own.get(key) or "").split(","))) for key in (_SET_KEY, _APPEND_KEY, _BARRIER_KEY)}
 
 
 def _if_newer(configs: dict[str, tuple[str, ...]], barrier: str) -> dict[str, tuple[str, ...]] | None:

@@ -6,7 +6,7 @@ States are hashable. An operation with the result UNKNOWN is possible in every s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from .history import UNKNOWN, Operation
@@ -30,6 +30,10 @@ class Model(ABC):
     @abstractmethod
     def after(self, state: Hashable, operation: Operation) -> Hashable:
         """Return the state after the operation, IMPOSSIBLE if it cannot have its result in this state."""
+
+    def relevant(self, history: Sequence[Operation]) -> list[Operation]:
+        """Return the operations without those of an unknown outcome that no other one depends on."""
+        return list(history)
 
     def observes(self, operation: Operation) -> bool:
         """Return True if the operation changes no state, whichever it is."""
@@ -62,6 +66,11 @@ class ConfigList(Model):
 
     initial = ()
     observations = frozenset({"read"})
+
+    def relevant(self, history: Sequence[Operation]) -> list[Operation]:
+        """Return the operations without unknown ones whose value was never read: an order needs none of these."""
+        read = {value for each in history if each.name == "read" and each.result != UNKNOWN for value in each.result}
+        return [each for each in history if each.result != UNKNOWN or each.argument in read]
 
     def after(self, state: Hashable, operation: Operation) -> Hashable:
         assert isinstance(state, tuple)

@@ -67,6 +67,10 @@ LINEARIZABLE: dict[str, tuple[Model, list[Operation]]] = {
         ConfigList(),
         [put("1", 0, 1, UNKNOWN), put("2", 2, 3), read(4, 5, "2"), read(6, 7, "1")],
     ),
+    "an unknown write that nobody read": (
+        ConfigList(),
+        [put("1", 0, 1), append("2", 2, 3, UNKNOWN), read(4, 5, "1"), put("3", 6, 7), read(8, 9, "3")],
+    ),
     "blocks with a gap of an unknown one": (
         ProducerIds(),
         [allocate(0, 0, 1), allocate(UNKNOWN, 2, 3), allocate(2000, 4, 5), allocate(3000, 4, 5)],

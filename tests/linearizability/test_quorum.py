@@ -15,7 +15,7 @@ from .clients import Clients
 
 pytestmark = pytest.mark.one_python
 
-FAULTS_PER_SEED = 6
+FAULTS_PER_SEED = 7
 FETCH_TIMEOUT_MS = 400
 FEW = 20
 
@@ -51,7 +51,16 @@ class Faults:
         self._quorum.resign()
 
     def elect_a_standby(self) -> None:
-        self._quorum.elect(self.standby())
+        self._quorum.elect(self.standby(), timeout_s=60)
+
+    def kill_the_leader_while_a_standby_is_behind(self) -> None:
+        leader, behind = self.leader(), self.standby()
+        self._quorum.partition(behind)
+        self._clients.wait_for_progress(FEW)
+        self._quorum.kill(leader)
+        self._quorum.heal()
+        self._clients.wait_for_progress(FEW)
+        self._quorum.restart(leader)
 
     def lose_the_majority(self) -> None:
         """The leader alone, and one standby killed: nothing can be committed until the other standby is back."""
@@ -82,6 +91,7 @@ KINDS: tuple[Callable[[Faults], None], ...] = (
     Faults.cut_off_a_standby,
     Faults.resign,
     Faults.elect_a_standby,
+    Faults.kill_the_leader_while_a_standby_is_behind,
     Faults.lose_the_majority,
 )
 

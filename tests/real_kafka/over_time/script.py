@@ -139,7 +139,8 @@ class Script:
             return LEADER_CHANGE in self.side.control_types[began:]
 
         wait_until(has_begun, 60, "the new epoch's first record")
-        self.see(f"records of epoch {sum(step.startswith('records of') for step in self.seen) + 1}", records)
+        number = sum(step.startswith("records of") for step in self.seen) + 1
+        self.see(f"records of epoch {number}", records, set(self.side.control_types[began:]))
 
 
 def asked(connection: Side | BlockingConnection, api: str, fields: dict[str, Any], version: int | None = None) -> Any:

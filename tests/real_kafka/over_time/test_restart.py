@@ -17,6 +17,7 @@ from mockraft.conformance.requests import request
 from mockraft.double.process import MockraftController
 from mockraft.kafka.child_process import ChildProcess, wait_until
 from mockraft.kafka.processes import KafkaController, random_uuid
+from mockraft.wire.json_form import to_json
 from mockraft.wire.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from mockraft.wire.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from mockraft.wire.messages.renew_delegation_token_request import RenewDelegationTokenRequest
@@ -129,6 +130,19 @@ def go_on(script: Script, hmac: bytes) -> None:
     script.register("1 as another when its session is over", 1, incarnation=3)
 
 
+def registration(script: Script) -> Any:
+    """The first registration of the restarted controller; Kafka's comes some time after its start."""
+    first = script.side.registrations[0].incarnation_id
+
+    def again() -> Any:
+        script.side.new_records()
+        return next((each for each in script.side.registrations if each.incarnation_id != first), None)
+
+    found = wait_until(again, 60, "another incarnation of the controller")
+    tree: Any = script.masks.masked(to_json(found, 0))
+    return {**tree, "endPoints": len(tree["endPoints"]), "features": sorted(tree["features"], key=repr)}
+
+
 def wait_for_fencing(script: Script) -> None:
     found: list[Any] = []
 
@@ -154,6 +168,7 @@ def life(controller: KafkaController | MockraftController, end: Callable[[ChildP
         controller.wait_until_running()
         script.follow(controller.bootstrap, epoch)
         script.see("epochs since the first one", script.leader_epoch() - epoch)
+        script.see("the controller registers again", registration(script))
         go_on(script, hmac)
         return script.seen
 
