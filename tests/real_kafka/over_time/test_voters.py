@@ -20,11 +20,12 @@ from mockraft.wire import error_codes, record_batch
 from mockraft.wire.json_form import to_json
 from mockraft.wire.records.voters_record import VotersRecord
 
+from ...budgets import soak
 from ...linearizability.clients import Clients
 from .script import QUORUM_TOPIC, Script, asked, differences
 from .trio import NODE_IDS, Trio, both_running, move
 
-pytestmark = pytest.mark.real_kafka
+pytestmark = [pytest.mark.real_kafka, soak]
 
 VOTER_SET = re.compile(r"\[(ReplicaKey.*)\]")
 """The voters in a message, in the order of Kafka's hash map."""
