@@ -43,7 +43,7 @@ ATTACK_S = 4.0
 CLIENTS = 8
 PIPELINING = 40
 ELEMENTS_MAX = 65_536
-BULK_ELEMENTS_MAX = 524_288
+BULK_ELEMENTS_MAX = 458_752
 """Defaults of mockraft's limits: a request with more is refused before it is read to its end."""
 
 CHOSEN = {

@@ -235,7 +235,7 @@ class ControllerConfig:
         65_536,
         "Limits",
         "Close the connection of a request with more elements: of arrays, at any depth, and unknown tagged fields. "
-        "AlterPartition and AssignReplicasToDirs may have eight times as many.",
+        "AlterPartition and AssignReplicasToDirs may have seven times as many.",
     )
     received_bytes_max: int = option(536_870_912)
     write_bytes_max: int = option(

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
     from mockraft.server.controller.controller import Controller
 
-BULK_FACTOR = 8
-"""With the default of `request_elements_max`: 100,000 partitions with three replicas each in one AlterPartition."""
+BULK_FACTOR = 7
+"""With the default of `request_elements_max`: 100,000 partitions with three replicas each fit into one AlterPartition."""
 
 
 @dataclass(frozen=True, slots=True)
