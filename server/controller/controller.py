@@ -230,7 +230,7 @@ class Controller:
         for offset, (record, _) in self.log.records(self.applied_offset, to_offset):
             try:
                 effective = self.image.apply(record, offset)
-            except (AssertionError, LookupError) as error:
+            except (AssertionError, LookupError, ValueError) as error:
                 where = f"{type(record).__name__} at offset {offset}"
                 raise DataDirError(f"the log cannot be replayed: {where}: {error or 'it has no place'}") from error
             if any(isinstance(each, FeatureLevelRecord) for each in effective):

@@ -27,6 +27,7 @@ from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.controller.log.snapshot import Snapshot, SnapshotId
+from mockraft.server.controller.log.state_file import read_state
 from mockraft.server.effects import Close
 from mockraft.server.node import Node
 from mockraft.server.raft.raft import Raft
@@ -153,8 +154,10 @@ def log(data: bytes) -> None:
 
 
 def snapshot(data: bytes) -> None:
-    """A snapshot: records or a WireError, and batches alike."""
+    """A snapshot: records or a WireError, and batches alike; as a state file a state or a ValueError."""
     whole = with_valid_crcs(data)
+    with suppress(ValueError):
+        read_state(file_with(whole, "state"))
     with suppress(WireError):
         for at in Snapshot(SnapshotId(1, 1), whole).records():
             assert metadata_log_frame.decode(metadata_log_frame.encode(*at)).version == at.version

@@ -153,3 +153,18 @@ def test_new_partitions_are_written_as_old_levels_can_read_them(new_cluster: typ
     cluster.ask(request(more_partitions("t", 2)), 0)
     ((record, version),) = cluster.written()
     assert (version, record.directories) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (1, "The topic t currently has 2 partition(s); 1 would not be an increase."),
+        (2, "Topic already has 2 partition(s)."),
+    ],
+)
+def test_partitions_are_only_added(cluster: Cluster, count: int, text: str) -> None:
+    cluster.start(1, 2)
+    cluster.create_topic("t", [1, 2], [2, 1])
+    asked = CreatePartitionsTopic(name="t", count=count, assignments=None)
+    (answer,) = cluster.ask(CreatePartitionsRequest(topics=[asked], timeout_ms=1000)).results
+    assert (answer.error_code, answer.error_message) == (error_codes.INVALID_PARTITIONS, text)

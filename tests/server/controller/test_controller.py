@@ -13,10 +13,11 @@ from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.begin_transaction_record import BeginTransactionRecord
 from mockraft.wire.records.fence_broker_record import FenceBrokerRecord
 from mockraft.wire.records.no_op_record import NoOpRecord
+from mockraft.wire.records.partition_record import PartitionRecord
 from mockraft.wire.records.remove_topic_record import RemoveTopicRecord
 from mockraft.wire.records.topic_record import TopicRecord
 
-from ...conftest import Cluster
+from ...conftest import Cluster, uuid
 from ..conftest import StillLog
 
 
@@ -57,10 +58,12 @@ def test_non_atomic_records_are_split_in_order(cluster: Cluster) -> None:
     ("record", "text"),
     [
         (FenceBrokerRecord(id=7, epoch=1), "FenceBrokerRecord at offset {}: broker 7 is not registered"),
+        (PartitionRecord(partition_id=-1, topic_id=uuid(1), replicas=[1], isr=[1]), "PartitionRecord at offset {}: "),
         (RemoveTopicRecord(topic_id=bytes(15) + b"x"), "RemoveTopicRecord at offset {}: "),
     ],
 )
 def test_a_log_with_a_record_that_fits_no_image_cannot_be_replayed(cluster: Cluster, record: Any, text: str) -> None:
+    cluster.create_topic("t", topic_id=uuid(1))
     offset = cluster.log.append([RecordAt(record, 0)], cluster.now_ms)
     with pytest.raises(DataDirError, match=text.format(offset)):
         replayed(cluster)

@@ -280,3 +280,25 @@ def test_directories_that_a_change_leaves_out_are_offline_and_an_empty_list_chan
     assert changed(log_dirs=[B]).offline_log_dirs == (A,)
     assert changed(log_dirs=[A, B]).offline_log_dirs == ()
     assert changed(log_dirs=[]).offline_log_dirs == ()
+
+
+def test_epochs_overflow_as_in_java() -> None:
+    image = Image()
+    image.apply(TopicRecord(name="t", topic_id=A), 0)
+    highest = 2**31 - 1
+    image.apply(
+        PartitionRecord(
+            topic_id=A,
+            partition_id=0,
+            replicas=[1],
+            isr=[1],
+            leader=1,
+            leader_epoch=highest,
+            partition_epoch=highest,
+        ),
+        1,
+    )
+    image.apply(PartitionChangeRecord(topic_id=A, partition_id=0, leader=1), 2)
+    partition = image.topics.partition(A, 0)
+    assert partition is not None
+    assert (partition.leader_epoch, partition.partition_epoch) == (-(2**31), -(2**31))

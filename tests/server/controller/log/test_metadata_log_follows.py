@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 from mockraft.server.config import ControllerConfig
+from mockraft.server.controller.log import snapshot
 from mockraft.server.controller.log.data_dir import DataDirError
 from mockraft.server.controller.log.metadata_log import MetadataLog
 from mockraft.server.controller.log.positions import EpochEndOffset
+from mockraft.server.controller.log.snapshot import SnapshotId
 from mockraft.server.controller.quorum.election_state import Election, ReplicaKey
+from mockraft.server.controller.quorum.voter_set import control_records, read_voters
 from mockraft.server.raft.raft import Raft
 from mockraft.wire import record_batch, uuids
 
@@ -171,3 +174,33 @@ def test_acknowledged_records_survive_a_kill(tmp_path: Path, lines: int) -> None
         log.close()
         assert len(names) >= acknowledged
         assert names == [f"topic-{number}" for number in range(len(names))]
+
+
+def test_after_a_snapshot_the_end_of_its_epoch_and_its_voters_are_those_of_the_snapshot(reopen: Any) -> None:
+    leader = MetadataLog.open(ControllerConfig(), 1000, random.Random(1))
+    leader.leader_epoch = 2
+    for number in range(5):
+        leader.append([topic(number)], 1000)
+    snapshot_id = SnapshotId(5, 2)
+    data = b"".join(
+        snapshot.encode(
+            snapshot_id,
+            [at for _, at in leader.records()],
+            voters=control_records(1, read_voters(VOTERS, "CONTROLLER")),
+            last_contained_log_timestamp_ms=1000,
+            now_ms=1000,
+        )
+    )
+    log = reopen()
+    log.install_snapshot(snapshot_id, data, 1000)
+    for each in (log, reopen()):
+        assert (each.start_offset, each.end_offset, each.last_epoch) == (5, 5, 2)
+        assert (each.voters_offset, sorted(each.voters.nodes)) == (4, [1, 2])
+    log = reopen()
+    log.append_fetched(batches((2, 0), (2, 1), (2, 2), (2, 3), (2, 4), (4, 5), (4, 6), start=5), 4)
+    assert log.end_of_epoch(2) == EpochEndOffset(2, 5)
+    assert log.end_of_epoch(3) == EpochEndOffset(2, 5)
+    assert log.end_of_epoch(4) == EpochEndOffset(4, 7)
+    assert log.end_of_epoch(1) == EpochEndOffset(2, 5)
+    assert [log.check(offset, epoch) for offset, epoch in ((5, 2), (6, 4), (7, 4))] == [None, None, None]
+    assert [log.check(offset, epoch) for offset, epoch in ((0, 0), (4, 2), (5, 1))] == [snapshot_id] * 3

@@ -1,10 +1,13 @@
+from pathlib import Path
+
 import pytest
 from mockraft.kafka_configs.config_keys import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from mockraft.kafka_configs.config_values import ConfigSource, Operation
+from mockraft.server.config import ControllerConfig
 from mockraft.server.controller.result import ApiError
 from mockraft.server.controller.settings import configs
-from mockraft.server.controller.settings.config_rules import validate_broker_name
-from mockraft.server.controller.settings.configs import Change, clear_elr_records
+from mockraft.server.controller.settings.config_rules import validate_broker_name, validate_topic
+from mockraft.server.controller.settings.configs import Change, clear_elr_records, static_configs
 from mockraft.wire import error_codes
 from mockraft.wire.metadata_log_frame import RecordAt
 from mockraft.wire.records.config_record import ConfigRecord
@@ -232,3 +235,42 @@ def test_the_clusters_min_insync_replicas_clears_the_elr_of_all_topics(new_clust
     record.resource_type, record.resource_name = 2, "t"
     (at,) = clear_elr_records(cluster.controller, [RecordAt(record, 0)])
     assert at.record.topic_name == "t"
+
+
+def test_a_controllers_options_are_its_static_configs_where_they_differ_from_kafkas_defaults(tmp_path: Path) -> None:
+    plain = static_configs(ControllerConfig(node_id=7, host="h", port=1))
+    assert plain == {
+        "process.roles": "controller",
+        "node.id": "7",
+        "broker.id": "7",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": "CONTROLLER://h:1",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+    }
+    config = ControllerConfig(
+        node_id=7,
+        host="h",
+        port=1,
+        data_dir=tmp_path,
+        authorizer=True,
+        super_users="User:a;User:b",
+        allow_everyone_if_no_acl_found=True,
+        min_insync_replicas=2,
+    )
+    assert dict(static_configs(config).items() - plain.items()) == {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:a;User:b",
+        "allow.everyone.if.no.acl.found": "true",
+        "log.dirs": str(tmp_path),
+        "min.insync.replicas": "2",
+    }
+
+
+def test_the_smallest_and_the_largest_lag_of_compaction_may_be_equal(topic: Cluster) -> None:
+    for low, code in (("5", None), ("6", error_codes.INVALID_CONFIG)):
+        values = {"min.compaction.lag.ms": low, "max.compaction.lag.ms": "5"}
+        if code is None:
+            validate_topic("t", values)
+        else:
+            with pytest.raises(ApiError, match=r"min\.compaction\.lag\.ms \(6\) > max\.compaction\.lag\.ms \(5\)"):
+                validate_topic("t", values)
