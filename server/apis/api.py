@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mockraft.server.controller.controller import Controller
 
 BULK_FACTOR = 7
-"""With the default of `request_elements_max`: 100,000 partitions with three replicas each fit into one AlterPartition."""
+"""By default 100,000 partitions with three replicas each fit into one AlterPartition (400,001 elements)."""
 
 
 @dataclass(frozen=True, slots=True)
