@@ -88,6 +88,25 @@ def test_start_options_are_static_configs(new_cluster: type[Cluster], described:
     assert not configs["num.io.threads"].read_only
 
 
+def test_start_options_are_written_as_in_a_file_of_properties(new_cluster: type[Cluster], described: Described) -> None:
+    options = {"sasl_enabled_mechanisms": ("PLAIN", "SCRAM-SHA-256"), "security_protocol": "SASL_PLAINTEXT"}
+    configs = described(new_cluster(**options), BROKER, "3000")
+    assert configs["sasl.enabled.mechanisms"].value == "PLAIN,SCRAM-SHA-256"
+    assert configs["listener.security.protocol.map"].value == "CONTROLLER:SASL_PLAINTEXT"
+    for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers", "delegation.token.secret.key"):
+        assert configs[name].config_source == DEFAULT, name
+
+
+def test_replication_quotas_are_described_where_they_are_set(cluster: Cluster, described: Described) -> None:
+    name = "leader.replication.throttled.rate"
+    assert name not in described(cluster, BROKER, "3000")
+    cluster.write(config_record(BROKER, "3000", name, "16800"))
+    config = described(cluster, BROKER, "3000")[name]
+    assert (config.value, config.config_type, config.read_only, config.is_sensitive) == ("16800", LONG, False, False)
+    cluster.write(config_record(BROKER, "3000", name, "-1"))
+    assert name not in described(cluster, BROKER, "3000")
+
+
 def test_configs_not_applicable_at_run_time_are_left_out(cluster: Cluster, described: Described) -> None:
     cluster.write(
         config_record(BROKER, "", "process.roles", "broker"),
