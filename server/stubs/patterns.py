@@ -3,7 +3,7 @@
 Python's `re` backtracks: a short pattern (`.*.*.*=x`) can keep it busy for minutes with a client id of 3,000
 characters, and the controller waits meanwhile. Here `re` only parses the pattern. It is then run as RE2 and Go do it
 (Thompson's construction): a pattern is a graph of nodes, and the text is read once, with the set of nodes that may
-consume the next character. The result is that of `re.search`, without groups.
+consume the next character. A text is found if `re` finds it; there are no groups.
 
 Refused is what no such graph can express: references to groups, look-around, atomic groups and possessive repeats.
 """
@@ -91,7 +91,7 @@ class _Graph:
             return self._add(_Node([self._sequence(body, flags, after) for body in about[1]]))
         if name == "SUBPATTERN":
             _, more, less, body = about
-            return self._sequence(body, (flags | more) & ~less, after)
+            return self._sequence(body, _compiler._combine_flags(flags, more, less), after)
         if name in ("MAX_REPEAT", "MIN_REPEAT"):
             low, high, body = about
             return self._repeat(low, high, body, flags, after)
