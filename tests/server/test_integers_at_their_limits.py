@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import pytest
 from mockraft.double.process import MockraftController
 from mockraft.server.apis.registry import APIS
-from mockraft.wire import messages
+from mockraft.wire import error_codes, messages
 from mockraft.wire.message import Struct
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from mockraft.wire.messages.create_topics_request import CreateTopicsRequest
 from mockraft.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from mockraft.wire.schema_files import FieldSpec, StructSpec, schema_of
 
+from ..configs import SET, TOPIC, change_configs
 from ..conftest import registration_request, uuid
 from ..fetches import TOPIC_ID
 from ..live_client import DEADLINE_S, LiveClient
@@ -142,6 +143,15 @@ def _request(cls: type[Any], name: str, version: int, known: Known, number: int)
     return filled(sys.modules[cls.__module__], schema_of(cls).root, version, known.fields(name, number))
 
 
+def config_changes() -> Iterator[Any]:
+    """Yield changes of configs of type long, int and short to values at and beyond their limits."""
+    limits = [number for bits in (16, 32, 64) for number in (-(1 << bits - 1), (1 << bits - 1) - 1)]
+    values = [*map(str, limits), *(str(limit + (1 if limit > 0 else -1)) for limit in limits), "9" * 5_000, "1e400"]
+    for key in ("retention.ms", "segment.bytes", "min.insync.replicas", "message.timestamp.before.max.ms"):
+        for value in values:
+            yield change_configs((TOPIC, "orders", (SET, key, value)))
+
+
 def known_of(client: LiveClient) -> Known:
     """Register broker 1 and create a topic on it."""
     partition = TopicData(topic_name=LOG, partitions=[PartitionData(partition_index=0)])
@@ -187,6 +197,9 @@ def test_every_integer_at_its_limits_leaves_a_controller_that_commits_and_starts
                         pytest.fail(f"no answer: {name}")
                     outcomes["closed" if outcome is None and waits else "answered" if waits else "waits"] += 1
                 assert_serves(good, known, f"after-{api_key}")
+            for change in config_changes():
+                assert good.send(change, 1).responses[0].error_code in (0, error_codes.INVALID_CONFIG)
+            assert_serves(good, known, "after-configs")
         assert "Traceback" not in controller.whole_log
         assert controller.stop() == 0
         controller.start()
