@@ -96,7 +96,7 @@ KINDS: tuple[Callable[[Faults], None], ...] = (
 )
 
 
-@pytest.mark.parametrize("seed", range(budget(1, 200)))
+@pytest.mark.parametrize("seed", range(budget(1, 100)))
 def test_acknowledged_changes_are_linearizable(seed: int) -> None:
     rng = random.Random(seed)
     with Quorum.sync(
