@@ -120,13 +120,12 @@ class ControllerConfig:
     )
     auto_leader_rebalance_enable: bool = option(True)
     leader_imbalance_check_interval_seconds: int = option(
-        300, "Cluster", "Elect the preferred leaders, where others lead, this often.", lowest=0
+        300, "Cluster", "Elect the preferred leaders, where others lead, this often."
     )
     unclean_leader_election_interval_ms: int = option(
         300_000,
         "Cluster",
         "Look for leaderless partitions whose topic allows an unclean election this often.",
-        lowest=0,
     )
     metadata_log_max_record_bytes_between_snapshots: int = option(
         20_971_520, "Log", "Write a snapshot after so many bytes of log."

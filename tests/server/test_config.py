@@ -31,6 +31,8 @@ from mockraft.wire.scram import ScramUser
         ("metadata_version", 6),
         ("metadata_version", 31),
         ("session_timeout_ms", 0),
+        ("leader_imbalance_check_interval_seconds", 0),
+        ("unclean_leader_election_interval_ms", 0),
         ("num_partitions", 0),
         ("frame_bytes_max", 63),
         ("cluster_id", ""),

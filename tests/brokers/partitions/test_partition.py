@@ -62,6 +62,19 @@ def joined_by_3(brokers: Brokers) -> Partition:
     return partition
 
 
+def test_metadata_of_the_same_epoch_discards_a_pending_change_as_kafka_does(brokers: Brokers) -> None:
+    """The high watermark then passes a member that the controller may have accepted (Partition.makeLeader)."""
+    partition = leading(brokers, (1, 2), appended=10)
+    fetch(partition, 2, 5)
+    fetch(partition, 3, 5)
+    assert members(pending(partition)) == [1, 2, 3]
+    fetch(partition, 2, 10)
+    assert partition.high_watermark == 5
+    partition.lead(assigned((1, 2)), 10, 5, now_ms=2 * LAG_MS)
+    assert partition.pending is None
+    assert partition.high_watermark == 10
+
+
 def pending(partition: Partition) -> IsrChange:
     assert partition.pending is not None
     return partition.pending

@@ -166,11 +166,10 @@ def heartbeating_brokers_stay_unfenced(world: World) -> None:
         if process.leads:
             leaderships.setdefault(process.controller.epoch, (process, process.lives, process.now_ms))
     while world.fenced:
-        epoch, broker_id = world.fenced.pop()
+        epoch, broker_id, broker_epoch = world.fenced.pop()
         process, life, since_ms = leaderships[epoch]
-        last_ms, last = world.heartbeats.get((process.name, life, broker_id), (0, None))
-        asked = last is not None and (last.want_fence or last.want_shut_down or last.offline_log_dirs)
-        silent_ms = process.now_ms - max(last_ms, since_ms)
+        asked = (process.name, life, broker_id, broker_epoch) in world.asked
+        silent_ms = process.now_ms - max(world.heartbeats.get((process.name, life, broker_id), 0), since_ms)
         is_late = silent_ms >= process.config.session_timeout_ms
         assert asked or is_late, f"{process.name} fenced broker {broker_id} {silent_ms} ms after its heartbeat"
 

@@ -260,6 +260,7 @@ class ControllerProcess(Process):
         return True
 
     def client_sent(self, connection_id: int, data: bytes) -> None:
+        self.world.received(self, data)
         self.perform(self.node.step(connection_id, data, self.now_ms))
         self.settle()
 

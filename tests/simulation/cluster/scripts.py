@@ -174,7 +174,8 @@ def storm(world: World, ms: int, seed: int) -> None:
 
 def pause(world: World, name: str, ms: int) -> None:
     """Stop a process as a long garbage collection does; afterwards all that waited happens."""
-    world.processes[name].paused_until_ms = world.now_ms + ms
+    process = world.processes[name]
+    process.paused_until_ms = max(process.paused_until_ms, world.now_ms + ms)
 
 
 def jump_clock(world: World, name: str, ms: int) -> None:
@@ -268,11 +269,14 @@ def alter_config(world: World, number: int) -> None:
 def reassign(world: World, topic: str, replicas: tuple[int, ...]) -> None:
     """Move the first partition of a topic to these brokers, unless it is being moved.
 
-    Kafka never ends a reassignment that removes a replica which is still being added.
+    Kafka never ends a reassignment that removes a replica which is still being added, and with ELR it elects nobody if
+    the only eligible replica is one that a reassignment dropped; so none is dropped then.
     """
     topic_id = world.topic(topic)
     if topic_id is None or world.partitions()[topic_id, 0].is_reassigning:
         return
+    if world.image.elr_enabled:
+        replicas = (*replicas, *({1, 2, 3} - {*replicas}))
     partition = ReassignablePartition(partition_index=0, replicas=list(replicas))
     request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=topic, partitions=[partition])])
     _ask_active(world, request, 0, _ignored)

@@ -62,6 +62,9 @@ class Broker:
     def take_metadata(self) -> None:
         """Apply the next metadata that came."""
         assignment, self.registered = self.inbox.popleft()
+        known = self.partition.is_leader and assignment.partition_epoch == self.partition.partition_epoch
+        if known and self.partition.pending is not None and not self.world.discards_pending:
+            return
         if assignment.leader == self.broker_id:
             self.partition.lead(assignment, len(self.log), self.high_watermark, self.world.now_ms)
         else:
@@ -140,9 +143,13 @@ class Controller:
 
 
 class World:
-    """`step` lets one thing happen. `acknowledged` is every record that acks=all was told of, by offset."""
+    """`step` lets one thing happen. `acknowledged` is every record that acks=all was told of, by offset.
 
-    def __init__(self, seed: int) -> None:
+    `discards_pending`: metadata of the epoch that a leader has already discards its pending ISR change, as in Kafka.
+    """
+
+    def __init__(self, seed: int, *, discards_pending: bool = False) -> None:
+        self.discards_pending = discards_pending
         self.rng = random.Random(seed)
         self.min_isr = self.rng.choice((1, 2))
         self.now_ms = 1_000

@@ -9,10 +9,11 @@ from mockraft.brokers.partitions.partition import Partition
 
 from ...budgets import budget
 from ..invariant import Invariant
+from .conftest import World
 
 pytestmark = pytest.mark.one_python
 
-SEEDS = range(budget(30, 60))
+SEEDS = range(budget(30, 2_000))
 STEPS = 1_200
 
 
@@ -89,6 +90,19 @@ def test_the_worlds_shrink_grow_elect_and_acknowledge(world: Any) -> None:
     assert sum(len(each.acknowledged) for each in worlds) > 200
     assert sum(each.controller.assignment.leader_epoch for each in worlds) > 40
     assert sum(each.controller.assignment.partition_epoch for each in worlds) > 200
+
+
+def test_kafkas_rule_for_metadata_of_the_same_epoch_loses_records() -> None:
+    """As docs/decisions/kafka-quirks.md describes; without it no seed does."""
+
+    def loses(seed: int) -> bool:
+        try:
+            run(World(seed, discards_pending=True), [EveryMemberOfTheIsrHasEveryAcknowledgedRecord()])
+        except AssertionError:
+            return True
+        return False
+
+    assert any(loses(seed) for seed in (89, *range(600)))
 
 
 # Each rule broken.
