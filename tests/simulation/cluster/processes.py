@@ -66,6 +66,7 @@ class Process(ABC):
         self.is_up = False
         self.is_booted = False
         self.paused_until_ms = 0
+        self.held: list[tuple[int, Callable[[], object]]] = []
         self.skew_ms = 0
         self.accepted: dict[int, Wire] = {}
         self._wakes_ms = NEVER_MS
@@ -97,6 +98,19 @@ class Process(ABC):
             for wire in list(self.accepted.values()):
                 wire.close()
             self.end()
+
+    def pause(self, ms: int) -> None:
+        """Do nothing for so long, and then in order all that waited."""
+        self.paused_until_ms = max(self.paused_until_ms, self.world.now_ms + ms)
+        self.world.at(self.paused_until_ms, self._resume)
+
+    def _resume(self) -> None:
+        if self.paused_until_ms <= self.world.now_ms:
+            self.paused_until_ms = 0
+            held, self.held = self.held, []
+            for life, call in held:
+                if self.is_up and self.lives == life:
+                    call()
 
     def settle(self) -> None:
         """Schedule the next tick, and verify what may have changed."""
@@ -159,44 +173,6 @@ class Process(ABC):
         """Do what is due."""
 
 
-class Client(Process):
-    """A client of controllers and brokers; it is never killed."""
-
-    def boot(self) -> None:
-        self.kernel = Kernel(_failed)
-
-    def end(self) -> None:
-        """Nothing to release."""
-
-    def feed(self, event: Event) -> None:
-        self._perform(self.kernel.step(event, self.now_ms))
-
-    def client_sent(self, connection_id: int, data: bytes) -> None:
-        """Nobody connects to a client."""
-
-    def client_gone(self, connection_id: int) -> None:
-        """Nobody connects to a client."""
-
-    def next_tick_ms(self) -> int:
-        return _whole(self.kernel.next_deadline_ms)
-
-    def tick(self) -> None:
-        self._perform(self.kernel.tick(self.now_ms))
-
-    def request(self, host: str, message: Any, version: int, answered: Callable[[Any], None]) -> None:
-        """Send a request; `answered` gets the response, and is not called without one."""
-        link = Link("client", "client", host, 9092, 1_000, handshake=False)
-        request = partial(
-            self.kernel.request, link, lambda _: message, answered, lambda _: None, version=version, timeout_ms=10_000
-        )
-        self._perform(self.kernel.run(self.now_ms, request))
-
-    def _perform(self, effects: Iterable[Effect]) -> None:
-        for effect in effects:
-            self.links.perform(effect)
-        self.settle()
-
-
 class ControllerProcess(Process):
     """A controller: a node with its quorum connections. Its log outlives a kill."""
 
@@ -232,7 +208,7 @@ class ControllerProcess(Process):
             # As MetadataLog._recover: only what a snapshot covers is known to be committed.
             self.log.high_watermark = self.log.snapshots[-1].id.end_offset if self.log.snapshots else 0
             self.log.commits_alone = False
-        self.kernel = Kernel(_failed)
+        self.kernel = Kernel(failed)
         self._in_flight: dict[Link, int] = {}
         raft = Raft(config, self.log, self._rng, self.now_ms)
         journal = Journal(0, 0)
@@ -243,7 +219,7 @@ class ControllerProcess(Process):
         self.log.close()
 
     def next_tick_ms(self) -> int:
-        return min(self.node.next_tick_ms(self.now_ms), _whole(self.kernel.next_deadline_ms))
+        return min(self.node.next_tick_ms(self.now_ms), whole(self.kernel.next_deadline_ms))
 
     def tick(self) -> None:
         self._perform_links(self.kernel.tick(self.now_ms))
@@ -309,12 +285,12 @@ class ControllerProcess(Process):
                 del self._in_flight[link]
                 self.perform(self.node.answered(outgoing.id, response, self.now_ms))
 
-        def failed(error: Exception) -> None:
+        def not_answered(error: Exception) -> None:
             response_class: Any = messages.response(outgoing.message.api_key)
             unsupported = response_class(error_code=error_codes.UNSUPPORTED_VERSION)
             answered(unsupported if isinstance(error, UnsupportedVersionError) else None)
 
-        request = partial(self.kernel.request, link, make, answered, failed, timeout_ms=outgoing.timeout_ms)
+        request = partial(self.kernel.request, link, make, answered, not_answered, timeout_ms=outgoing.timeout_ms)
         self._perform_links(self.kernel.run(self.now_ms, request))
 
 
@@ -376,7 +352,7 @@ class BrokerProcess(Process, DiskFaults):
             self.feed(ClientGone(connection_id))
 
     def next_tick_ms(self) -> int:
-        return NEVER_MS if self.node.end is not None else _whole(self.node.next_deadline_ms)
+        return NEVER_MS if self.node.end is not None else whole(self.node.next_deadline_ms)
 
     def tick(self) -> None:
         self._perform(self.node.tick(self.now_ms))
@@ -390,9 +366,11 @@ class BrokerProcess(Process, DiskFaults):
                 self.links.perform(effect)
 
 
-def _whole(when_ms: float) -> int:
+def whole(when_ms: float) -> int:
+    """Return a deadline of a kernel in whole milliseconds."""
     return NEVER_MS if when_ms == math.inf else math.ceil(when_ms)
 
 
-def _failed(error: Exception) -> None:
+def failed(error: Exception) -> None:
+    """Raise the exception of a callback."""
     raise error

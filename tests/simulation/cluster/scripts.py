@@ -174,8 +174,7 @@ def storm(world: World, ms: int, seed: int) -> None:
 
 def pause(world: World, name: str, ms: int) -> None:
     """Stop a process as a long garbage collection does; afterwards all that waited happens."""
-    process = world.processes[name]
-    process.paused_until_ms = max(process.paused_until_ms, world.now_ms + ms)
+    world.processes[name].pause(ms)
 
 
 def jump_clock(world: World, name: str, ms: int) -> None:

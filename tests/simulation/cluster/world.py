@@ -28,9 +28,10 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.record_batch import Batch
 from mockraft.wire.records.no_op_record import NoOpRecord
 
+from .client import Client
 from .invariants import AT_THE_END, NOW_AND_THEN, ON_CHANGE, BrokenError, Invariant
 from .network import Network
-from .processes import BrokerProcess, Client, ControllerProcess, Process
+from .processes import BrokerProcess, ControllerProcess, Process
 from .scripts import ACTIONS, Event, Setup
 from .storage import CachedDisk
 
@@ -171,8 +172,8 @@ class World:
             if process is not None:
                 if not process.is_up or process.lives != life:
                     continue
-                if process.paused_until_ms > self.now_ms:
-                    self.at(process.paused_until_ms, call, process, life)
+                if process.paused_until_ms:
+                    process.held.append((life, call))
                     continue
             call()
         self.now_ms = until_ms
