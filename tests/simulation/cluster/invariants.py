@@ -166,10 +166,11 @@ def heartbeating_brokers_stay_unfenced(world: World) -> None:
         if process.leads:
             leaderships.setdefault(process.controller.epoch, (process, process.lives, process.now_ms))
     while world.fenced:
-        epoch, broker_id, broker_epoch = world.fenced.pop()
+        epoch, fenced_ms, broker_id, broker_epoch = world.fenced.pop()
         process, life, since_ms = leaderships[epoch]
         asked = (process.name, life, broker_id, broker_epoch) in world.asked
-        silent_ms = process.now_ms - max(world.heartbeats.get((process.name, life, broker_id), 0), since_ms)
+        heartbeats_ms = [ms for ms in world.heartbeats[process.name, life, broker_id] if ms <= fenced_ms]
+        silent_ms = fenced_ms - max([since_ms, *heartbeats_ms[-1:]])
         is_late = silent_ms >= process.config.session_timeout_ms
         assert asked or is_late, f"{process.name} fenced broker {broker_id} {silent_ms} ms after its heartbeat"
 

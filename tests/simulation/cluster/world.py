@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import random
 import struct
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -71,8 +72,8 @@ class World:
     `committed` are all batches ever committed, by base offset, `image` is their outcome, `committed_end` their end and
     `last_change` the offset of the last record that changes anything.
     `acknowledged_topics`, `acknowledged_configs`, `acknowledged` and `producer_ids` were confirmed to the client.
-    `heartbeats` are the times of the last ones that controllers accepted, by controller, run and broker, `asked` those
-    who asked to be fenced, and `fenced` the (leader epoch, broker, broker epoch) that were and are not looked at yet.
+    `heartbeats` are the times of those that controllers accepted, by controller, run and broker, `asked` those
+    who asked to be fenced, and `fenced` the (leader epoch, time, broker, broker epoch) that were and wait for a look.
     """
 
     def __init__(self, setup: Setup, data_dir: Path | None = None) -> None:
@@ -88,9 +89,9 @@ class World:
         self.acknowledged: list[Record] = []
         self.acknowledged_ends: dict[tuple[bytes, int], int] = {}
         self.producer_ids: list[int] = []
-        self.heartbeats: dict[tuple[str, int, int], int] = {}
+        self.heartbeats: dict[tuple[str, int, int], list[int]] = defaultdict(list)
         self.asked: set[tuple[str, int, int, int]] = set()
-        self.fenced: list[tuple[int, int, int]] = []
+        self.fenced: list[tuple[int, int, int, int]] = []
         self.failures: list[str] = []
         self.is_healed = False
         self._memories: dict[Invariant, Any] = {}
@@ -223,7 +224,7 @@ class World:
             if failure is not None:
                 self.failures.append(f"{process.name}: {failure}")
             if isinstance(entry, Exchange) and entry.api == "BrokerHeartbeat" and entry.error_code == 0:
-                self.heartbeats[process.name, process.lives, entry.request.broker_id] = entry.received_ms
+                self.heartbeats[process.name, process.lives, entry.request.broker_id].append(entry.received_ms)
 
         return entered
 
@@ -258,7 +259,7 @@ class World:
                 self.last_change = offset
         for number, epoch in unfenced.items():
             if number in brokers and brokers[number].fenced and brokers[number].broker_epoch == epoch:
-                self.fenced.append((batch.leader_epoch, number, epoch))
+                self.fenced.append((batch.leader_epoch, batch.timestamps_ms[0], number, epoch))
 
     # Faults.
 
