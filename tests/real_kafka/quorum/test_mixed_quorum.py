@@ -151,6 +151,13 @@ def describe(servers: str) -> tuple[int, set[int], set[int]]:
     return int(status["LeaderId"]), ids[0], ids[1]
 
 
+def is_caught_up(servers: str, node_id: int) -> bool:
+    """Return True if a node has had all of the leader's log at some time: only then it can become a voter."""
+    result = KafkaTool("kafka-metadata-quorum").run("--bootstrap-controller", servers, "describe", "--replication")
+    # NodeId, DirectoryId, LogEndOffset, Lag, LastFetchTimestamp, LastCaughtUpTimestamp: -1 for never.
+    return re.search(rf"^{node_id}\s+(?:\S+\s+){{4}}\d+\s", result, re.M) is not None
+
+
 @pytest.fixture
 def quorum() -> Iterator[SyncQuorum]:
     with Quorum.sync(2) as quorum:
@@ -163,7 +170,7 @@ def test_kafkas_tool_adds_kafkas_controller_and_removes_ours(quorum: SyncQuorum,
     KafkaServer.format(kafka, "--no-initial-controllers")
     # A leader asks a voter-to-be which versions it has: its listener has to be there.
     with running(kafka, formatted=True):
-        wait_until(lambda: describe(quorum.bootstrap)[2] == {KAFKA_ID}, 30, "Kafka's controller as an observer")
+        wait_until(lambda: is_caught_up(quorum.bootstrap, KAFKA_ID), 60, "Kafka's controller as an observer")
         properties = str(kafka.directory / "server.properties")
         tool = KafkaTool("kafka-metadata-quorum")
         result = tool.run("--command-config", properties, "--bootstrap-controller", quorum.bootstrap, "add-controller")

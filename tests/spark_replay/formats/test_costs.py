@@ -14,7 +14,7 @@ from ..capture_bytes import block, interface, section
 from .segment_rows import written
 
 SHORT, LONG = 8_000, 64_000
-GROWTH_MAX = 2 * LONG / SHORT
+GROWTH_MAX = 4 * LONG / SHORT
 """Linear time grows 8 times, quadratic time up to 64 times."""
 
 
