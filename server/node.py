@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 from mockraft.server.apis.api import AnyApi, RequestContext, Result, answer, broken
 from mockraft.server.authentication.unauthenticated import UnauthenticatedConnections
-from mockraft.server.config import ControllerConfig
 from mockraft.server.connection_state import Connection, Deadlines, ParkedRequest
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.log.data_dir import StorageError
@@ -53,8 +52,7 @@ BROKEN_TICK_PAUSE_MS = 100
 class Node:
     """A controller listener without sockets.
 
-    The asyncio server calls `connected`, `step`, `sent`, `disconnected` and `tick` and carries out the effects in
-    order; `next_tick_ms` is when it must call `tick` at the latest.
+    The asyncio server calls these methods, `tick` by `next_tick_ms`, and carries out their effects in order.
     """
 
     def __init__(
@@ -65,9 +63,8 @@ class Node:
         rng: random.Random | None = None,
         script: Script | None = None,
     ) -> None:
-        config: ControllerConfig = controller.config
         self.controller, self.apis = controller, apis
-        self.config = config
+        self.config = config = controller.config
         self.messages: MessageLookup = config.overlay or messages
         self._api_name = api_keys.name if config.overlay is None else config.overlay.api_name
         self.script = script or Script()
@@ -145,6 +142,8 @@ class Node:
         self._proceed(connection, now_ms, effects)
         limit = self._unauthenticated.received_bytes_max(connection_id)
         if self.received_bytes > limit and connection.held_bytes > held_before and connection_id in self._connections:
+            if limit == self.config.received_bytes_max:  # else the share of clients without login is exceeded
+                connection = max(self._connections.values(), key=lambda each: each.held_bytes)
             reason = f"unanswered requests of all connections hold {self.received_bytes} bytes"
             self._close(connection, "received_bytes_max", reason, now_ms, effects)
         self._after(now_ms, effects)
@@ -183,7 +182,7 @@ class Node:
         """Run the controller's periodic work and answer parked requests that are due."""
         effects: list[Effect] = []
         if now_ms >= self._next_controller_tick_ms:
-            error = self._work(lambda: self.controller.tick(now_ms), now_ms)
+            self.controller.tick_failure = error = self._work(lambda: self.controller.tick(now_ms), now_ms)
             self._next_controller_tick_ms = now_ms if error is None else now_ms + BROKEN_TICK_PAUSE_MS
         if now_ms >= self._next_quorum_poll_ms:
             self._poll_quorum(now_ms, effects)
@@ -215,7 +214,7 @@ class Node:
         self.controller.raft_failure = error
 
     def _work(self, do: Callable[[], None], now_ms: int) -> str | None:
-        """Do periodic work; return what it raised, in one line. The journal has it until it is the `failure`."""
+        """Do periodic work; return in one line what it raised. The journal has it if it is the controller's first."""
         try:
             do()
         except StorageError as refusal:

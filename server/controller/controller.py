@@ -53,7 +53,8 @@ class Controller:
     `heartbeats` exist beside it while it is active. `epoch` is the one it is active in, -1 as a standby;
     `pending_offset` is the end of its uncommitted records, 0 when all are committed. `incarnation_id` is new with each
     process. `applied_offset` is the end of the records in the image. `authorizer` is None if everything is allowed.
-    `raft_failure` is the reason why the last poll of raft failed, None if it did not; the node sets it.
+    `raft_failure` and `tick_failure` are what the last poll of raft and the last tick raised, None if they did not; the
+    node sets them.
 
     Time is the argument `now_ms` (milliseconds since the epoch), randomness comes from `rng`: the same calls give the
     same log.
@@ -73,6 +74,7 @@ class Controller:
         self.epoch = STANDBY
         self.pending_offset = 0
         self.raft_failure: str | None = None
+        self.tick_failure: str | None = None
         self.usable_racks = UsableRacks()
         self.static_configs = static_configs(config)
         self.mutation_quotas = MutationQuotas(
@@ -162,7 +164,8 @@ class Controller:
     @property
     def failure(self) -> str | None:
         """Reason why this controller cannot continue, and so cannot commit; None while it can."""
-        return self.log.failure or self.raft_failure or (self.periodic.failure if self.epoch != STANDBY else None)
+        failure = self.log.failure or self.raft_failure or self.tick_failure
+        return failure or (self.periodic.failure if self.epoch != STANDBY else None)
 
     @property
     def wrong_controller(self) -> str:

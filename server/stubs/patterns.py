@@ -20,7 +20,7 @@ from mockraft.server.stubs.errors import StubError
 PATTERN_LENGTH_MAX: Final = 1_000
 NODES_MAX: Final = 1_000
 """A counted repeat has its part once for each count: `(.{1,100}){1,100}` would have 10,000 nodes."""
-_CACHED_MAX: Final = 4_096
+_CACHED_MAX: Final = 512
 
 _ORDINARY = "an ordinary one cannot take longer here"
 _CONDITIONS = "combine conditions, such as regex and not"

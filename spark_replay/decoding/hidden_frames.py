@@ -24,10 +24,11 @@ def hide_secrets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _hidden(frames: pa.RecordBatch) -> pa.RecordBatch:
     columns, lookup = FrameColumns(frames), in_use()
-    asked = [key for key, name in lookup.requests.items() if may_hold_secrets(lookup.by_name(name))]
-    answered = [key for key, name in lookup.responses.items() if may_hold_secrets(lookup.by_name(name))]
-    may_hold = np.where(columns.is_response, np.isin(columns.api_key, answered), np.isin(columns.api_key, asked))
-    rows = np.flatnonzero(may_hold & columns.has_api & (columns.starts < columns.ends))
+    asked = [key for key, name in lookup.requests.items() if not may_hold_secrets(lookup.by_name(name))]
+    answered = [key for key, name in lookup.responses.items() if not may_hold_secrets(lookup.by_name(name))]
+    has_none = np.where(columns.is_response, np.isin(columns.api_key, answered), np.isin(columns.api_key, asked))
+    # A response without its request is of no known API: it may be any.
+    rows = np.flatnonzero(~(has_none & columns.has_api) & (columns.starts < columns.ends))
     if not len(rows):
         return frames
     shown = []

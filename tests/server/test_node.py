@@ -217,6 +217,18 @@ def test_periodic_work_that_breaks_is_journalled_and_not_repeated_at_once(rig: A
     assert len(rig.controller.ticks) == 1
 
 
+def test_a_tick_that_breaks_is_the_failure_until_one_succeeds(rig: Any) -> None:
+    def break_down(now_ms: int) -> Any:
+        raise OverflowError("no offset is left")
+
+    healthy, rig.controller.tick = rig.controller.tick, break_down
+    rig.tick(rig.now_ms)
+    assert rig.controller.tick_failure == "OverflowError: no offset is left"
+    rig.controller.tick = healthy
+    rig.tick(rig.now_ms + 200)
+    assert rig.controller.tick_failure is None
+
+
 def test_a_poll_of_raft_that_breaks_is_the_failure_until_one_succeeds(rig: Any) -> None:
     def break_down(now_ms: int) -> Any:
         raise OverflowError("no epoch is left")
@@ -292,11 +304,11 @@ def test_refuses_connections_beyond_the_limit(make_rig: Any) -> None:
 def test_bounds_the_bytes_of_all_unfinished_frames(make_rig: Any) -> None:
     rig = make_rig(received_bytes_max=1000, frame_bytes_max=900)
     first, second = rig.connect(), rig.connect()
-    part = struct.pack(">i", 900) + bytes(600)
-    assert rig.send(first, part) == []
+    part = struct.pack(">i", 900) + bytes(400)
+    assert rig.send(first, part + bytes(200)) == []
     rig.send(second, part)
     (close,) = rig.closes()
-    assert close.connection_id == second
+    assert close.connection_id == first  # it holds most
     assert rig.node.received_bytes == len(part)
     assert rig.node.journal.counters()["closed"] == {"received_bytes_max": 1}
 

@@ -50,6 +50,8 @@ def test_tables_hide_secrets(copies: int) -> None:
     assert SECRET.encode() not in found
     assert len(found) == len(b"".join(frames["frame"].to_pylist()))
     assert decode_frames(hidden).equals(decode_frames(frames))
+    (unpaired,) = hide_secrets([frame_table([(response_frame(TOKEN, 3)[0], None, None, True)])])
+    assert set(unpaired["frame"][0].as_py()) == set(b"*")
     heartbeats = frame_table([request_frame(HEARTBEAT, 1)])
     assert next(hide_secrets([heartbeats])) is heartbeats
     assert isinstance(hidden, pa.RecordBatch)
@@ -60,6 +62,7 @@ def test_differences_of_secrets_are_found_and_not_shown() -> None:
     found = [
         Difference("resources[1].configs[ssl.key.password].value", CHANGED, SECRET, "other"),
         Difference("hmac", CHANGED, SECRET, "other"),
+        Difference("responseData", CHANGED, SECRET, ""),
         Difference("topics[a]", MISSING, {"configs": [config, {"name": "retention.ms", "value": "1"}]}, None),
         Difference("errorCode", CHANGED, 1, 2),
     ]
@@ -67,8 +70,8 @@ def test_differences_of_secrets_are_found_and_not_shown() -> None:
     assert SECRET not in repr(shown)
     assert "other" not in repr(shown)
     assert [each.kind for each in shown] == [each.kind for each in found]
-    assert shown[3] == found[3]
-    assert '{"name": "retention.ms", "value": "1"}' in json.dumps(shown[2].captured)
+    assert shown[4] == found[4]
+    assert '{"name": "retention.ms", "value": "1"}' in json.dumps(shown[3].captured)
 
 
 def test_examples_of_a_report_hide_secrets() -> None:

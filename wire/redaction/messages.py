@@ -168,6 +168,8 @@ def _is_secret(name: str, value: Json, tree: Mapping[str, Json]) -> bool:
     if name == "value":
         config = tree.get("name")
         return isinstance(config, str) and is_sensitive(config)
+    if name in ("requestData", "responseData"):
+        return True
     if name in ("records", "unalignedRecords"):
         return may_hold_records(base64.b64decode(value))
     return is_secret_path(name)

@@ -6,10 +6,12 @@ leader-epoch-checkpoint}`. Each file is replaced as a whole: written beside, fsy
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
 import os
+import stat
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -189,13 +191,16 @@ def cluster_id_of(path: Path) -> str | None:
 def replace_file(path: Path, parts: Iterable[bytes], suffix: str = ".tmp") -> None:
     """Write a file so that a crash leaves the old one or the new one, whole.
 
-    Until it is complete its name ends in `suffix`. OSError when it cannot be written.
+    Until it is complete its name ends in `suffix`; a file that is replaced keeps its mode. OSError when it cannot be
+    written.
     """
     beside = path.with_name(path.name + suffix)
     try:
         with open(beside, "wb", opener=opener) as file:
             file.writelines(parts)
             file.flush()
+            with contextlib.suppress(FileNotFoundError):
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             os.fsync(file.fileno())
         beside.replace(path)
     except BaseException:
