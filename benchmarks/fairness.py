@@ -28,9 +28,12 @@ from mockraft.conformance.hostile.under_attack import (
     peak_memory,
     sends_and_reads,
 )
+from mockraft.server.apis.registry import APIS
+from mockraft.server.config import ControllerConfig
 from mockraft.wire.connection import write_request
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from mockraft.wire.schema_files import schema
 from result import OURS, THEIRS, Cell, Gate, Result, Table, argument_parser, show
 
 FRAME_BYTES = 8 << 20
@@ -42,10 +45,6 @@ LARGEST_MEMORY_MIB_MAX = 2_048
 ATTACK_S = 4.0
 CLIENTS = 8
 PIPELINING = 40
-ELEMENTS_MAX = 65_536
-BULK_ELEMENTS_MAX = 458_752
-"""Defaults of mockraft's limits: a request with more is refused before it is read to its end."""
-
 CHOSEN = {
     ("ApiVersions", 4): ("unknown tagged fields",),
     ("CreateTopics", 7): ("topics, distinct names", "topics.assignments"),
@@ -71,17 +70,22 @@ def scenarios(broker_epoch: int, *, is_quick: bool) -> Iterator[Scenario]:
     """Yield the attacks; some name broker 1, so that they get further."""
     chosen = [each for api in [*CHOSEN][: 2 if is_quick else None] for each in _chosen(api, broker_epoch)]
     for each in chosen:
-        limit = BULK_ELEMENTS_MAX if each.api.startswith("A") and each.version != 4 else ELEMENTS_MAX
+        limit = _elements_max(each)
         yield Scenario(f"{each.name}, {limit:,} elements", [each.frame(FRAME_BYTES, limit)])
         yield Scenario(f"{each.name}, 8 MiB", [each.frame(FRAME_BYTES)])
     names = chosen[1]
-    yield Scenario(f"{names.name}, {CLIENTS} clients", [names.frame(FRAME_BYTES, ELEMENTS_MAX)] * CLIENTS)
+    yield Scenario(f"{names.name}, {CLIENTS} clients", [names.frame(FRAME_BYTES, _elements_max(names))] * CLIENTS)
     yield Scenario(f"{names.name}, 100 MB", [names.frame(LARGEST_BYTES)], is_largest=True)
     resource = DescribeConfigsResource(resource_type=4, resource_name="3000", configuration_keys=None)
     many = DescribeConfigsRequest(resources=[resource] * 20_000, include_synonyms=True)
     yield Scenario("DescribeConfigs of one node, 20,000 times", [write_request(many, 4, 1, "attacker")])
     pipelined = write_request(ApiVersionsRequest(), 0, 1, "attacker") * 1_000
     yield Scenario(f"{PIPELINING} clients pipeline ApiVersions, never read", [pipelined] * PIPELINING, never_reads)
+
+
+def _elements_max(filling: Filling) -> int:
+    """Return mockraft's default limit: a request with more elements is refused before it is read to its end."""
+    return APIS[schema(f"{filling.api}Request").api_key].elements_max(ControllerConfig())
 
 
 def _chosen(api: tuple[str, int], broker_epoch: int) -> list[Filling]:

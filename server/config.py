@@ -298,6 +298,14 @@ class ControllerConfig:
         return self.port if self.advertised_port is None else self.advertised_port
 
     @property
+    def bulk_elements_max(self) -> int:
+        """Maximum number of elements of a request that brokers send for all of their partitions at once.
+
+        By default 100,000 partitions with three replicas each fit into one AlterPartition (400,001 elements).
+        """
+        return 7 * self.request_elements_max
+
+    @property
     def is_alone(self) -> bool:
         """True if this controller is a quorum of its own."""
         return not (

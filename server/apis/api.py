@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from mockraft.server.config import ControllerConfig
     from mockraft.server.controller.controller import Controller
 
-BULK_FACTOR = 7
-"""By default 100,000 partitions with three replicas each fit into one AlterPartition (400,001 elements)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Api(serving_api.Api[RequestT, ResponseT]):
@@ -32,8 +29,8 @@ class Api(serving_api.Api[RequestT, ResponseT]):
     `reads_committed`: it is answered only once everything that it read is committed, as `active_only` ones are.
     `served_by` is the server's name in the journal. `operation` is required on the
     cluster; None if the check depends on the request. `validate` raises WireError for a decodable body that Kafka's
-    request class rejects. `is_bulk`: brokers send it for all of their partitions at once, so it may have `BULK_FACTOR`
-    times as many elements as others.
+    request class rejects. `is_bulk`: brokers send it for all of their partitions at once, so it may have
+    `ControllerConfig.bulk_elements_max` elements.
     """
 
     handle: Callable[[RequestT, RequestContext, Controller], ResponseT | Parked[ResponseT]]
@@ -47,7 +44,7 @@ class Api(serving_api.Api[RequestT, ResponseT]):
 
     def elements_max(self, config: ControllerConfig) -> int:
         """Return the maximum number of elements in a request."""
-        return config.request_elements_max * (BULK_FACTOR if self.is_bulk else 1)
+        return config.bulk_elements_max if self.is_bulk else config.request_elements_max
 
 
 AnyApi: TypeAlias = Api[Any, Any]

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from mockraft.kafka_configs import config_responses
 from mockraft.kafka_configs.config_keys import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, RESOURCE_TYPES, TOPIC
 from mockraft.kafka_configs.described_configs import DescribedConfig
-from mockraft.server.apis.api import BULK_FACTOR, Api, RequestContext
+from mockraft.server.apis.api import Api, RequestContext
 from mockraft.server.apis.authorization import check_configs
 from mockraft.server.controller.controller import Controller
 from mockraft.server.controller.result import ApiError, invalid_request
@@ -41,7 +41,7 @@ def handle(request: DescribeConfigsRequest, ctx: RequestContext, controller: Con
         raise ApiError(error_codes.INVALID_REQUEST)
     results, refused = [], []
     known: _Known = {}
-    left = configs_max = controller.config.request_elements_max * BULK_FACTOR
+    left = configs_max = controller.config.bulk_elements_max
     for asked in request.resources:
         try:
             check_configs(controller, ctx, AclOperation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name)
