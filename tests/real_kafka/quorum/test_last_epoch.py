@@ -1,6 +1,7 @@
 """Behaviour of Kafka's controller at the last leader epoch, from which mockraft differs on purpose: last-epoch."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,34 +34,35 @@ def quorum_state(directory: Path) -> Path:
     return next(directory.rglob("quorum-state"))
 
 
-def test_kafka_exits_after_the_last_epoch_and_continues_at_the_logs_epoch(tmp_path: Path) -> None:
-    controller = KafkaController(tmp_path, random_uuid())
-    controller.format()
+@pytest.fixture
+def controller(tmp_path: Path) -> Iterator[KafkaController]:
+    """A running controller of Kafka's."""
+    kafka = KafkaController(tmp_path, random_uuid())
+    kafka.format()
     try:
-        controller.start()
-        controller.wait_until_running()
-        answer = voted(controller, LAST_EPOCH)
-        assert (answer.error_code, answer.leader_epoch) == (0, LAST_EPOCH)
-        assert controller.wait(60) == 1
-        assert json.loads(quorum_state(tmp_path).read_text())["leaderEpoch"] == -(2**31)
-        controller.start()
-        controller.wait_until_running()
-        assert json.loads(quorum_state(tmp_path).read_text())["leaderEpoch"] == 2
+        kafka.start()
+        kafka.wait_until_running()
+        yield kafka
     finally:
-        controller.kill()
+        kafka.kill()
 
 
-def test_kafka_does_not_start_in_the_last_epoch(tmp_path: Path) -> None:
-    controller = KafkaController(tmp_path, random_uuid())
-    controller.format()
-    try:
-        controller.start()
+def test_kafka_exits_after_the_last_epoch_and_continues_at_the_logs_epoch(
+    controller: KafkaController, tmp_path: Path
+) -> None:
+    answer = voted(controller, LAST_EPOCH)
+    assert (answer.error_code, answer.leader_epoch) == (0, LAST_EPOCH)
+    assert controller.wait(60) == 1
+    assert json.loads(quorum_state(tmp_path).read_text())["leaderEpoch"] == -(2**31)
+    controller.start()
+    controller.wait_until_running()
+    assert json.loads(quorum_state(tmp_path).read_text())["leaderEpoch"] == 2
+
+
+def test_kafka_does_not_start_in_the_last_epoch(controller: KafkaController, tmp_path: Path) -> None:
+    controller.kill()
+    path = quorum_state(tmp_path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"leaderEpoch": LAST_EPOCH, "leaderId": -1}))
+    controller.start()
+    with pytest.raises(KafkaProcessError, match="ended with exit code 1"):
         controller.wait_until_running()
-        controller.kill()
-        path = quorum_state(tmp_path)
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"leaderEpoch": LAST_EPOCH, "leaderId": -1}))
-        controller.start()
-        with pytest.raises(KafkaProcessError, match="ended with exit code 1"):
-            controller.wait_until_running()
-    finally:
-        controller.kill()
