@@ -12,14 +12,15 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from contenders import Contender, address, contenders, registrations
-from mockraft.conformance.hostile.smallest_elements import Filling, fillings
+from contenders import SESSION_TIMEOUT_MS, address, controller, registrations
+from mockraft.conformance.hostile.smallest_elements import UNLIMITED, Filling, fillings
 from mockraft.conformance.hostile.under_attack import (
+    TIMEOUT_S,
     Attack,
     Client,
     GoodBroker,
@@ -43,8 +44,10 @@ MEMORY_MIB_MAX = 400
 SESSION_MS = 9_000
 LARGEST_MEMORY_MIB_MAX = 2_048
 ATTACK_S = 4.0
+LONGEST_ATTACK_S = 20.0
 CLIENTS = 8
 PIPELINING = 40
+NODE_ID = 3000
 CHOSEN = {
     ("ApiVersions", 4): ("unknown tagged fields",),
     ("CreateTopics", 7): ("topics, distinct names", "topics.assignments"),
@@ -58,29 +61,31 @@ CHOSEN = {
 
 
 class Scenario(NamedTuple):
-    """An attack: the frames of each client, and what the client does."""
+    """An attack: the frames of each client, for the epoch of broker 1, and what the client does."""
 
     name: str
-    frames: Sequence[bytes]
+    frames: Callable[[int], Sequence[bytes]]
     client: Client = sends_and_reads
     is_largest: bool = False
 
 
-def scenarios(broker_epoch: int, *, is_quick: bool) -> Iterator[Scenario]:
+def scenarios(*, is_quick: bool) -> Iterator[Scenario]:
     """Yield the attacks; some name broker 1, so that they get further."""
-    chosen = [each for api in [*CHOSEN][: 2 if is_quick else None] for each in _chosen(api, broker_epoch)]
+    chosen = [each for api in [*CHOSEN][: 2 if is_quick else None] for each in _chosen(*api)]
     for each in chosen:
         limit = _elements_max(each)
-        yield Scenario(f"{each.name}, {limit:,} elements", [each.frame(FRAME_BYTES, limit)])
-        yield Scenario(f"{each.name}, 8 MiB", [each.frame(FRAME_BYTES)])
+        yield Scenario(f"{each.name}, {limit:,} elements", _filled(each, FRAME_BYTES, limit))
+        yield Scenario(f"{each.name}, 8 MiB", _filled(each, FRAME_BYTES))
     names = chosen[1]
-    yield Scenario(f"{names.name}, {CLIENTS} clients", [names.frame(FRAME_BYTES, _elements_max(names))] * CLIENTS)
-    yield Scenario(f"{names.name}, 100 MB", [names.frame(LARGEST_BYTES)], is_largest=True)
-    resource = DescribeConfigsResource(resource_type=4, resource_name="3000", configuration_keys=None)
+    limit = _elements_max(names)
+    yield Scenario(f"{names.name}, {CLIENTS} clients", _filled(names, FRAME_BYTES, limit, clients=CLIENTS))
+    yield Scenario(f"{names.name}, 100 MB", _filled(names, LARGEST_BYTES), is_largest=True)
+    resource = DescribeConfigsResource(resource_type=4, resource_name=str(NODE_ID), configuration_keys=None)
     many = DescribeConfigsRequest(resources=[resource] * 20_000, include_synonyms=True)
-    yield Scenario("DescribeConfigs of one node, 20,000 times", [write_request(many, 4, 1, "attacker")])
+    yield Scenario("DescribeConfigs of one node, 20,000 times", lambda _: [write_request(many, 4, 1, "attacker")])
     pipelined = write_request(ApiVersionsRequest(), 0, 1, "attacker") * 1_000
-    yield Scenario(f"{PIPELINING} clients pipeline ApiVersions, never read", [pipelined] * PIPELINING, never_reads)
+    name = f"{PIPELINING} clients pipeline ApiVersions, never read"
+    yield Scenario(name, lambda _: [pipelined] * PIPELINING, never_reads)
 
 
 def _elements_max(filling: Filling) -> int:
@@ -88,62 +93,82 @@ def _elements_max(filling: Filling) -> int:
     return APIS[schema(f"{filling.api}Request").api_key].elements_max(ControllerConfig())
 
 
-def _chosen(api: tuple[str, int], broker_epoch: int) -> list[Filling]:
-    found = [each for each in fillings(*api) if each.name.endswith(CHOSEN[api])]
-    return [replace(each, values={"broker_epoch": broker_epoch}) for each in found]
+def _chosen(api: str, version: int) -> list[Filling]:
+    return [each for each in fillings(api, version) if each.name.endswith(CHOSEN[api, version])]
 
 
-def attacked(controller: Contender, scenario: Scenario, broker_id: int) -> tuple[Waits | None, float]:
-    """Return a broker's waits (None: the controller stopped answering) and the controller's peak memory in MiB."""
-    (registration,) = registrations(controller.cluster_id, [broker_id])
+def _filled(
+    filling: Filling, frame_bytes: int, elements: int = UNLIMITED, clients: int = 1
+) -> Callable[[int], Sequence[bytes]]:
+    def frames(broker_epoch: int) -> Sequence[bytes]:
+        return [replace(filling, values={"broker_epoch": broker_epoch}).frame(frame_bytes, elements)] * clients
+
+    return frames
+
+
+def attacked(kind: str, scenario: Scenario) -> tuple[Waits | None, float]:
+    """Return a broker's waits (None: it got no response) and the peak memory of a fresh controller, in MiB."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = controller(kind, Path(folder), SESSION_TIMEOUT_MS)
+        try:
+            target.start()
+            target.wait_until_running()
+            (registration,) = registrations(target.cluster_id, [1])
+            broker = GoodBroker(address(target), registration)
+            peak_mib = peak_memory(target.pid)
+            with Attack(address(target), scenario.frames(broker.broker_epoch), scenario.client) as attack:
+                try:
+                    waits = beats(broker, attack, is_enough=scenario.client is never_reads)
+                    return waits, float("nan") if waits is None else peak_mib()
+                finally:
+                    target.kill()  # here, so that no client waits for it
+        finally:
+            target.kill()
+
+
+def beats(broker: GoodBroker, attack: Attack, *, is_enough: bool) -> Waits | None:
+    """Return the waits of a broker until the attack was made twice; None if it got no response at all."""
+    began = time.perf_counter()
+
+    def is_over() -> bool:
+        passed = time.perf_counter() - began
+        return passed > LONGEST_ATTACK_S or (passed > ATTACK_S and (is_enough or attack.rounds > 1))
+
     try:
-        broker = GoodBroker(address(controller), registration)
-        peak_mib = peak_memory(controller.pid)
-        with Attack(address(controller), scenario.frames, scenario.client) as attack:
-            end = time.perf_counter() + ATTACK_S
-            is_enough = scenario.client is never_reads
-            waits = broker.beat_until(lambda: time.perf_counter() > end and (is_enough or attack.rounds > 1))
-        broker.close()
-        return waits, peak_mib()
+        return broker.beat_until(is_over)
     except OSError:
-        return None, float("nan")
+        return None
 
 
 def measure(*, is_quick: bool) -> Result:
     """Make every attack on both controllers."""
-    rows: dict[str, list[Cell]] = {}
+    rows: list[list[Cell]] = []
     worst = {"wait": 0.0, "memory": 0.0, "largest wait": 0.0, "largest memory": 0.0}
-    with tempfile.TemporaryDirectory() as folder, contenders(Path(folder)) as both:
+    for scenario in scenarios(is_quick=is_quick):
+        row: list[Cell] = [scenario.name]
         for kind in (OURS, THEIRS):
-            controller = both[kind]
-            (first,) = registrations(controller.cluster_id, [1])
-            epoch = GoodBroker(address(controller), first).broker_epoch
-            for number, scenario in enumerate(scenarios(epoch, is_quick=is_quick), start=2):
-                print(f"{kind}: {scenario.name}", file=sys.stderr, flush=True)
-                waits, peak_mib = attacked(controller, scenario, number)
-                row = rows.setdefault(scenario.name, [scenario.name])
-                if waits is None:
-                    row += ["stopped", "", ""]
-                    controller.kill()
-                    controller.start()
-                    controller.wait_until_running()
-                    continue
-                row += [f"{waits.p99_ms:.0f}", f"{waits.max_ms:.0f}", f"{peak_mib:.0f}"]
-                if kind == OURS:
-                    prefix = "largest " if scenario.is_largest else ""
-                    worst[f"{prefix}wait"] = max(worst[f"{prefix}wait"], waits.max_ms)
-                    worst[f"{prefix}memory"] = max(worst[f"{prefix}memory"], peak_mib)
+            print(f"{kind}: {scenario.name}", file=sys.stderr, flush=True)
+            waits, peak_mib = attacked(kind, scenario)
+            row += ["stopped", "", ""]
+            if waits is not None:
+                row[-3:] = [f"{waits.p99_ms:.0f}", f"{waits.max_ms:.0f}", f"{peak_mib:.0f}"]
+            if kind == OURS:
+                longest_ms = float("inf") if waits is None else waits.max_ms
+                prefix = "largest " if scenario.is_largest else ""
+                worst[f"{prefix}wait"] = max(worst[f"{prefix}wait"], longest_ms)
+                worst[f"{prefix}memory"] = max(worst[f"{prefix}memory"], peak_mib)
+        rows.append(row)
     columns = ["attack"] + [
         f"{who} {what}" for who in ("mockraft", "Kafka") for what in ("p99 ms", "max ms", "peak MiB")
     ]
     return Result(
         "Hostile clients",
         "A broker sends a heartbeat 10 ms after each response while one client, or as many as named, sends the same "
-        "frame again and again. Frames are filled with the smallest elements of the array named: as many as "
-        "mockraft's limits allow, or until the size named, which mockraft refuses. p99 and max are of the heartbeats' "
-        "latency, peak is the controller's resident memory (Kafka's: with its default heap of 1 GiB). stopped: no "
-        "heartbeat was answered for a minute, or the process ended.",
-        [Table("Heartbeats beside an attack", columns, [*rows.values()])],
+        "frame again and again, each time to a fresh controller. Frames are filled with the smallest elements of the "
+        "array named: as many as mockraft's limits allow, or until the size named, which mockraft refuses. p99 and max "
+        "are of the heartbeats' latency, peak is the controller's resident memory (Kafka's: with its default heap of "
+        f"1 GiB). stopped: a heartbeat was not answered within {TIMEOUT_S:.0f} s.",
+        [Table("Heartbeats beside an attack", columns, rows)],
         gates=[
             Gate("longest wait of a heartbeat, frames of 8 MiB, ms", f"{worst['wait']:.0f}", at_most=HEARTBEAT_MS_MAX),
             Gate("resident memory, frames of 8 MiB, MiB", f"{worst['memory']:.0f}", at_most=MEMORY_MIB_MAX),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import statistics
 import sys
 import tempfile
@@ -108,7 +109,8 @@ class Result:
 def argument_parser(
     description: str | None, quick: str = "", rounds: tuple[int, str] | None = None
 ) -> argparse.ArgumentParser:
-    """Return a parser with --json and, if they are explained, --quick and --rounds."""
+    """Return a parser with --json and, if they are explained, --quick and --rounds; SIGTERM ends what was started."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     if quick:
         parser.add_argument("--quick", action="store_true", help=quick)

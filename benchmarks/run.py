@@ -76,7 +76,15 @@ def run(name: str) -> Result:
     """Run one benchmark in a process of its own."""
     print(f"running {name} …", file=sys.stderr, flush=True)
     command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--json"]
-    return Result.from_json(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            output, _ = process.communicate()
+        except BaseException:
+            process.terminate()  # it stops its servers; `subprocess.run` would leave them
+            raise
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return Result.from_json(output)
 
 
 def introduction() -> str:

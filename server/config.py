@@ -234,7 +234,7 @@ class ControllerConfig:
         65_536,
         "Limits",
         "Close the connection of a request with more elements: of arrays, at any depth, and unknown tagged fields. "
-        "AlterPartition and AssignReplicasToDirs may have seven times as many.",
+        "AlterPartition and AssignReplicasToDirs may have four times as many.",
     )
     received_bytes_max: int = option(536_870_912)
     write_bytes_max: int = option(
@@ -301,9 +301,9 @@ class ControllerConfig:
     def bulk_elements_max(self) -> int:
         """Maximum number of elements of a request that brokers send for all of their partitions at once.
 
-        By default 100,000 partitions with three replicas each fit into one AlterPartition (400,001 elements).
+        By default 65,535 partitions with three replicas each fit into one AlterPartition.
         """
-        return 7 * self.request_elements_max
+        return 4 * self.request_elements_max
 
     @property
     def is_alone(self) -> bool:

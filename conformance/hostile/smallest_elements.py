@@ -29,6 +29,9 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 INNER = 100
 """Elements of each inner array of a nested filling: few enough for the readers' fast path."""
 
+UNLIMITED = 1 << 31
+"""A limit of elements that no frame reaches."""
+
 Path = tuple[FieldSpec, ...]
 
 
@@ -47,7 +50,7 @@ class Filling:
     has_names: bool = False
     values: Mapping[str, int] = field(default_factory=dict)
 
-    def frame(self, size: int, elements_max: int = 1 << 31) -> bytes:
+    def frame(self, size: int, elements_max: int = UNLIMITED) -> bytes:
         """Return the request with its length, about `size` bytes long or with at most so many elements."""
         body = _Writer(self.api + "Request", self.version, {**REACHING, **self.values}).body(self, size, elements_max)
         spec = schema(self.api + "Request")

@@ -17,7 +17,7 @@ from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatReque
 from mockraft.wire.messages.broker_registration_request import BrokerRegistrationRequest
 
 HEARTBEAT_PAUSE_S = 0.01
-TIMEOUT_S = 60.0
+TIMEOUT_S = 20.0
 _READ_BYTES = 1 << 20
 
 Address = tuple[str, int]

@@ -123,13 +123,13 @@ def test_a_forwarded_request_over_the_limit_is_answered_as_one_that_cannot_be_re
     assert rig.node.journal.exchanges()[-1].response.error_code == 35
 
 
-def test_alter_partition_of_100_000_partitions_is_read_by_default() -> None:
+def test_alter_partition_of_65_000_partitions_is_read_by_default() -> None:
     isr = [BrokerState(broker_id=each, broker_epoch=7) for each in (1, 2, 3)]
-    partitions = [PartitionData(partition_index=n, new_isr_with_epochs=isr) for n in range(100_000)]
+    partitions = [PartitionData(partition_index=n, new_isr_with_epochs=isr) for n in range(65_000)]
     message = AlterPartitionRequest(topics=[TopicData(topic_id=bytes(16), partitions=partitions)])
     request = parse_request(write_request(message, 3, 1, "b")[4:])
     limit = APIS[message.api_key].elements_max(ControllerConfig())
-    assert len(read_request_body(request, AlterPartitionRequest, limit).topics[0].partitions) == 100_000
+    assert len(read_request_body(request, AlterPartitionRequest, limit).topics[0].partitions) == 65_000
 
 
 def test_a_long_request_waits_for_its_turn_and_a_short_one_does_not(rig: Any) -> None:
@@ -187,7 +187,7 @@ def test_a_resource_named_often_is_refused_beyond_the_limit(make_rig: Any, make_
     resource = DescribeConfigsResource(resource_type=4, resource_name="3000", configuration_keys=None)
     answered = rig.ask(rig.connect(), DescribeConfigsRequest(resources=[resource] * 50), 4)
     good = [each for each in answered.results if each.error_code == 0]
-    assert 0 < sum(len(each.configs) for each in good) <= 700
+    assert 0 < sum(len(each.configs) for each in good) <= 400
     assert {each.error_code for each in answered.results[len(good) :]} == {44}
     assert "request_elements_max" in answered.results[-1].error_message
 
