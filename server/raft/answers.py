@@ -144,8 +144,8 @@ def fetch_snapshot(quorum: Quorum, target: Target, response: FetchSnapshotRespon
     if handled is not None:
         return handled
     following = quorum.following
-    if following is None:
-        return False
+    # Only a follower fetches snapshots, and a change of role drops its requests.
+    assert following is not None
     snapshot_id = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
     if partition.error_code == error_codes.SNAPSHOT_NOT_FOUND or min(snapshot_id) < 0:
         following.snapshot_id = None

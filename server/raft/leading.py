@@ -26,7 +26,7 @@ class ReplicaState:
         """Record a valid fetch from `fetch_offset` (ReplicaState.updateFollowerState)."""
         if fetch_offset >= leader_end_offset:
             self.last_caught_up_timestamp_ms = max(now_ms, self.last_caught_up_timestamp_ms)
-        elif 0 < self.leader_end_offset_at_last_fetch <= fetch_offset:
+        elif self.leader_end_offset_at_last_fetch <= fetch_offset:
             # It has everything the leader had at its previous fetch, so it was caught up then.
             self.last_caught_up_timestamp_ms = max(self.last_fetch_timestamp_ms, self.last_caught_up_timestamp_ms)
         self.leader_end_offset_at_last_fetch = leader_end_offset

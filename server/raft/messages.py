@@ -85,7 +85,7 @@ def fetch_log(quorum: Quorum) -> fetch.FetchRequest:
         replica_state=fetch.ReplicaState(replica_id=quorum.config.node_id),
         max_wait_ms=FETCH_MAX_WAIT_MS,
         max_bytes=FETCH_BYTES_MAX,
-        topics=[fetch.FetchTopic(topic=TOPIC_NAME, topic_id=TOPIC_ID, partitions=[partition])],
+        topics=[fetch.FetchTopic(topic_id=TOPIC_ID, partitions=[partition])],
     )
 
 

@@ -67,9 +67,9 @@ STEPS: dict[tuple[Role, Role], Step] = {
 def can_step(role: Role, to: Role, epoch: int, to_epoch: int, *, is_voter: bool) -> bool:
     """Return True if a node may change from `role` in `epoch` to `to` in `to_epoch`."""
     step = STEPS.get((role, to))
-    if step is None or (step.takes_a_vote and not is_voter):
+    if step is None or to_epoch < epoch or (step.takes_a_vote and not is_voter):
         return False
-    return step.in_same_epoch if to_epoch == epoch else step.in_higher_epoch and to_epoch > epoch
+    return step.in_same_epoch if to_epoch == epoch else step.in_higher_epoch
 
 
 class Voting(NamedTuple):

@@ -280,9 +280,7 @@ class Quorum:
         pairs = [(record_batch.control_key(record_batch.LEADER_CHANGE), message.write(0))]
         if log.kraft_version and (log.voters_offset == BEFORE_THE_LOG or voters.needs_update(local)):
             pairs += control_records(log.kraft_version, voters.updated(local) or voters)
-        alone = voters.is_only_voter(self.key)
-        log.commits_alone = alone
-        self.append_control(pairs, now_ms, alone=alone)
+        self.append_control(pairs, now_ms, alone=voters.is_only_voter(self.key))
 
     def _count_votes(self, now_ms: int) -> None:
         assert self.votes is not None

@@ -77,7 +77,7 @@ def begin_adding(
 def newcomer_answered(quorum: Quorum, voter_id: int, response: ApiVersionsResponse | None, now_ms: int) -> bool:
     """Add the new voter if its ApiVersions response (None: none came) fits and it is caught up."""
     change = quorum.voter_change
-    if quorum.leading is None or change is None or change.last_offset >= 0 or change.key.id != voter_id:
+    if quorum.leading is None or change is None or change.key.id != voter_id:
         return True
     code = error_codes.BROKER_NOT_AVAILABLE if response is None else response.error_code
     if response is None or code != error_codes.NONE:

@@ -64,6 +64,34 @@ def test_a_vote_that_is_not_understood_is_not_counted(new_node: Any, wrong: str)
     assert node.raft.is_leader
 
 
+@pytest.mark.parametrize("granted", [True, False])
+def test_a_voter_that_responded_can_be_asked_at_once(new_node: Any, granted: bool) -> None:
+    node = new_node(voters=5)
+    node.raft.elect(node.now_ms)
+    first, *_ = node.poll()
+    node.vote(first, granted)
+    assert node.raft.role is Role.CANDIDATE
+    assert node.raft.requests.is_ready(first.node_id, node.now_ms)
+
+
+def test_a_voter_that_has_another_directory_can_be_asked_at_once(new_node: Any) -> None:
+    node = new_node()
+    node.raft.elect(node.now_ms)
+    first, _ = node.poll()
+    partition = vote_response.PartitionData(leader_id=-1, leader_epoch=1, error_code=error_codes.INVALID_VOTER_KEY)
+    topics = [vote_response.TopicData(topic_name=TOPIC, partitions=[partition])]
+    (again,) = node.answer(first, VoteResponse(topics=topics))
+    assert again.node_id == first.node_id
+
+
+def test_a_voter_that_knows_no_leader_is_not_asked_again_at_once(new_node: Any) -> None:
+    node = new_node()
+    (fetch,) = node.poll()
+    (other,) = node.fetched(fetch, leader_id=-1)
+    assert {fetch.node_id, other.node_id} == {2, 3}
+    assert node.fetched(other, leader_id=-1) == []
+
+
 BEGUN = bad(begin_quorum_epoch_response, BeginQuorumEpochResponse, {"topic_name": TOPIC}, leader_id=1, leader_epoch=1)
 
 
@@ -150,19 +178,22 @@ def test_a_chunk_of_a_snapshot_that_is_not_understood_is_not_kept(new_node: Any,
     assert (node.raft.following.snapshot, node.raft.following.snapshot_id) == (b"", (10, 3))
 
 
-@pytest.mark.parametrize(("host", "expected"), [("moved", ("moved", 1234)), ("", ("node3", 9003))])
+@pytest.mark.parametrize(
+    ("leader_id", "host", "expected"),
+    [(3, "moved", ("moved", 1234)), (3, "", ("node3", 9003)), (0, "moved", ("moved", 1234))],
+)
 def test_the_leader_in_the_answer_to_a_moved_voter_is_followed(
-    new_node: Any, host: str, expected: tuple[str, int]
+    new_node: Any, leader_id: int, host: str, expected: tuple[str, int]
 ) -> None:
     node = new_node(advertised_port=1234)
     (outgoing,) = node.follow()
     while not isinstance(outgoing.message, UpdateRaftVoterRequest):
         node.now_ms += 1000
         (outgoing,) = node.fetched(outgoing, leader_id=2)
-    leader = CurrentLeader(leader_id=3, leader_epoch=9, host=host, port=1234 if host else 0)
+    leader = CurrentLeader(leader_id=leader_id, leader_epoch=9, host=host, port=1234 if host else 0)
     (fetch,) = node.answer(outgoing, UpdateRaftVoterResponse(current_leader=leader))
-    assert (node.raft.leader_id, node.raft.epoch) == (3, 9)
-    assert (fetch.node_id, (fetch.host, fetch.port)) == (3, expected)
+    assert (node.raft.leader_id, node.raft.epoch) == (leader_id, 9)
+    assert (fetch.node_id, (fetch.host, fetch.port)) == (leader_id, expected)
 
 
 def test_an_update_of_a_voter_that_fails_is_not_done(new_node: Any) -> None:

@@ -57,7 +57,7 @@ def test_voter_without_a_leader_sends_pre_votes_and_then_becomes_candidate(new_n
     votes = node.vote(pre_votes[0], True)
     assert (node.raft.role, node.raft.epoch) == (Role.CANDIDATE, 1)
     assert node.log.election == Election(1, None, node.raft.key), "remembered before anybody is asked"
-    assert [o.message.topics[0].partitions[0].pre_vote for o in votes] == [False, False]
+    assert [(o.message.topics[0].partitions[0].pre_vote, o.version_min) for o in votes] == [(False, 0), (False, 0)]
     assert votes[0].message.topics[0].partitions[0].voter_directory_id == TWO.directory_id
     begins = node.vote(votes[1], True)
     assert node.raft.role is Role.LEADER
@@ -155,6 +155,7 @@ def test_a_leader_without_majority_contact_resigns(new_node: Any) -> None:
     topics = [end_quorum_epoch_response.TopicData(topic_name=TOPIC, partitions=[said])]
     node.answer(ends[0], end_quorum_epoch_response.EndQuorumEpochResponse(topics=topics))
     assert node.raft.unacknowledged == {3}
+    assert node.raft.requests.is_ready(2, node.now_ms)
     node.poll_at_deadline()
     assert node.raft.epoch == 2
     assert node.raft.role in (Role.UNATTACHED, Role.PROSPECTIVE)

@@ -1,7 +1,9 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 from mockraft.server.controller.log.snapshot import SnapshotId
+from mockraft.server.controller.settings import features
 from mockraft.server.raft.states import Role
 from mockraft.wire import error_codes
 from mockraft.wire.messages import fetch_response, fetch_snapshot_response
@@ -48,6 +50,8 @@ def test_fetched_records_are_appended_and_committed_up_to_the_high_watermark(nod
     assert node.log.read(0, 1 << 20) == data
     assert (node.log.high_watermark, node.listener.calls) == (3, ["committed"])
     assert again.message.topics[0].partitions[0].fetch_offset == leaders_log.end_offset
+    (again,) = node.fetched(again, leader_id=2, high_watermark=3)
+    assert node.listener.calls == ["committed"], "it did not move"
     node.fetched(again, leader_id=2, high_watermark=1000)
     assert node.log.high_watermark == node.log.end_offset
     assert node.raft.deadline_ms == node.now_ms + 2000
@@ -73,11 +77,19 @@ def test_truncates_a_diverging_log_and_notifies_the_controller_but_never_committ
 ) -> None:
     data = leaders_log.read(0, 1 << 20)
     (again,) = node.fetched(node.sent[0], leader_id=2, records=data, high_watermark=3)
+    changes = node.raft.changes
     (again,) = node.fetched(again, leader_id=2, diverging_epoch=fetch_response.EpochEndOffset(epoch=1, end_offset=4))
     assert (node.log.end_offset, node.listener.calls[-1]) == (4, "truncated")
+    assert node.raft.changes > changes
     with pytest.raises(ValueError, match="committed up to 3"):
         node.fetched(again, leader_id=2, diverging_epoch=fetch_response.EpochEndOffset(epoch=1, end_offset=2))
     assert node.log.end_offset == 4
+
+
+def test_a_log_of_which_the_leader_has_nothing_is_truncated_to_its_start(node: Any, leaders_log: Any) -> None:
+    (again,) = node.fetched(node.sent[0], leader_id=2, records=leaders_log.read(0, 1 << 20))
+    node.fetched(again, leader_id=2, diverging_epoch=fetch_response.EpochEndOffset(epoch=0, end_offset=0))
+    assert (node.log.end_offset, node.listener.calls) == (0, ["truncated"])
 
 
 def snapshot_part(node: Any, outgoing: Any, snapshot_id: SnapshotId, data: bytes, part: slice, **fields: Any) -> Any:
@@ -108,7 +120,9 @@ def test_a_snapshot_is_fetched_in_parts_and_the_log_begins_after_it(node: Any, l
     assert isinstance(asked.message, FetchSnapshotRequest)
     (asked,) = snapshot_part(node, asked, snapshot_id, data, slice(0, 100))
     assert asked.message.topics[0].partitions[0].position == 100
+    changes = node.raft.changes
     (asked,) = snapshot_part(node, asked, snapshot_id, data, slice(100, len(data)))
+    assert node.raft.changes > changes
     assert isinstance(asked.message, FetchRequest)
     end = snapshot_id.end_offset
     assert (node.log.start_offset, node.log.end_offset, node.log.high_watermark) == (end, end, end)
@@ -122,24 +136,53 @@ def test_a_snapshot_is_fetched_in_parts_and_the_log_begins_after_it(node: Any, l
 def test_snapshot_deleted_by_the_leader_is_not_requested_again(node: Any, leaders_log: Any) -> None:
     snapshot_id, data, asked = sent_to_a_snapshot(node, leaders_log)
     gone = {"error_code": error_codes.SNAPSHOT_NOT_FOUND}
+    node.now_ms += 100
     (asked,) = snapshot_part(node, asked, snapshot_id, data, slice(0, 0), **gone)
     assert isinstance(asked.message, FetchRequest)
+    assert (asked.node_id, node.raft.deadline_ms) == (2, node.now_ms + 2000), "the leader responded"
+
+
+def test_a_snapshot_of_epoch_0_is_fetched_too(node: Any) -> None:
+    """Kafka's `format` writes one, bootstrap.checkpoint."""
+    (asked,) = node.fetched(node.sent[0], leader_id=2, snapshot_id=fetch_response.SnapshotId(end_offset=10, epoch=0))
+    (asked,) = snapshot_part(node, asked, SnapshotId(10, 0), bytes(100), slice(0, 60))
+    assert (type(asked.message), asked.message.topics[0].partitions[0].position) == (FetchSnapshotRequest, 60)
+
+
+def test_a_new_log_begins_with_the_initial_state(new_node: Any, leaders_log: Any, tmp_path: Path) -> None:
+    records = [*features.bootstrap_records(25), topic(1), topic(2)]
+    snapshot_id = leaders_log.write_snapshot(records, 0)
+    state = tmp_path / snapshot_id.file_name
+    state.write_bytes(leaders_log.snapshots[0].read(0, 1 << 20))
+    node = new_node(initial_state=state)
+    assert [record for _, record in node.log.records()] == records
+    assert node.log.start_offset == node.log.end_offset == len(records), "as if each had an offset of its own"
+    assert list(node.log.voters.nodes) == [1, 2, 3]
 
 
 def test_a_damaged_snapshot_leaves_the_log_as_it_was(node: Any, leaders_log: Any) -> None:
     snapshot_id, data, asked = sent_to_a_snapshot(node, leaders_log)
-    snapshot_part(node, asked, snapshot_id, data[:-1], slice(0, len(data) - 1))
+    (elsewhere,) = snapshot_part(node, asked, snapshot_id, data[:-1], slice(0, len(data) - 1))
     assert (node.log.end_offset, node.listener.calls) == (0, [])
+    assert elsewhere.node_id == 3
+
+
+@pytest.mark.parametrize(("other", "start"), [((9, 1), 0), ((10, 2), 0), ((10, 1), 1)])
+def test_a_chunk_of_another_snapshot_or_position_is_not_kept(node: Any, other: tuple[int, int], start: int) -> None:
+    (asked,) = node.fetched(node.sent[0], leader_id=2, snapshot_id=fetch_response.SnapshotId(end_offset=10, epoch=1))
+    (elsewhere,) = snapshot_part(node, asked, SnapshotId(*other), bytes(100), slice(start, 60))
+    assert (elsewhere.node_id, node.raft.following.snapshot) == (3, b"")
 
 
 @pytest.mark.parametrize(
     "snapshot_id",
-    [(2**63 - 1, 1), (10, 2**31 - 1), (10, -1), (-1, 1)],
-    ids=["offset", "epoch", "no epoch", "no offset"],
+    [(2**63 - 1, 1), (10, 2**31 - 1), (10, -1), (0, -1), (-1, 1), (-1, 0)],
+    ids=["offset", "epoch", "no epoch", "no epoch at 0", "no offset", "no offset in epoch 0"],
 )
 def test_a_snapshot_after_which_nothing_could_follow_is_not_fetched(node: Any, snapshot_id: tuple[int, int]) -> None:
     named = fetch_response.SnapshotId(end_offset=snapshot_id[0], epoch=snapshot_id[1])
-    assert node.fetched(node.sent[0], leader_id=2, snapshot_id=named) is not None
+    (elsewhere,) = node.fetched(node.sent[0], leader_id=2, snapshot_id=named)
+    assert elsewhere.node_id == 3, "its response counts as a failure"
     assert node.raft.following.snapshot_id is None
 
 
@@ -151,14 +194,16 @@ def test_a_snapshot_that_is_too_large_for_memory_is_left_out(node: Any, leaders_
         index=0, current_leader=leader, snapshot_id=result, size=2**63 - 1, position=0, unaligned_records=data
     )
     topics = [fetch_snapshot_response.TopicSnapshot(name=TOPIC, partitions=[partition])]
-    node.answer(asked, fetch_snapshot_response.FetchSnapshotResponse(topics=topics))
+    (elsewhere,) = node.answer(asked, fetch_snapshot_response.FetchSnapshotResponse(topics=topics))
+    assert elsewhere.node_id == 3
     assert (len(node.raft.following.snapshot), node.log.end_offset) == (0, 0)
 
 
 @pytest.mark.parametrize("epoch", [2**31 - 1, 2**31 - 2])
 @pytest.mark.parametrize("error_code", [error_codes.NONE, error_codes.FENCED_LEADER_EPOCH])
 def test_an_answer_of_an_epoch_without_a_successor_is_ignored(node: Any, epoch: int, error_code: int) -> None:
-    node.fetched(node.sent[0], leader_id=3, epoch=epoch, error_code=error_code)
+    (elsewhere,) = node.fetched(node.sent[0], leader_id=3, epoch=epoch, error_code=error_code)
+    assert elsewhere.node_id == 3
     assert (node.raft.role, node.raft.leader_id, node.raft.epoch) == (Role.FOLLOWER, 2, 1)
 
 
@@ -188,7 +233,8 @@ def test_a_follower_without_contact_starts_a_pre_vote(node: Any) -> None:
 
 def test_an_answer_of_an_earlier_epoch_is_ignored(node: Any) -> None:
     (outgoing,) = node.sent
-    node.fetched(outgoing, leader_id=3, epoch=0)
+    (again,) = node.fetched(outgoing, leader_id=3, epoch=0)
+    assert again.node_id == 2
     assert (node.raft.leader_id, node.raft.epoch) == (2, 1)
 
 
@@ -196,6 +242,7 @@ def test_observer_without_a_leader_sends_to_the_bootstrap_servers(new_node: Any)
     node = new_node(node_id=9, controller_quorum_bootstrap_servers="here:1,node9:9009,there:2")
     (outgoing,) = node.poll()
     assert (outgoing.node_id, (outgoing.host, outgoing.port)) in ((None, ("here", 1)), (None, ("there", 2)))
+    assert outgoing.version_min == 13
     refused = {"error_code": error_codes.NOT_LEADER_OR_FOLLOWER}
     (other,) = node.fetched(outgoing, leader_id=-1, epoch=0, **refused)
     assert (other.host, other.port) != (outgoing.host, outgoing.port)
@@ -230,7 +277,7 @@ def test_at_kraft_version_0_every_voter_updates_its_leader_once(new_node: Any) -
     assert isinstance(outgoing.message, UpdateRaftVoterRequest)
     leader = CurrentLeader(leader_id=2, leader_epoch=5, host="node2", port=9002)
     (fetch,) = node.answer(outgoing, UpdateRaftVoterResponse(current_leader=leader))
-    assert isinstance(fetch.message, FetchRequest)
+    assert (fetch.node_id, type(fetch.message)) == (2, FetchRequest)
     for _ in range(5):
         node.now_ms += 1000
         (fetch,) = node.fetched(fetch, leader_id=2)

@@ -52,7 +52,8 @@ def test_a_divergence_is_news_once_for_replicas_and_never_for_plain_readers() ->
     assert not leading.diverged(1, 20)
     assert leading.diverged(1, 21)
     assert not leading.diverged(-1, 20)
-    assert sum(leading.diverged(2, offset) for offset in range(5_000)) == leading_module.DIVERGED_MAX - 2
+    assert leading.diverged(0, 20), "a node, not a reader"
+    assert sum(leading.diverged(2, offset) for offset in range(5_000)) == leading_module.DIVERGED_MAX - 3
 
 
 def test_observers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

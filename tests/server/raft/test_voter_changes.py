@@ -25,9 +25,10 @@ def versions(lowest: int = 0, highest: int = 1) -> ApiVersionsResponse:
 def begin(node: Any, key: ReplicaKey = NEW, *, ack_when_committed: bool = True) -> Any:
     """Begin to add a voter; gives the change and the question to the newcomer."""
     change = voter_changes.begin_adding(node.raft, key, ENDPOINTS, ack_when_committed, node.now_ms)
+    assert node.raft.next_poll_ms(node.now_ms) <= node.now_ms
     node.raft.add_voter(change, node.now_ms)
     (asked,) = node.poll()
-    assert isinstance(asked.message, ApiVersionsRequest)
+    assert asked.message == ApiVersionsRequest(client_software_name="mockraft", client_software_version="1")
     assert (asked.host, asked.port) == ("node7", 9007)
     return change, asked
 
@@ -47,10 +48,11 @@ def alone(new_node: Any) -> Any:
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_a_newcomer_that_fits_and_is_caught_up_becomes_a_voter(alone: Any, waits: bool) -> None:
+@pytest.mark.parametrize("lowest", [0, 1])
+def test_a_newcomer_that_fits_and_is_caught_up_becomes_a_voter(alone: Any, waits: bool, lowest: int) -> None:
     change, asked = begin(alone, ack_when_committed=waits)
     offset = alone.log.end_offset
-    alone.answer(asked, versions())
+    alone.answer(asked, versions(lowest))
     assert list(alone.raft.voters.nodes) == [1, 7]
     assert (alone.log.voters_offset, change.result) == (offset, None if waits else (error_codes.NONE, None))
     assert alone.raft.voter_change is change, "it is under way"
@@ -137,11 +139,13 @@ def test_a_leader_that_is_removed_resigns_once_that_is_committed(new_node: Any) 
         node.fetch_from(node_id)
     change = voter_changes.remove(node.raft, node.raft.key, node.now_ms)
     assert list(node.raft.voters.nodes) == [2, 3]
+    assert node.raft.next_poll_ms(node.now_ms) <= node.now_ms
     node.poll()
     node.fetch_from(2)
     assert change.result is None, "its own log does not count any more"
     node.fetch_from(3)
     assert change.result == (error_codes.NONE, None)
+    assert node.raft.next_poll_ms(node.now_ms) <= node.now_ms
     node.poll()
     assert node.raft.role is Role.RESIGNED
 
@@ -161,8 +165,10 @@ def test_a_voter_that_moved_is_written_down(new_node: Any) -> None:
     node.lead()
     node.fetch_from(2)
     moved = VoterNode(ReplicaKey(2, bytes([2]) * 16), (Endpoint("CONTROLLER", "there", 1),))
+    changes = node.raft.changes
     assert voter_changes.update(node.raft, moved, node.now_ms) == error_codes.NONE
     assert node.raft.voters.nodes[2] == moved
+    assert node.raft.changes > changes
     assert voter_changes.update(node.raft, moved, node.now_ms) == TIMED_OUT, "until that is committed"
     node.fetch_from(2)
     stranger = VoterNode(NEW, ENDPOINTS)
@@ -175,12 +181,14 @@ def test_an_upgrade_waits_for_every_voters_directory_and_versions(new_node: Any)
     node = new_node(controller_quorum_voters="1@node1:9001,2@node2:9002")
     node.lead()
     node.fetch_from(2)
-    with pytest.raises(ApiError, match="not all of the voters support it"):
+    with pytest.raises(ApiError, match="not all of the voters support it") as refused:
         voter_changes.upgrade_kraft_version(node.raft, 1, node.now_ms)
+    assert refused.value.error_code == error_codes.INVALID_UPDATE_VERSION
     two = VoterNode(ReplicaKey(2, bytes(16)), (Endpoint("CONTROLLER", "node2", 9002),))
     assert voter_changes.update(node.raft, two, node.now_ms) == error_codes.NONE
-    with pytest.raises(ApiError):
+    with pytest.raises(ApiError) as refused:
         voter_changes.upgrade_kraft_version(node.raft, 1, node.now_ms)
+    assert refused.value.error_code == error_codes.UNKNOWN_SERVER_ERROR
     two = VoterNode(ReplicaKey(2, bytes([2]) * 16), two.endpoints)
     assert voter_changes.update(node.raft, two, node.now_ms) == error_codes.NONE
     assert node.log.kraft_version == 0
@@ -189,3 +197,51 @@ def test_an_upgrade_waits_for_every_voters_directory_and_versions(new_node: Any)
     assert node.raft.voters.nodes[1] == node.log.local_voter
     node.fetch_from(2)
     assert node.log.high_watermark == node.log.end_offset
+
+
+def test_a_newcomer_that_did_not_respond_is_asked_again_after_the_back_off(alone: Any) -> None:
+    _, asked = begin(alone)
+    alone.answer(asked, None)
+    refused = refusal(alone)
+    assert (refused.error_code, refused.message) == (TIMED_OUT, f"New voter {NEW} is not ready to receive requests")
+    alone.poll(20)
+    change, asked = begin(alone)
+    alone.answer(asked, versions())
+    assert (change.last_offset, list(alone.raft.voters.nodes)) == (alone.log.end_offset - 1, [1, 7])
+
+
+def test_the_response_of_a_newcomer_whose_change_is_over_is_ignored(alone: Any) -> None:
+    change, asked = begin(alone)
+    alone.poll(2000)
+    assert change.result == (TIMED_OUT, error_codes.message(TIMED_OUT))
+    alone.answer(asked, versions())
+    assert list(alone.raft.voters.nodes) == [1]
+
+
+def test_the_response_of_another_newcomer_is_ignored(alone: Any) -> None:
+    _, asked = begin(alone)
+    alone.poll(2000)
+    change, _ = begin(alone, ReplicaKey(8, bytes([8]) * 16))
+    alone.answer(asked, versions())
+    assert (list(alone.raft.voters.nodes), alone.raft.voter_change) == ([1], change)
+
+
+def test_only_a_leader_upgrades_the_kraft_version(new_node: Any) -> None:
+    node = new_node()
+    with pytest.raises(ApiError) as refused:
+        voter_changes.upgrade_kraft_version(node.raft, 1, node.now_ms)
+    assert refused.value.error_code == error_codes.NOT_CONTROLLER
+    assert voter_changes.update(node.raft, node.log.local_voter, node.now_ms) == error_codes.NOT_LEADER_OR_FOLLOWER
+
+
+def test_each_step_of_a_change_is_news_for_parked_requests(alone: Any) -> None:
+    """`changes` grows: what waits for it compares it with an earlier value."""
+    counts = [alone.raft.changes]
+    _, asked = begin(alone, ack_when_committed=False)
+    alone.answer(asked, versions())
+    counts.append(alone.raft.changes)
+    alone.raft.fetched(NEW, alone.log.end_offset, alone.now_ms)
+    counts.append(alone.raft.changes)
+    alone.raft.resign(alone.now_ms)
+    counts.append(alone.raft.changes)
+    assert sorted(set(counts)) == counts
