@@ -130,8 +130,8 @@ class Node:
     def step(self, connection_id: int, data: bytes, now_ms: int) -> list[Effect]:
         """Process bytes received on a connection."""
         connection = self._connections.get(connection_id)
-        if connection is None:
-            return []
+        if connection is None or connection.reader.failure is not None:
+            return []  # what follows a frame of a wrong length has no meaning
         effects: list[Effect] = []
         held_before = connection.held_bytes
         connection.held_bytes += len(data)

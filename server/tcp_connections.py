@@ -28,6 +28,7 @@ class TcpConnection(asyncio.Protocol):
     __slots__ = (
         "_awaits_sent",
         "_held_back",
+        "_is_queued",
         "_listener",
         "_unread_before",
         "_watch",
@@ -46,7 +47,7 @@ class TcpConnection(asyncio.Protocol):
         self.address = "unknown"
         self._held_back = False
         self.writing_paused = False
-        self._awaits_sent = False
+        self._awaits_sent = self._is_queued = False
         self._unread_before = 0
         self._watch: asyncio.TimerHandle | None = None
         self.active_at = listener.loop.time()
@@ -116,8 +117,7 @@ class TcpConnection(asyncio.Protocol):
     def await_sent(self) -> None:
         """Notify the node in this connection's turn, when all bytes so far are written."""
         self._awaits_sent = True
-        if not self.writing_paused:
-            self._listener.queue_turn(self)
+        self._queue_turn()
 
     def pause_writing(self) -> None:
         """Pause: the socket's buffer is full."""
@@ -132,12 +132,17 @@ class TcpConnection(asyncio.Protocol):
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
-        if self._awaits_sent:
-            self._listener.queue_turn(self)
+        self._queue_turn()
         self._read_or_not()
+
+    def _queue_turn(self) -> None:
+        if self._awaits_sent and not self.writing_paused and not self._is_queued:
+            self._is_queued = True
+            self._listener.queue_turn(self)
 
     def take_turn(self) -> None:
         """Notify the node, unless the socket's buffer is full again."""
+        self._is_queued = False
         if self._awaits_sent and not self.writing_paused:
             self._awaits_sent = False
             listener = self._listener

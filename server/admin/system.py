@@ -37,6 +37,9 @@ class Health(Model):
     cluster_id: str
     bootstrap: str = Field(description="controller.quorum.bootstrap.servers for brokers.", examples=["127.0.0.1:9093"])
     nodes: list[int] = Field(description="Ids of the running controllers.", examples=[[3000]])
+    failed_nodes: list[str] = Field(
+        description="Those that cannot continue, each with the reason; the others can still commit.", examples=[[]]
+    )
     brokers: BrokerCounts
     requests: int = Field(description="Requests answered since the start.")
     failures: int = Field(
@@ -103,6 +106,7 @@ async def health(double: TheDouble) -> Health:
         cluster_id=first.config.cluster_id,
         bootstrap=",".join(each.bootstrap for each in nodes.values()),
         nodes=list(nodes),
+        failed_nodes=double.node_failures,
         brokers=BrokerCounts(total=len(brokers), fenced=sum(1 for each in brokers.values() if each.fenced)),
         requests=sum(journal.exchanges_by_api.total() for journal in double.journals.values()),
         failures=sum(journal.failures for journal in double.journals.values()),

@@ -30,6 +30,7 @@ from mockraft.wire.connection import (
     write_request,
 )
 from mockraft.wire.errors import WireError
+from mockraft.wire.messages import assign_replicas_to_dirs_request as assign
 from mockraft.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from mockraft.wire.messages.api_versions_request import ApiVersionsRequest
 from mockraft.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -45,6 +46,7 @@ from mockraft.wire.messages.envelope_request import EnvelopeRequest
 
 from ..budgets import budget, soak
 from ..conftest import registration_request
+from ..waiting import until
 
 FILLINGS = [
     filling
@@ -132,6 +134,20 @@ def test_alter_partition_of_65_000_partitions_is_read_by_default() -> None:
     assert len(read_request_body(request, AlterPartitionRequest, limit).topics[0].partitions) == 65_000
 
 
+def test_assign_replicas_to_dirs_of_100_000_partitions_is_read_by_default() -> None:
+    topics = [
+        assign.TopicData(
+            topic_id=n.to_bytes(16), partitions=[assign.PartitionData(partition_index=m) for m in range(100)]
+        )
+        for n in range(1_000)
+    ]
+    message = assign.AssignReplicasToDirsRequest(directories=[assign.DirectoryData(id=bytes(16), topics=topics)])
+    request = parse_request(write_request(message, 0, 1, "b")[4:])
+    limit = APIS[message.api_key].elements_max(ControllerConfig())
+    (directory,) = read_request_body(request, assign.AssignReplicasToDirsRequest, limit).directories
+    assert sum(len(topic.partitions) for topic in directory.topics) == 100_000
+
+
 def test_a_long_request_waits_for_its_turn_and_a_short_one_does_not(rig: Any) -> None:
     first, second = rig.connect(), rig.connect()
     long = ApiVersionsRequest(client_software_name="x" * BURST_BYTES_MAX, client_software_version="1")
@@ -179,6 +195,32 @@ async def test_connections_take_turns(make_controller: Any) -> None:
     assert len(counts) == 3
     # Nobody has two turns while another waits that was there before.
     assert all(a != b for a, b in itertools.pairwise(order[: 3 * min(counts) - 2]))
+
+
+async def test_a_connection_is_queued_once_however_often_its_socket_is_full(make_controller: Any) -> None:
+    from .test_tcp import connected, listening
+
+    async with listening(make_controller()) as (listener, port):
+        client = await connected(port)
+        await until(lambda: listener.connections())
+        (connection,) = listener.connections()
+        queued: list[Any] = []
+        listener.queue_turn = queued.append  # type: ignore[assignment, method-assign]
+        connection.await_sent()
+        connection.pause_writing()
+        connection.resume_writing()
+        assert queued == [connection]
+        connection.take_turn()
+        connection.await_sent()
+        assert queued == [connection, connection]
+        client.close()
+
+
+def test_what_follows_a_bad_length_is_dropped(rig: Any) -> None:
+    connection = rig.connect()
+    rig.node._connections[connection].reader.failure = WireError("a frame of negative length -1")
+    rig.send(connection, bytes(1_000))
+    assert (rig.effects, rig.node.received_bytes) == ([], 0)
 
 
 def test_a_resource_named_often_is_refused_beyond_the_limit(make_rig: Any, make_controller: Any) -> None:

@@ -210,7 +210,7 @@ async def _until_failed(double: Double, stopped: asyncio.Event, *, stays: bool) 
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FAILURE_CHECK_S):
                 await stopped.wait()
-        failure = double.node_failure
+        failure = double.quorum_failure
         checks = checks + 1 if failure is not None else 0
         if checks == FAILURE_CHECKS:
             _log.error("the controller cannot continue: %s", failure)

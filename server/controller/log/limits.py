@@ -12,9 +12,16 @@ EPOCH_MAX: Final = 2**31 - 1
 """Largest leader epoch; no election can follow it."""
 
 EPOCH_REPORTED_MAX: Final = EPOCH_MAX - 2**24
-"""Largest epoch to which a request or response may raise this node's at once; above it, only by EPOCH_STEP_MAX."""
+"""Largest epoch to which a request or response may raise this node's at once; above it, only by EPOCH_STEP_MAX.
+
+2²⁴ elections are one each second for half a year.
+"""
 
 EPOCH_STEP_MAX: Final = 16
+"""Elections that a node may have missed above EPOCH_REPORTED_MAX: more than a majority holds while one node is away."""
+
+EPOCH_PEER_MAX: Final = EPOCH_MAX - 2**16
+"""Largest epoch to which other nodes may raise this node's at all: it can restart and lead 65,536 times more."""
 
 OFFSET_MAX: Final = 2**63 - 1 - 2**40
 """Largest end offset of a snapshot or start offset of a segment; it leaves room for 2⁴⁰ records."""
@@ -22,7 +29,7 @@ OFFSET_MAX: Final = 2**63 - 1 - 2**40
 
 def is_reachable(epoch: int, own_epoch: int) -> bool:
     """Return True if another node may raise this node's epoch to `epoch`."""
-    return epoch <= max(EPOCH_REPORTED_MAX, own_epoch + EPOCH_STEP_MAX) and epoch < EPOCH_MAX
+    return epoch <= min(max(EPOCH_REPORTED_MAX, own_epoch + EPOCH_STEP_MAX), EPOCH_PEER_MAX)
 
 
 def refusal(*, epoch: int = 0, offset: int = 0) -> str | None:

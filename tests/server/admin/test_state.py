@@ -147,6 +147,18 @@ async def test_api_without_a_recorder_lists_no_recordings_and_names_the_alternat
     assert (refused.status_code, "mockraft serve and Controller" in refused.json()["detail"]) == (409, True)
 
 
+async def test_health_names_a_failed_node_and_is_down_without_a_majority(asking: Asking) -> None:
+    async with Quorum(3) as quorum, asking(quorum.double) as http:
+        first, second, _ = (node.controller for node in quorum.double.nodes().values())
+        first.tick_failure = "ValueError: x"
+        answer = await http.get("/v1/health")
+        assert (answer.status_code, answer.json()["failedNodes"]) == (200, ["node 3000: ValueError: x"])
+        second.tick_failure = "ValueError: y"
+        answer = await http.get("/v1/health")
+        reason = "node 3000: ValueError: x; node 3001: ValueError: y"
+        assert (answer.status_code, answer.json()["detail"]) == (503, reason)
+
+
 async def test_health_of_a_killed_quorum_is_a_problem_and_journals_and_clock_remain(
     asking: Asking, tmp_path: Path
 ) -> None:

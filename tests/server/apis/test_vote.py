@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from mockraft.server.controller.log.limits import EPOCH_MAX, EPOCH_REPORTED_MAX, EPOCH_STEP_MAX
+from mockraft.server.controller.log.limits import EPOCH_MAX, EPOCH_PEER_MAX, EPOCH_REPORTED_MAX, EPOCH_STEP_MAX, refusal
 from mockraft.server.raft.states import Role
 from mockraft.wire import error_codes
 from mockraft.wire.messages import begin_quorum_epoch_request as begin
@@ -144,6 +144,16 @@ def test_near_the_last_epoch_only_small_steps_are_followed(voter: Voter) -> None
         assert voter.vote(replica_epoch=epoch, last_offset_epoch=1).error_code == code
     voter.raft.poll(voter.raft.deadline_ms)
     assert (voter.raft.is_leader, voter.raft.epoch) == (True, EPOCH_REPORTED_MAX + EPOCH_STEP_MAX + 1)
+
+
+def test_epochs_remain_for_restarts_whatever_other_nodes_send(voter: Voter) -> None:
+    voter.raft.to_unattached(EPOCH_PEER_MAX - 1, voter.cluster.now_ms)
+    assert voter.vote(replica_epoch=EPOCH_PEER_MAX + 1, last_offset_epoch=1).error_code == INVALID
+    assert voter.vote(replica_epoch=EPOCH_PEER_MAX, last_offset_epoch=1).error_code == NONE
+    voter.raft.poll(voter.raft.deadline_ms)
+    assert (voter.raft.is_leader, voter.raft.epoch) == (True, EPOCH_PEER_MAX + 1)
+    assert voter.vote(replica_epoch=EPOCH_PEER_MAX + 2, last_offset_epoch=1).error_code == INVALID
+    assert refusal(epoch=voter.raft.epoch) is None
 
 
 def test_the_last_epoch_has_no_successor(voter: Voter) -> None:
